@@ -1,0 +1,89 @@
+"""What every way of running an experiment has in common: its input, its output, nothing else.
+
+A *runner* carries the traffic of one point of an experiment through the lab once and returns what was seen
+of every packet: `evaluation.virtual.VirtualRunner` in virtual time, `evaluation.live.runner.LiveRunner` in
+real time. Times are integer nanoseconds since the start of the run, on one clock for all columns and stalls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.traffic import FlowTraffic
+
+LOST: int = -1
+"""Value of `RunRecords.received_ns` for a packet that never arrived."""
+
+
+class RunError(Exception):
+    """A run could not be carried out. One line: what, where, how to mend it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """A time in which the host kept the emulator from running, so that delays then say nothing of the switch."""
+
+    start_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReport:
+    """How well the machine kept time during a run. Virtual time has no stalls and no lateness."""
+
+    stalls: tuple[Stall, ...] = ()
+    lateness_ns: Mapping[str, int] = field(default_factory=dict)
+    """Intended against actual departure of the emulator's frames: ``p50``, ``p99``, ``p999``, ``max``."""
+
+    @property
+    def worst_stall_ns(self) -> int:
+        """Length of the longest stall, 0 without any."""
+        return max((stall.duration_ns for stall in self.stalls), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecords:
+    """Every packet of the observed flows of one run, one row a packet, and what else the run told.
+
+    The columns have one length. Rows of one flow are in the order of their sequence numbers.
+    """
+
+    flow: NDArray[np.int32]
+    sequence: NDArray[np.int64]
+    sent_ns: NDArray[np.int64]
+    """When the frame's beginning passed the tap behind the sender's shaper."""
+    received_ns: NDArray[np.int64]
+    """When the frame's beginning passed the receiver's tap; `LOST` if it never did."""
+    size: NDArray[np.int32]
+    """Bytes with FCS, without preamble."""
+    host: HostReport = field(default_factory=HostReport)
+    boards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Counters of each switch by name, such as ``received``, ``forwarded``, ``dropped_buffer``."""
+
+    def __len__(self) -> int:
+        """Count of packets."""
+        return int(self.flow.shape[0])
+
+
+class Runner(Protocol):
+    """Carries traffic through a lab. A context manager: whatever it set up is gone after ``with``."""
+
+    def __enter__(self) -> Self:
+        """Set up what all runs share."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take everything down again, also after an error."""
+
+    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:
+        """Send the traffic for so many seconds and return every packet of the observed flows.
+
+        The seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
+        """
