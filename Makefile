@@ -1,0 +1,44 @@
+# The testbed's commands. `make` alone lists them.
+SHELL := /bin/bash
+WITH := setup/with-tools
+CARGO := cd switch-emulator && ../$(WITH) cargo
+
+# What `make evaluate` passes on, as in: make evaluate ARGS='-e mode=live -e figures=fig17a'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup evaluate teardown test lint unit smoke bench lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+setup: ## Install everything (quick when nothing changed)
+	@setup/all.sh
+
+evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
+	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)
+
+teardown: setup ## Remove whatever a run left behind
+	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
+
+test: setup lint unit ## Lint, types, and all Rust and Python tests
+
+lint: setup ## Format, lint and type checks of every language
+	@setup/with-tools tests/lint.sh
+
+unit: setup ## All Rust and Python tests
+	@$(CARGO) test --workspace --locked --quiet
+	@$(WITH) pytest
+
+smoke: setup ## A live run of the two-switch lab, a few seconds
+	@$(WITH) pytest -m live
+
+bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator
+	@$(WITH) python -m benchmarks $(ARGS)
+
+lock: setup ## Pin the newest versions that pyproject.toml allows
+	@$(WITH) uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
+
+clean: ## Remove what was built and installed in this folder, but no results
+	@rm -rf .setup .venv switch-emulator/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Step 5: the program zodiac-fx and the Python module switch_emulator, from switch-emulator/.
+. "$(dirname "$0")/step.sh"
+use_tools
+
+key=$(fingerprint switch-emulator)-$(rustc --version | tr ' ' '-')
+if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ]; then exit 0; fi
+
+say "building the emulator (Rust, release)"
+rm -rf "$state/emulator.log" "$state/wheels"
+cd "$root/switch-emulator"
+logged emulator retried cargo fetch --locked
+logged emulator cargo build --release --locked --offline -p zodiac-live
+logged emulator maturin build --release --locked --offline --manifest-path python/Cargo.toml \
+    --interpreter "$venv/bin/python" --out "$state/wheels"
+logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$state"/wheels/*.whl
+remember emulator "$key"

@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# Where the tools are. Sourced by the set-up steps and by setup/with-tools; changes nothing on the machine.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly venv="$root/.venv"
+readonly rust_minimum=1.85 # rust-version in switch-emulator/Cargo.toml
+readonly uv_minimum=0.5    # first with `managed = false` and --require-hashes as used here
+
+# at_least HAVE NEED: is version HAVE at least NEED?
+at_least() {
+    [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
+}
+
+# rust_in FOLDER: does FOLDER hold a cargo and a rustc that are new enough?
+rust_in() {
+    [ -x "$1/cargo" ] && [ -x "$1/rustc" ] || return 1
+    local version
+    version=$("$1/rustc" --version 2>/dev/null | cut -d ' ' -f 2) || return 1
+    [ -n "$version" ] && at_least "$version" "$rust_minimum"
+}
+
+# find_rust: print the folder of the first tool-chain that is new enough.
+find_rust() {
+    local folder
+    while IFS= read -r folder; do
+        if rust_in "$folder"; then
+            printf '%s\n' "$folder"
+            return
+        fi
+    done < <(
+        { type -ap cargo || true; } | xargs -r -n 1 dirname
+        printf '%s\n' "${CARGO_HOME:-$HOME/.cargo}/bin"
+        printf '%s\n' /usr/lib/rust-1.*/bin | sort -Vr
+    )
+    return 1
+}
+
+# find_uv: print the path of the first uv that is new enough.
+find_uv() {
+    local program version
+    while IFS= read -r program; do
+        [ -x "$program" ] || continue
+        version=$("$program" --version 2>/dev/null | cut -d ' ' -f 2) || continue
+        if [ -n "$version" ] && at_least "$version" "$uv_minimum"; then
+            printf '%s\n' "$program"
+            return
+        fi
+    done < <(
+        type -ap uv || true
+        printf '%s\n' /usr/local/bin/uv "$HOME/.local/bin/uv"
+    )
+    return 1
+}
+
+# use_tools: put the tool-chain, uv and the environment on PATH, as far as they are there.
+use_tools() {
+    local folder
+    PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+    if folder=$(find_uv); then PATH="$(dirname "$folder"):$PATH"; fi
+    if folder=$(find_rust); then PATH="$folder:$PATH"; fi
+    PATH="$venv/bin:$PATH"
+    export PATH VIRTUAL_ENV="$venv"
+    # One interpreter for every build of the Python module, so that cargo never builds it twice.
+    export PYO3_PYTHON="$venv/bin/python"
+}
+
+export CARGO_NET_RETRY="${CARGO_NET_RETRY:-5}"
+export UV_HTTP_RETRIES="${UV_HTTP_RETRIES:-5}" UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-180}"
+# Trust the machine's certificates, as apt, pip and cargo do; uv by itself knows only its own.
+export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}" UV_NATIVE_TLS="${UV_NATIVE_TLS:-true}"

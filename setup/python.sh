@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Step 4: .venv with exactly the packages of requirements.lock, and this project in it.
+. "$(dirname "$0")/step.sh"
+use_tools
+
+readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter
+
+"$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    fail "$system_python is $("$system_python" --version 2>&1), and the testbed needs 3.11 (Debian 12, Ubuntu 24.04)."
+
+key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version | tr ' ' '-')
+if done_before python "$key" && [ -x "$venv/bin/loko" ] && "$venv/bin/python" -c '' 2>/dev/null; then exit 0; fi
+
+say "installing the Python environment .venv"
+rm -f "$state/python.log"
+if ! "$venv/bin/python" -c '' 2>/dev/null; then
+    # System site packages, because Mininet is a package of the distribution.
+    logged python uv venv --quiet --clear --python "$system_python" --system-site-packages "$venv"
+fi
+logged python retried uv pip install --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock"
+# Without isolation: the build back end, too, is the locked one.
+logged python uv pip install --python "$venv/bin/python" --no-build-isolation --no-deps -e "$root"
+remember python "$key"

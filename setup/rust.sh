@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Step 2: a Rust tool-chain, unless one that is new enough is there.
+. "$(dirname "$0")/step.sh"
+
+if find_rust >/dev/null; then exit 0; fi
+
+candidate() {
+    apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
+}
+
+# The names under which distributions carry a tool-chain: compiler, cargo, clippy, rustfmt.
+# Debian 12 keeps a recent one as rustc-web; Ubuntu has numbered ones beside its default.
+choices() {
+    printf '%s\n' 'rustc cargo rust-clippy rustfmt' 'rustc-web cargo-web rust-web-clippy rustfmt-web'
+    apt-cache pkgnames rustc-1. | sed -n 's/^rustc-\(1\.[0-9]*\)$/\1/p' | sort -Vr |
+        sed 's/.*/rustc-& cargo-& rust-&-clippy rustfmt-&/'
+}
+
+choose() {
+    local compiler rest version package available
+    while read -r compiler rest; do
+        version=$(candidate "$compiler")
+        if [ -z "$version" ] || ! at_least "$version" "$rust_minimum"; then continue; fi
+        available=$compiler
+        for package in $rest; do
+            if [ -n "$(candidate "$package")" ]; then available+=" $package"; fi
+        done
+        printf '%s\n' "$available"
+        return
+    done < <(choices)
+}
+
+rm -f "$state/rust.log"
+chosen=$(choose)
+[ -n "$chosen" ] ||
+    fail "no Rust $rust_minimum or newer here, nor among this distribution's packages. Install one from https://rustup.rs, then repeat."
+say "installing Rust: $chosen"
+# shellcheck disable=SC2086 # a list of package names
+"$root/setup/apt-install.sh" rust $chosen
+find_rust >/dev/null || fail "the packages $chosen brought no cargo that works; see .setup/rust.log"
