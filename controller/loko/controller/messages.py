@@ -1,0 +1,107 @@
+"""OpenFlow 1.0 messages of the controller, as bytes.
+
+Each message fits one TCP segment of the Zodiac FX (536 bytes): the board reassembles nothing, and two replies
+to one segment can wedge its connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from os_ken.ofproto import ofproto_protocol
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from loko.entries import FlowEntry
+
+SEGMENT_BYTES: Final = 536
+"""TCP segment size of the board (MSS option in its SYN)."""
+
+_PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
+
+
+def hello(xid: int) -> bytes:
+    """HELLO with version 1.0. It chooses the version: the board's own HELLO offers 1.3."""
+    return _bytes(parser.OFPHello(_PROTOCOL), xid)
+
+
+def features_request(xid: int) -> bytes:
+    """FEATURES_REQUEST. The board closes a connection without one after about 3 s."""
+    return _bytes(parser.OFPFeaturesRequest(_PROTOCOL), xid)
+
+
+def barrier_request(xid: int) -> bytes:
+    """BARRIER_REQUEST."""
+    return _bytes(parser.OFPBarrierRequest(_PROTOCOL), xid)
+
+
+def echo_request(xid: int) -> bytes:
+    """ECHO_REQUEST without payload; the board would not return one."""
+    return _bytes(parser.OFPEchoRequest(_PROTOCOL), xid)
+
+
+def echo_reply(xid: int, payload: bytes = b"") -> bytes:
+    """ECHO_REPLY to the request with this transaction number."""
+    message = parser.OFPEchoReply(_PROTOCOL)
+    message.data = payload
+    return _bytes(message, xid)
+
+
+def table_stats_request(xid: int) -> bytes:
+    """STATS_REQUEST for the table's number of entries."""
+    return _bytes(parser.OFPTableStatsRequest(_PROTOCOL, 0), xid)
+
+
+def flow_stats_request(xid: int) -> bytes:
+    """STATS_REQUEST for the table's entries; the board answers with the first 20."""
+    everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
+    return _bytes(parser.OFPFlowStatsRequest(_PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), xid)
+
+
+def add_entry(entry: FlowEntry, xid: int) -> bytes:
+    """FLOW_MOD that appends an entry without timeouts to the table."""
+    message = parser.OFPFlowMod(
+        _PROTOCOL,
+        match_of(entry),
+        cookie=0,
+        command=of.OFPFC_ADD,
+        priority=entry.priority,
+        actions=[parser.OFPActionOutput(entry.output_port, 0xFFFF)],
+    )
+    return _bytes(message, xid)
+
+
+def match_of(entry: FlowEntry) -> Any:
+    """The entry's five-tuple as an os-ken match."""
+    return parser.OFPMatch(
+        dl_type=entry.dl_type,
+        nw_proto=entry.nw_proto,
+        nw_src=str(entry.nw_src),
+        nw_dst=str(entry.nw_dst),
+        tp_src=entry.tp_src,
+        tp_dst=entry.tp_dst,
+    )
+
+
+def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
+    """What a controller sends to set up a board in one go: one message a TCP segment, in this order.
+
+    Hello, features request, a flow-mod for each entry, a barrier. The board answers the features request and
+    the barrier, so no segment gets more than one reply.
+    """
+    segments = [hello(1), features_request(2)]
+    segments += [add_entry(entry, xid) for xid, entry in enumerate(entries, start=3)]
+    segments.append(barrier_request(len(segments) + 1))
+    return segments
+
+
+def _bytes(message: Any, xid: int) -> bytes:
+    message.set_xid(xid)
+    message.serialize()
+    data = bytes(message.buf)
+    if len(data) > SEGMENT_BYTES:
+        raise ValueError(
+            f"{type(message).__name__} of {len(data)} bytes exceeds a segment of {SEGMENT_BYTES}"
+        )
+    return data

@@ -1,0 +1,126 @@
+"""Strict documents: YAML, JSON and TOML files with a pydantic schema and one-line errors."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+PROFILES = _CHECKOUT / "switch-emulator" / "profiles"
+LABS = _CHECKOUT / "labs"
+
+
+class InputError(ValueError):
+    """Wrong input. The text is one line: what is wrong, where, and how to mend it."""
+
+
+class Strict(BaseModel):
+    """A frozen record of a document. An unknown key is refused together with the keys that are allowed."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            allowed = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in allowed:
+                    close = difflib.get_close_matches(str(key), allowed, n=1)
+                    hint = f"; did you mean '{close[0]}'?" if close else ""
+                    raise PydanticCustomError(
+                        "unknown_key",
+                        "unknown key '{key}' (allowed: {allowed}){hint}",
+                        {"key": str(key), "allowed": ", ".join(allowed), "hint": hint},
+                    )
+        return data
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def find(name_or_path: str | Path, directory: Path, suffix: str, kind: str) -> Path:
+    """The file of a document that is given by name (looked up in `directory`) or by path.
+
+    Raises `InputError`, listing the names there are, if there is no such file.
+    """
+    text = str(name_or_path)
+    by_name = directory / f"{text}{suffix}"
+    if "/" not in text and by_name.is_file():
+        return by_name
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    last = Path(suffix)
+    pattern = f"*{last.suffix}" if last.parent == Path() or suffix.startswith(".") else f"*{suffix}"
+    known = sorted(
+        str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(pattern)
+    )
+    raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
+
+
+def read(path: Path, model: type[_Model]) -> _Model:
+    """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file. Raises `InputError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not a text file in UTF-8") from None
+    if path.suffix == ".toml":
+        try:
+            return _check(path, model, tomllib.loads(text), tree=None)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path}: not valid TOML: {error}") from None
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "syntax error"
+        raise InputError(f"{path}{line}: not valid YAML: {problem}") from None
+    return _check(path, model, data, tree)
+
+
+def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -> _Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InputError(_one_line(path, error.errors(include_url=False)[0], tree)) from None
+
+
+def _one_line(path: Path, problem: ErrorDetails, tree: yaml.Node | None) -> str:
+    location: Sequence[int | str] = problem["loc"]
+    key = problem.get("ctx", {}).get("key") if problem["type"] == "unknown_key" else None
+    line = line_of(tree, [*location, key] if key else location)
+    where = f"{path}:{line}" if line else f"{path}"
+    name = ".".join(str(part) for part in location)
+    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
+    return f"{where}: {name}: {message}" if name else f"{where}: {message}"
+
+
+def line_of(tree: yaml.Node | None, location: Sequence[int | str]) -> int | None:
+    """The line, from 1, of the deepest part of `location` that the YAML tree has; None without a tree."""
+    if tree is None:
+        return None
+    line, node = tree.start_mark.line + 1, tree
+    for part in location:
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((k, v) for k, v in node.value if str(k.value) == str(part)), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line

@@ -1,0 +1,86 @@
+"""Flows: who sends what to whom, within which token bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field, RootModel
+
+from loko.calculus import TokenBucket
+from loko.document import InputError, Strict, read
+
+UdpPort = Annotated[int, Field(ge=1, le=65535)]
+
+
+class Flow(Strict):
+    """A unidirectional UDP flow. Rate and burst count frames with their FCS, without preamble."""
+
+    id: str
+    source: str
+    destination: str
+    udp_source: UdpPort
+    udp_destination: UdpPort
+    rate_bps: float = Field(gt=0, allow_inf_nan=False)
+    burst_bytes: float = Field(gt=0, allow_inf_nan=False)
+    frame_bytes: int = Field(ge=64, le=1518)
+
+    @property
+    def arrival(self) -> TokenBucket:
+        """The token bucket that the sender keeps to."""
+        return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiveTuple:
+    """What tells UDP flows apart on the wire."""
+
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+
+    @classmethod
+    def of(cls, flow: Flow) -> FiveTuple:
+        """The five-tuple of a flow, in names of hosts."""
+        return cls(
+            source=flow.source,
+            destination=flow.destination,
+            udp_source=flow.udp_source,
+            udp_destination=flow.udp_destination,
+        )
+
+
+def refuse_doubles(flows: Sequence[Flow]) -> Sequence[Flow]:
+    """The flows, if no two have one id or one five-tuple. Raises `InputError`."""
+    ids: set[str] = set()
+    tuples: dict[FiveTuple, str] = {}
+    for flow in flows:
+        if flow.id in ids:
+            raise InputError(f"flow id '{flow.id}' is used twice; rename one")
+        ids.add(flow.id)
+        key = FiveTuple.of(flow)
+        if key in tuples:
+            raise InputError(
+                f"flows '{tuples[key]}' and '{flow.id}' have the same hosts and ports; change a port"
+            )
+        tuples[key] = flow.id
+    return flows
+
+
+class _FlowsFile(RootModel[Annotated[list[Flow], AfterValidator(refuse_doubles)]]):
+    """A list of flows."""
+
+
+def load_flows(path: str | Path) -> tuple[Flow, ...]:
+    """Read a YAML or JSON list of flows. Raises `InputError` in one line."""
+    if not Path(path).is_file():
+        raise InputError(f"flows '{path}': no such file")
+    return tuple(read(Path(path), _FlowsFile).root)
+
+
+def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:
+    """The flows as plain values, as `load_flows` reads them."""
+    return [BaseModel.model_dump(flow) for flow in flows]

@@ -1,0 +1,253 @@
+"""A lab: switches, hosts and links, as `labs/NAME/lab.yml` describes them."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Interface
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import Field, field_validator
+
+from loko.device import Profile, load_profile
+from loko.document import LABS, InputError, Strict, find, read
+
+Setting = str | int | bool
+"""A value of a board's configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One end of a link: a switch and its port, or a host and port 1."""
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A cable between two endpoints."""
+
+    a: Endpoint
+    b: Endpoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch:
+    """A switch of a lab. `config` holds the board's settings by name, as the emulator takes them."""
+
+    name: str
+    datapath_id: int
+    profile: Profile
+    config: Mapping[str, Setting]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host of a lab. It has one interface."""
+
+    name: str
+    mac: str
+    ip: IPv4Interface
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """A checked lab: every name resolves, no port is used twice, every host reaches every other."""
+
+    name: str
+    title: str
+    path: Path
+    switches: Mapping[str, Switch]
+    hosts: Mapping[str, Host]
+    links: tuple[Link, ...]
+    control_port: int
+
+    def peer(self, end: Endpoint) -> Endpoint | None:
+        """What is plugged in at `end`, if anything."""
+        for link in self.links:
+            if link.a == end:
+                return link.b
+            if link.b == end:
+                return link.a
+        return None
+
+    def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
+        """The cables of a node: (own port, far end), in order of ports."""
+        here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
+        here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
+        return tuple(sorted(here, key=lambda cable: cable[0]))
+
+
+def load_lab(name_or_path: str | Path) -> Lab:
+    """Load a lab by name (`two-switch`), by its folder, or by the path of its `lab.yml`.
+
+    Raises `InputError` in one line if the file or what it describes is wrong.
+    """
+    if Path(name_or_path).is_dir() and (Path(name_or_path) / "lab.yml").is_file():
+        name_or_path = Path(name_or_path) / "lab.yml"
+    path = find(name_or_path, LABS, "/lab.yml", "lab")
+    return _Checker(path, read(path, _LabFile)).lab()
+
+
+class _SwitchFile(Strict):
+    datapath_id: str
+    profile: str
+    config: dict[str, Setting] = Field(default_factory=dict)
+
+    @field_validator("datapath_id")
+    @classmethod
+    def _eight_bytes(cls, text: str) -> str:
+        if not re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){7}", text):
+            raise ValueError(f"'{text}' is not eight bytes such as 00:00:70:b3:d5:6c:00:01")
+        return text
+
+
+class _HostFile(Strict):
+    mac: str
+    ip: str
+
+    @field_validator("mac")
+    @classmethod
+    def _six_bytes(cls, text: str) -> str:
+        if not re.fullmatch(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}", text):
+            raise ValueError(f"'{text}' is not a unicast MAC address such as 02:00:00:00:00:01")
+        return text
+
+    @field_validator("ip")
+    @classmethod
+    def _with_prefix(cls, text: str) -> str:
+        try:
+            IPv4Interface(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is not an IPv4 address with prefix such as 10.0.0.1/24") from None
+        if "/" not in text:
+            raise ValueError(f"'{text}' lacks its prefix length, such as {text}/24")
+        return text
+
+
+class _LinkFile(Strict):
+    a: str
+    b: str
+
+
+class _LabFile(Strict):
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    switches: dict[str, _SwitchFile] = Field(min_length=1)
+    hosts: dict[str, _HostFile] = Field(min_length=1)
+    links: list[_LinkFile] = Field(min_length=1)
+    control_port: int = Field(ge=1)
+
+
+class _Checker:
+    """Turns a syntactically right lab file into a `Lab`, or says what does not fit together."""
+
+    def __init__(self, path: Path, file: _LabFile) -> None:
+        self._path = path
+        self._file = file
+
+    def lab(self) -> Lab:
+        for name in self._file.hosts:
+            if name in self._file.switches:
+                raise self._error(f"hosts.{name}", "a switch has this name already; rename one of them")
+        switches = {name: self._switch(name) for name in self._file.switches}
+        self._refuse_doubles({name: switch.datapath_id for name, switch in switches.items()}, "datapath_id")
+        hosts = {
+            name: Host(name=name, mac=host.mac, ip=IPv4Interface(host.ip))
+            for name, host in self._file.hosts.items()
+        }
+        self._refuse_doubles({name: host.mac for name, host in hosts.items()}, "mac")
+        self._refuse_doubles({name: host.ip.ip for name, host in hosts.items()}, "ip")
+        lab = Lab(
+            name=self._file.name,
+            title=self._file.title,
+            path=self._path,
+            switches=MappingProxyType(switches),
+            hosts=MappingProxyType(hosts),
+            links=self._links(switches),
+            control_port=self._file.control_port,
+        )
+        self._refuse_unreachable(lab)
+        return lab
+
+    def _switch(self, name: str) -> Switch:
+        file = self._file.switches[name]
+        try:
+            profile = load_profile(file.profile)
+        except InputError as error:
+            raise self._error(f"switches.{name}.profile", str(error)) from None
+        if self._file.control_port > profile.ports.count.value:
+            raise self._error("control_port", f"{name} has ports 1 to {profile.ports.count.value}")
+        mac = file.config.get("mac")
+        if mac is not None and file.datapath_id != f"00:00:{mac}":
+            expected = f"00:00:{mac}"
+            raise self._error(
+                f"switches.{name}.datapath_id", f"the board's MAC address makes it {expected}; write that"
+            )
+        return Switch(
+            name=name,
+            datapath_id=int(file.datapath_id.replace(":", ""), 16),
+            profile=profile,
+            config=MappingProxyType(dict(file.config)),
+        )
+
+    def _links(self, switches: Mapping[str, Switch]) -> tuple[Link, ...]:
+        links: list[Link] = []
+        used: dict[Endpoint, int] = {}
+        for index, file in enumerate(self._file.links):
+            ends = []
+            for side, text in (("a", file.a), ("b", file.b)):
+                where = f"links.{index}.{side}"
+                end = self._endpoint(where, text, switches)
+                if end in used:
+                    raise self._error(where, f"'{text}' is used by links.{used[end]} already")
+                used[end] = index
+                ends.append(end)
+            links.append(Link(a=ends[0], b=ends[1]))
+        return tuple(links)
+
+    def _endpoint(self, where: str, text: str, switches: Mapping[str, Switch]) -> Endpoint:
+        node, colon, port_text = text.partition(":")
+        if node in self._file.hosts:
+            if colon:
+                raise self._error(where, f"a host has one interface; write '{node}' instead of '{text}'")
+            return Endpoint(node=node, port=1)
+        if node not in switches:
+            known = ", ".join([*self._file.hosts, *switches])
+            raise self._error(where, f"unknown host or switch '{node}' (known: {known})")
+        count = switches[node].profile.ports.count.value
+        if not port_text.isdecimal() or not 1 <= int(port_text) <= count:
+            raise self._error(where, f"'{text}' names no port; write {node}:1 to {node}:{count}")
+        if int(port_text) == self._file.control_port:
+            raise self._error(where, f"port {port_text} is the control port; use another one")
+        return Endpoint(node=node, port=int(port_text))
+
+    def _refuse_doubles(self, values: Mapping[str, object], key: str) -> None:
+        group = "switches" if key == "datapath_id" else "hosts"
+        owners: dict[object, str] = {}
+        for name, value in values.items():
+            if value in owners:
+                raise self._error(f"{group}.{name}.{key}", f"{owners[value]} has the same {key}; change one")
+            owners[value] = name
+
+    def _refuse_unreachable(self, lab: Lab) -> None:
+        start = next(iter(lab.hosts))
+        seen, waiting = {start}, deque([start])
+        while waiting:
+            for _, far in lab.neighbours(waiting.popleft()):
+                if far.node not in seen:
+                    seen.add(far.node)
+                    waiting.append(far.node)
+        for name in [*lab.hosts, *lab.switches]:
+            if name not in seen:
+                raise self._error("links", f"{name} cannot be reached from {start}; add a link")
+
+    def _error(self, location: str, message: str) -> InputError:
+        return InputError(f"{self._path}: {location}: {message}")

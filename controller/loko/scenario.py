@@ -1,0 +1,164 @@
+"""What is fixed about the traffic and the table of a switch: the dimensions of the paper's Table 1."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from loko.document import InputError
+
+
+class Unknown(Enum):
+    """The one value of a dimension that is not fixed."""
+
+    UNKNOWN = "unknown"
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
+"""Not fixed: the model takes the worst case over the values of Table 1."""
+
+
+class Match(Enum):
+    """Match types of Table 1. The value names the type, `fields` what an entry of it compares."""
+
+    PORT = "port"
+    TP_DST = "tp-dst"
+    DL_DST = "dl-dst"
+    MASKED_NW_DST = "masked-nw-dst"
+    FIVE_TUPLE = "five-tuple"
+    ALL = "all"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Fields of OpenFlow 1.0 that are not wildcards, with those that others presuppose."""
+        return _FIELDS[self]
+
+
+_FIVE_TUPLE = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
+_FIELDS: Final = {
+    Match.PORT: ("in_port",),
+    Match.TP_DST: ("dl_type", "nw_proto", "tp_dst"),
+    Match.DL_DST: ("dl_dst",),
+    Match.MASKED_NW_DST: ("dl_type", "nw_dst"),
+    Match.FIVE_TUPLE: _FIVE_TUPLE,
+    Match.ALL: (*_FIVE_TUPLE, "in_port", "nw_tos", "dl_src", "dl_dst"),
+}
+
+
+class Action(Enum):
+    """Actions of Table 1. All but `OUTPUT` are followed by an output (section 3.3.1)."""
+
+    OUTPUT = "output"
+    SET_VLAN_ID = "set-vlan-id"
+    SET_VLAN_PCP = "set-vlan-pcp"
+    STRIP_VLAN = "strip-vlan"
+    SET_DL_SRC = "set-dl-src"
+    SET_NW_SRC = "set-nw-src"
+    SET_NW_TOS = "set-nw-tos"
+    SET_TP_SRC = "set-tp-src"
+
+
+class UsedEntry(Enum):
+    """Which entry of the table matches; exactly one does."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+class Priorities(Enum):
+    """How priorities run along the table."""
+
+    INCREASING = "increasing"
+    DECREASING = "decreasing"
+
+
+TABLE_1_ENTRIES: Final = (1, 17, 33, 49, 65, 81, 97, 113, 128)
+TABLE_1_FRAME_BYTES: Final = (64, 306, 548, 790, 1032, 1274, 1516)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A scenario in which everything is fixed."""
+
+    entries: int
+    match: Match
+    action: Action
+    used_entry: UsedEntry
+    priorities: Priorities
+    frame_bytes: int
+
+    @property
+    def skipped_entries(self) -> int:
+        """Entries passed over unread: those behind the hit, when their priority is lower (section 2.2.2)."""
+        first_hit_wins = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.DECREASING
+        return self.entries - 1 if first_hit_wins else 0
+
+    @property
+    def examined_after_hit(self) -> int:
+        """Entries compared although the table has hit already, since their priority is higher."""
+        late = self.used_entry is UsedEntry.FIRST and self.priorities is Priorities.INCREASING
+        return self.entries - 1 if late else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What the planner promises about a switch; each dimension may be `UNKNOWN` (section 4).
+
+    `packet_sizes_bytes` lists every size of frame (with FCS) that may pass.
+    """
+
+    entries: int | Unknown = UNKNOWN
+    match: Match | Unknown = UNKNOWN
+    action: Action | Unknown = UNKNOWN
+    packet_sizes_bytes: tuple[int, ...] | Unknown = UNKNOWN
+    priorities: Priorities | Unknown = UNKNOWN
+    used_entry: UsedEntry | Unknown = UNKNOWN
+
+    def __post_init__(self) -> None:
+        if isinstance(self.entries, int) and self.entries < 1:
+            raise InputError(f"scenario: entries is {self.entries}; at least one is needed")
+        if not isinstance(self.packet_sizes_bytes, Unknown):
+            if not self.packet_sizes_bytes:
+                raise InputError("scenario: packet_sizes_bytes is empty; name at least one size")
+            for size in self.packet_sizes_bytes:
+                if not 64 <= size <= 1518:
+                    raise InputError(f"scenario: packet size {size} is outside 64 to 1518 bytes (with FCS)")
+
+    @property
+    def frame_bytes(self) -> tuple[int, ...]:
+        """The sizes that may pass."""
+        sizes = self.packet_sizes_bytes
+        return TABLE_1_FRAME_BYTES if isinstance(sizes, Unknown) else tuple(sorted(set(sizes)))
+
+    def cases(self) -> Iterator[Case]:
+        """Every case that the scenario leaves open."""
+        for entries, match, action, used, priorities, size in itertools.product(
+            TABLE_1_ENTRIES if isinstance(self.entries, Unknown) else (self.entries,),
+            tuple(Match) if isinstance(self.match, Unknown) else (self.match,),
+            tuple(Action) if isinstance(self.action, Unknown) else (self.action,),
+            tuple(UsedEntry) if isinstance(self.used_entry, Unknown) else (self.used_entry,),
+            tuple(Priorities) if isinstance(self.priorities, Unknown) else (self.priorities,),
+            self.frame_bytes,
+        ):
+            yield Case(
+                entries=entries,
+                match=match,
+                action=action,
+                used_entry=used,
+                priorities=priorities,
+                frame_bytes=size,
+            )
+
+
+EVALUATION: Final = Scenario(
+    entries=17,
+    match=Match.FIVE_TUPLE,
+    action=Action.OUTPUT,
+    packet_sizes_bytes=(306,),
+    priorities=Priorities.INCREASING,
+    used_entry=UsedEntry.LAST,
+)
+"""Section 6: 17 five-tuple entries, output, increasing priorities, last entry used, 306 bytes."""
