@@ -58,10 +58,8 @@ def find(name_or_path: str | Path, directory: Path, suffix: str, kind: str) -> P
     path = Path(name_or_path)
     if path.is_file():
         return path
-    last = Path(suffix)
-    pattern = f"*{last.suffix}" if last.parent == Path() or suffix.startswith(".") else f"*{suffix}"
     known = sorted(
-        str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(pattern)
+        str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}")
     )
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 

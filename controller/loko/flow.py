@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, Field, RootModel
+from pydantic import AfterValidator, Field, RootModel, model_validator
 
 from loko.calculus import TokenBucket
 from loko.document import InputError, Strict, read
@@ -26,6 +26,14 @@ class Flow(Strict):
     rate_bps: float = Field(gt=0, allow_inf_nan=False)
     burst_bytes: float = Field(gt=0, allow_inf_nan=False)
     frame_bytes: int = Field(ge=64, le=1518)
+
+    @model_validator(mode="after")
+    def _holds_a_frame(self) -> Self:
+        if self.burst_bytes < self.frame_bytes:
+            raise ValueError(
+                f"burst_bytes {self.burst_bytes:g} is below frame_bytes {self.frame_bytes}; allow a whole frame"
+            )
+        return self
 
     @property
     def arrival(self) -> TokenBucket:
@@ -83,4 +91,4 @@ def load_flows(path: str | Path) -> tuple[Flow, ...]:
 
 def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:
     """The flows as plain values, as `load_flows` reads them."""
-    return [BaseModel.model_dump(flow) for flow in flows]
+    return [flow.model_dump() for flow in flows]

@@ -1,0 +1,164 @@
+"""The commands `loko model` and `loko plan`: parameters in, tables or JSON out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from loko.allocation import scheme_named
+from loko.description import describe_model
+from loko.device import load_profile
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.flow import load_flows
+from loko.lab import load_lab
+from loko.plan import Plan, scenario_of
+from loko.plan import plan as make_plan
+from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, Unknown, UsedEntry
+from loko.service import Rounding
+from loko.split import echo_traffic
+
+_NS_PER_US = 1e3
+_NS_PER_MS = 1e6
+
+
+@contextmanager
+def wrong_input_ends() -> Iterator[None]:
+    """End the program with status 2 and one line on `InputError`."""
+    try:
+        yield
+    except InputError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def model(
+    profile: Annotated[str, typer.Argument(help="Name or path of a device profile, such as zodiac-fx.")],
+    *,
+    packet_size: Annotated[
+        list[int] | None, typer.Option(help="Size in bytes, with FCS; repeat it if several may pass.")
+    ] = None,
+    entries: Annotated[int | None, typer.Option(help="Entries in the flow table.")] = None,
+    match: Annotated[Match | None, typer.Option(help="What the entries match on.")] = None,
+    action: Annotated[Action | None, typer.Option(help="Action of the used entry.")] = None,
+    priorities: Annotated[Priorities | None, typer.Option(help="Order of priorities.")] = None,
+    used_entry: Annotated[UsedEntry | None, typer.Option(help="Which entry matches.")] = None,
+    buffer_rounding: Annotated[
+        Rounding, typer.Option(help="Rounding of the buffer formula.")
+    ] = Rounding.FLOOR,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the service curve of a switch, and what may be allocated of it. What is left out is unknown.
+
+    Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --action output
+    """
+    with wrong_input_ends():
+        scenario = Scenario(
+            entries=_known(entries),
+            match=_known(match),
+            action=_known(action),
+            packet_sizes_bytes=tuple(packet_size) if packet_size else UNKNOWN,
+            priorities=_known(priorities),
+            used_entry=_known(used_entry),
+        )
+        values = describe_model(load_profile(profile), scenario, buffer_rounding)
+    if as_json:
+        typer.echo(json.dumps(values, indent=2))
+    else:
+        _print_model(values)
+
+
+def plan(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[str, typer.Argument(help="YAML or JSON list of flows.")],
+    *,
+    allocation: Annotated[
+        str, typer.Option(help="Allocation scheme: full-rate or fifth-rate.")
+    ] = "fifth-rate",
+    entries: Annotated[
+        int, typer.Option(help="Entries in each flow table, dummies included.")
+    ] = EVALUATION_ENTRIES,
+    echoes_per_s: Annotated[float, typer.Option(help="EchoRequests a second to reserve for.")] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
+
+    Example: loko plan two-switch flows.yml --allocation fifth-rate
+    """
+    with wrong_input_ends():
+        requested = load_flows(flows)
+        result = make_plan(
+            load_lab(lab),
+            requested,
+            scheme=scheme_named(allocation),
+            scenario=scenario_of(requested, entries=entries),
+            control=echo_traffic(echoes_per_s),
+        )
+    if as_json:
+        typer.echo(json.dumps(result.as_values(), indent=2))
+    else:
+        _print_plan(result)
+    if result.refused:
+        raise typer.Exit(1)
+
+
+_Value = TypeVar("_Value")
+
+
+def _known(value: _Value | None) -> _Value | Unknown:
+    return UNKNOWN if value is None else value
+
+
+def _print_model(values: dict[str, Any]) -> None:
+    console = Console()
+    terms = Table(title=f"{values['profile']}: latency T", title_justify="left")
+    terms.add_column("term")
+    terms.add_column("us", justify="right")
+    for term in values["terms"]:
+        terms.add_row(term["name"], f"{term['value_ns'] / _NS_PER_US:.2f}")
+    terms.add_section()
+    terms.add_row("T", f"{values['latency_ns'] / _NS_PER_US:.2f}")
+    console.print(terms)
+    console.print(
+        f"rate R = {values['rate_bps'] / 1e6:.3f} Mbit/s, buffer B = {values['capacity_bytes']} bytes"
+    )
+    table = Table(title="allocations", title_justify="left")
+    for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms", ""):
+        table.add_column(column, justify="left" if column in {"scheme", ""} else "right")
+    for name, allocation in values["allocations"].items():
+        numbers = (
+            f"{allocation['max_rate_bps'] / 1e6:.3f}",
+            f"{allocation['max_burst_bytes']:.1f}",
+            f"{allocation['delay_ns'] / _NS_PER_MS:.3f}",
+        )
+        row = numbers if allocation["feasible"] else ("-", "-", "-")
+        table.add_row(name, *row, allocation["reason"])
+    console.print(table)
+
+
+def _print_plan(result: Plan) -> None:
+    console = Console()
+    table = Table(title=f"{result.lab.name}: accepted flows", title_justify="left")
+    for column in ("flow", "path", "terms ms", "guarantee ms"):
+        table.add_column(column, justify="right" if column.endswith("ms") else "left")
+    for admitted in result.accepted:
+        table.add_row(
+            admitted.flow.id,
+            " ".join(
+                [admitted.flow.source, *(hop.switch for hop in admitted.hops), admitted.flow.destination]
+            ),
+            " + ".join(f"{hop.delay_ns / _NS_PER_MS:.3f}" for hop in admitted.hops),
+            f"{admitted.guarantee_ns / _NS_PER_MS:.3f}",
+        )
+    console.print(table)
+    for refusal in result.refused:
+        console.print(f"refused: {refusal}", highlight=False, soft_wrap=True)
+    for name, allocation in result.allocations.items():
+        if not allocation.feasible:
+            console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)
