@@ -27,7 +27,7 @@ class RunError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """A time in which the host kept the emulator from running, so that delays then say nothing of the switch."""
+    """A time in which the host kept the emulator from running: delays then say nothing of the switch."""
 
     start_ns: int
     duration_ns: int

@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from loko.allocation import Allocation, allocate, scheme_named
+from loko.device import load_profile
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.network import shortest_path
+from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry
+from loko.service import service_curve
+from loko.split import Split, split
+
+from evaluation.experiment import Figure, Sweep
+
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +55,106 @@ class FlowTraffic:
     def label(self) -> str:
         """The direction, as the figures name it."""
         return f"{self.source}->{self.destination}"
+
+    def as_flow(self) -> Flow:
+        """The flow as the controller knows it, such as to fill the tables. Its bucket is the shaper's."""
+        return Flow(
+            id=f"flow-{self.flow}",
+            source=self.source,
+            destination=self.destination,
+            udp_source=self.udp_source,
+            udp_destination=self.udp_destination,
+            rate_bps=float(self.shaper_rate_bps),
+            burst_bytes=float(self.shaper_burst_bytes),
+            frame_bytes=self.frame_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What Loko computes for a sweep: the same for all its points."""
+
+    sweep: Sweep
+    lab: Lab
+    allocation: Allocation
+    shares: Split
+    guarantee_ns: float
+    """End-to-end bound of every observed flow: D for each switch on its path."""
+    floor_ns: float
+    """Delay between the taps when every switch is idle (docs/architecture.md, delay terms)."""
+
+
+def allocation_of(figure: Figure, lab: Lab, scheme: str) -> Allocation:
+    """What admission may use of each switch in the scenario of section 6. The switches are of one kind."""
+    profiles = {switch.profile.name for switch in lab.switches.values()}
+    if len(profiles) != 1:
+        raise InputError(
+            f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
+        )
+    scenario = Scenario(
+        entries=figure.entries,
+        match=Match.FIVE_TUPLE,
+        action=Action.OUTPUT,
+        packet_sizes_bytes=(figure.frame_bytes,),
+        priorities=Priorities.INCREASING,
+        used_entry=UsedEntry.LAST,
+    )
+    return allocate(service_curve(load_profile(profiles.pop()), scenario), scheme_named(scheme))
+
+
+def prepare(sweep: Sweep) -> Setting:
+    """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
+    lab = load_lab(sweep.lab)
+    allocation = allocation_of(sweep, lab, sweep.allocation)
+    shares = split(allocation, ratio=sweep.split)
+    if not shares.feasible:
+        raise InputError(f"{sweep.name}: not feasible: {shares.reason}")
+    hops = {len(shortest_path(lab, flow.source, flow.destination)) for flow in sweep.flows}
+    if len(hops) != 1:
+        raise InputError(f"{sweep.name}: flows cross different numbers of switches; split the figure")
+    count = hops.pop()
+    service = allocation.service
+    wire_ns = service.profile.wire_ns(service.profile.ports.preamble_bytes.value + sweep.frame_bytes)
+    return Setting(
+        sweep=sweep,
+        lab=lab,
+        allocation=allocation,
+        shares=shares,
+        guarantee_ns=count * allocation.delay_ns,
+        floor_ns=count * (wire_ns + service.processing_ns),
+    )
+
+
+def traffic(setting: Setting, x: float, *, offered_load: float | None = None) -> tuple[FlowTraffic, ...]:
+    """The senders of a point: equation 8 times m_r and m_b. Flows without a share send nothing.
+
+    Each burst of the generator fills the bucket as far as whole frames can. `offered_load` overrides the
+    experiment's.
+    """
+    sweep = setting.sweep
+    rate_multiplier, burst_multiplier = sweep.multipliers(x)
+    load = sweep.offered_load if offered_load is None else offered_load
+    senders = []
+    for number, flow in enumerate(sweep.flows):
+        bucket = setting.shares.first if flow.share == 1 else setting.shares.second
+        if bucket.rate_bps == 0:
+            continue
+        burst_bytes = int(burst_multiplier * bucket.burst_bytes)
+        rate_bps = rate_multiplier * bucket.rate_bps
+        senders.append(
+            FlowTraffic(
+                flow=number,
+                source=flow.source,
+                destination=flow.destination,
+                udp_source=_UDP_SOURCE + number,
+                udp_destination=_UDP_DESTINATION + number,
+                frame_bytes=sweep.frame_bytes,
+                shaper_rate_bps=round(rate_bps),
+                shaper_burst_bytes=burst_bytes,
+                offered_rate_bps=round(rate_bps * load),
+                offered_burst_bytes=burst_bytes // sweep.frame_bytes * sweep.frame_bytes,
+                queue_bytes=sweep.sender_queue_frames * sweep.frame_bytes,
+                observed=flow.label in sweep.observed,
+            )
+        )
+    return tuple(senders)

@@ -1,0 +1,86 @@
+"""What the papers print, as data with the place where it stands: `labs/papers/PAPER.yml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import yaml
+from loko.document import LABS, InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing that a paper states."""
+
+    reference: str
+    """``ID``, ``EXPERIMENT/OUTCOME`` or ``TABLE/ROW/COLUMN``."""
+    where: str
+    """Section, figure or table of the paper."""
+    role: str
+    """``calibration`` (a device alone), ``validation`` (the assembled system) or ``definition``."""
+    text: str
+    value: Any = None
+    unit: str = ""
+
+    @property
+    def number(self) -> float:
+        """The value, if it is a number. Raises `InputError` otherwise."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise InputError(f"fact {self.reference}: has no numeric value; choose a check without a number")
+        return float(self.value)
+
+
+@cache
+def facts(paper: str) -> Mapping[str, Fact]:
+    """All facts of a paper by reference. Raises `InputError` if there is no such paper."""
+    path = LABS / "papers" / f"{paper}.yml"
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"paper '{paper}': {path} cannot be read: {error}") from None
+    found: dict[str, Fact] = {}
+    try:
+        for fact in _walk(document):
+            if fact.reference in found:
+                raise InputError(f"{path}: {fact.reference} is there twice; rename one")
+            found[fact.reference] = fact
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a document of facts: {error}") from None
+    return found
+
+
+def fact(paper: str, reference: str) -> Fact:
+    """The fact with this reference. Raises `InputError` if the paper's document has none."""
+    known = facts(paper)
+    if reference not in known:
+        raise InputError(f"{LABS / 'papers' / f'{paper}.yml'}: there is no fact '{reference}'")
+    return known[reference]
+
+
+def _walk(document: Mapping[str, Any]) -> Iterator[Fact]:
+    for section in ("setup", "equations", "qualitative", "recomputed", "inconsistencies"):
+        for item in document[section]:
+            texts = (item.get(key) for key in ("what", "formula", "must_show", "says"))
+            yield _fact(item["id"], item, next((text for text in texts if text), ""))
+    for experiment in document["experiments"]:
+        for outcome in experiment["outcomes"]:
+            yield _fact(f"{experiment['id']}/{outcome['id']}", outcome, outcome["what"])
+    for table in document["tables"]:
+        for row in table["rows"]:
+            for column, value in zip(table["columns"][1:], row[1:], strict=True):
+                item = {**table, "value": value}
+                yield _fact(f"{table['id']}/{row[0]}/{column}", item, f"{row[0]}: {column}")
+
+
+def _fact(reference: str, item: Mapping[str, Any], text: str) -> Fact:
+    return Fact(
+        reference=reference,
+        where=item["where"],
+        role=item["role"],
+        text=text,
+        value=item.get("value", item.get("printed")),
+        unit=item.get("unit", ""),
+    )

@@ -1,0 +1,45 @@
+"""Files that appear complete or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from loko.document import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; it becomes `path` at the end of a ``with`` that did not fail.
+
+    Raises `InputError` if it cannot be written there.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader or a crash never meets half of it. Raises `InputError`."""
+    with replacing(path) as part:
+        part.write_bytes(data)
+
+
+def output_directory(path: Path) -> Path:
+    """Make a directory for results and see that it takes files. Raises `InputError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"--out {path}: cannot be written: {error.strerror}; choose another directory"
+        ) from None
+    return path

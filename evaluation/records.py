@@ -1,0 +1,100 @@
+"""Packet records on disk: Parquet, one row a packet, columns as the stable contract names them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from loko.document import InputError
+
+from evaluation.runner import LOST, RunRecords
+
+SCHEMA = pa.schema(
+    [
+        pa.field("flow", pa.int32(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("sent_ns", pa.int64(), nullable=False),
+        pa.field("received_ns", pa.int64(), nullable=True),
+        pa.field("size", pa.int32(), nullable=False),
+        pa.field("run", pa.int32(), nullable=False),
+        pa.field("point", pa.float64(), nullable=False),
+    ]
+)
+"""`point` is the x of the point, `received_ns` null of a lost packet, times count from the run's start."""
+
+_META = b"loko"
+_REPEATING = ["flow", "size", "run", "point"]
+_RISING = ["sequence", "sent_ns", "received_ns"]
+
+
+class RecordWriter:
+    """Writes a file of records, a row group a run, so that memory holds one run at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(
+            path,
+            SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=_REPEATING,
+            column_encoding=dict.fromkeys(_RISING, "DELTA_BINARY_PACKED"),
+            write_statistics=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def add(self, records: RunRecords, *, run: int, point: float) -> None:
+        """Append one run."""
+        count = len(records)
+        columns = [
+            pa.array(records.flow),
+            pa.array(records.sequence),
+            pa.array(records.sent_ns),
+            pa.array(records.received_ns, mask=records.received_ns == LOST),
+            pa.array(records.size),
+            pa.array(np.full(count, run, dtype=np.int32)),
+            pa.array(np.full(count, point, dtype=np.float64)),
+        ]
+        self._writer.write_table(pa.table(columns, schema=SCHEMA), row_group_size=max(count, 1))
+
+    def copy(self, source: Path) -> None:
+        """Append all rows of another file of records."""
+        with pq.ParquetFile(source) as file:
+            for group in range(file.num_row_groups):
+                self._writer.write_table(file.read_row_group(group))
+
+    def describe(self, summary: Mapping[str, Any]) -> None:
+        """Keep a summary with the records, to be read by `summary`."""
+        self._writer.add_key_value_metadata({_META: json.dumps(summary, sort_keys=True).encode()})
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """What `RecordWriter.describe` kept with a file. Raises `InputError` if the file is damaged."""
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+        kept = json.loads(metadata[_META])
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path}: damaged records ({reason}); delete the file and run again") from None
+    if not isinstance(kept, dict):
+        raise InputError(f"{path}: damaged records; delete the file and run again")
+    return kept
+
+
+def read_runs(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file, a run at a time."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group)

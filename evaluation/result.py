@@ -1,0 +1,176 @@
+"""A figure's result: the stable JSON that is written beside the records, and its reading back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loko.document import InputError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.files import write_atomically
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Delays(_Part):
+    """Quantiles of the delay in milliseconds, exact over all packets received. None if there was none."""
+
+    min: float | None
+    p1: float | None
+    p25: float | None
+    p50: float | None
+    p75: float | None
+    p99: float | None
+    max: float | None
+
+
+class Point(_Part):
+    """One box of a figure: all runs of one flow at one x."""
+
+    x: float
+    packets: int
+    """Packets sent, as the sender's tap saw them."""
+    lost: int
+    loss: float
+    """lost / packets, 0 without packets."""
+    late: int
+    """Packets received later than guaranteed."""
+    explained: int
+    """Of the lost and late ones, those that were under way during a stall of the host."""
+    guaranteed: bool
+    """Whether the paper's guarantee holds at this x."""
+    delay_ms: Delays
+
+    @property
+    def violations(self) -> int:
+        """Packets that break the guarantee and that no stall of the host explains."""
+        return self.lost + self.late - self.explained if self.guaranteed else 0
+
+
+class Series(_Part):
+    """The points of one flow, in rising x."""
+
+    label: str
+    flow: int
+    """The flow's number in the records."""
+    points: list[Point]
+
+
+class AxisLabel(_Part):
+    """What the x of the points means."""
+
+    name: str
+    unit: str
+
+
+class TableResult(_Part):
+    """The rows of a table as computed here."""
+
+    columns: list[str]
+    rows: list[list[str | float]]
+
+
+class ClaimResult(_Part):
+    """One statement of the paper beside what was found here."""
+
+    claim: str
+    paper: str
+    here: str
+    holds: bool
+    where: str
+    """Section or figure of the paper."""
+    because: str = ""
+    """If it does not hold: why, as far as is known."""
+
+
+class NoteResult(_Part):
+    """What the paper leaves open about this figure and what was done about it."""
+
+    where: str
+    text: str
+
+
+class HostResult(_Part):
+    """How well the machine kept time. All zero in virtual time."""
+
+    stalls: int = 0
+    worst_stall_us: float = 0
+    lateness_us: dict[str, float] = {}
+    """Worst over the runs of the emulator's ``p50``, ``p99``, ``p999`` and ``max`` lateness."""
+
+
+class Provenance(_Part):
+    """What is needed to repeat the run."""
+
+    commit: str
+    profile: str
+    host: HostResult
+    runs: int
+    seconds: float
+    versions: dict[str, str]
+    assumptions: dict[str, float]
+    """Values that the paper does not print, by name."""
+    machine: str = ""
+    """Where the run took place; empty in virtual time, where it has no influence."""
+
+
+class FigureResult(_Part):
+    """All that is known of one figure after a run. `series` is empty for a table."""
+
+    figure: str
+    paper: str
+    title: str
+    mode: str
+    seed: int
+    x: AxisLabel
+    series: list[Series]
+    table: TableResult | None = None
+    guarantee_ms: float | None
+    floor_ms: float | None
+    claims: list[ClaimResult]
+    notes: list[NoteResult]
+    boards: dict[str, dict[str, int]] = {}
+    """Counters of each switch, summed over all runs."""
+    provenance: Provenance
+
+    @property
+    def violations(self) -> int:
+        """Packets that break a guarantee which the paper keeps, unexplained by the host."""
+        return sum(point.violations for series in self.series for point in series.points)
+
+    @property
+    def broken_claims(self) -> list[ClaimResult]:
+        """Claims that do not hold here."""
+        return [claim for claim in self.claims if not claim.holds]
+
+
+def write_result(result: FigureResult, directory: Path) -> Path:
+    """Write `DIRECTORY/FIGURE.json`; the same result gives the same bytes."""
+    path = directory / f"{result.figure}.json"
+    without = {"table"} if result.table is None else set()
+    write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
+    return path
+
+
+def read_result(path: Path) -> FigureResult:
+    """Read a result back. Raises `InputError`, one line, if it is missing or damaged."""
+    try:
+        return FigureResult.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path}: damaged result ({where + ': ' if where else ''}{first['msg']}); delete it and run again"
+        ) from None
+
+
+def read_results(directory: Path) -> list[FigureResult]:
+    """Every figure's result in a directory, tables first. Raises `InputError` if there is none."""
+    found = [read_result(path) for path in sorted(directory.glob("*.json"))]
+    if not found:
+        raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
+    return sorted(found, key=lambda result: (result.table is None, result.paper, result.figure))
