@@ -75,7 +75,7 @@ class Usage:
 
 
 class AdmissionControl:
-    """The admitted flows of a network. A request is granted at every switch of its path or changes nothing."""
+    """The admitted flows of a network. A request is granted at every switch of its path, or nowhere."""
 
     def __init__(
         self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING

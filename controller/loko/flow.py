@@ -31,7 +31,7 @@ class Flow(Strict):
     def _holds_a_frame(self) -> Self:
         if self.burst_bytes < self.frame_bytes:
             raise ValueError(
-                f"burst_bytes {self.burst_bytes:g} is below frame_bytes {self.frame_bytes}; allow a whole frame"
+                f"burst_bytes {self.burst_bytes:g} is below frame_bytes {self.frame_bytes}; allow a frame"
             )
         return self
 

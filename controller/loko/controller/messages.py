@@ -7,17 +7,27 @@ to one segment can wedge its connection.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 from typing import Any, Final
 
 from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, Request, TableStats
 from loko.entries import FlowEntry
 
 SEGMENT_BYTES: Final = 536
 """TCP segment size of the board (MSS option in its SYN)."""
 
+_FIVE_TUPLE_WILDCARDS: Final = (
+    of.OFPFW_IN_PORT
+    | of.OFPFW_DL_VLAN
+    | of.OFPFW_DL_SRC
+    | of.OFPFW_DL_DST
+    | of.OFPFW_DL_VLAN_PCP
+    | of.OFPFW_NW_TOS
+)
 _PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
 
 
@@ -41,13 +51,6 @@ def echo_request(xid: int) -> bytes:
     return _bytes(parser.OFPEchoRequest(_PROTOCOL), xid)
 
 
-def echo_reply(xid: int, payload: bytes = b"") -> bytes:
-    """ECHO_REPLY to the request with this transaction number."""
-    message = parser.OFPEchoReply(_PROTOCOL)
-    message.data = payload
-    return _bytes(message, xid)
-
-
 def table_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's number of entries."""
     return _bytes(parser.OFPTableStatsRequest(_PROTOCOL, 0), xid)
@@ -63,7 +66,7 @@ def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
     message = parser.OFPFlowMod(
         _PROTOCOL,
-        match_of(entry),
+        _match_of(entry),
         cookie=0,
         command=of.OFPFC_ADD,
         priority=entry.priority,
@@ -72,7 +75,7 @@ def add_entry(entry: FlowEntry, xid: int) -> bytes:
     return _bytes(message, xid)
 
 
-def match_of(entry: FlowEntry) -> Any:
+def _match_of(entry: FlowEntry) -> Any:
     """The entry's five-tuple as an os-ken match."""
     return parser.OFPMatch(
         dl_type=entry.dl_type,
@@ -81,6 +84,40 @@ def match_of(entry: FlowEntry) -> Any:
         nw_dst=str(entry.nw_dst),
         tp_src=entry.tp_src,
         tp_dst=entry.tp_dst,
+    )
+
+
+def encode(request: Request) -> bytes:
+    """The bytes of a session's request."""
+    match request:
+        case AddEntry(xid=xid, entry=entry):
+            return add_entry(entry, xid)
+        case Barrier(xid=xid):
+            return barrier_request(xid)
+        case TableStats(xid=xid):
+            return table_stats_request(xid)
+        case FlowStats(xid=xid):
+            return flow_stats_request(xid)
+        case Echo(xid=xid):
+            return echo_request(xid)
+
+
+def entry_of(stats: Any) -> FlowEntry | None:
+    """The entry that an os-ken flow statistic describes; None if it is no five-tuple with one output."""
+    match, actions = stats.match, stats.actions
+    if match.wildcards != _FIVE_TUPLE_WILDCARDS:
+        return None
+    if len(actions) != 1 or not isinstance(actions[0], parser.OFPActionOutput):
+        return None
+    return FlowEntry(
+        priority=stats.priority,
+        nw_src=IPv4Address(match.nw_src),
+        nw_dst=IPv4Address(match.nw_dst),
+        tp_src=match.tp_src,
+        tp_dst=match.tp_dst,
+        output_port=actions[0].port,
+        dl_type=match.dl_type,
+        nw_proto=match.nw_proto,
     )
 
 
