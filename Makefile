@@ -24,7 +24,14 @@ teardown: setup ## Remove whatever a run left behind
 test: setup lint unit ## Lint, types, and all Rust and Python tests
 
 lint: setup ## Format, lint and type checks of every language
-	@setup/with-tools tests/lint.sh
+	@$(WITH) ruff check
+	@$(WITH) ruff format --check
+	@$(WITH) mypy
+	@$(WITH) yamllint --strict .
+	@$(WITH) ansible-lint --quiet
+	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh
+	@$(CARGO) fmt --check
+	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 unit: setup ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
