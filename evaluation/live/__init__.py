@@ -1,0 +1,13 @@
+"""Runs in real time: a lab of network namespaces, emulated boards, mgen, tcpdump. Linux, root.
+
+Everything that a run starts lives in one *confined process tree* (`evaluation.live.confinement`) with PID,
+network and mount namespaces of its own. When its first process ends, however that happens, the kernel ends
+all others and removes every interface, so nothing survives and nothing has to be cleaned up.
+
+- `confinement`: start the tree, talk to its first process.
+- `inside`: that first process; it answers `messages`. `session`: the lab that it runs.
+- `network`: hosts and cables by Mininet. `boards`: the emulator. `controller`: Loko's controller.
+- `carriage`: one run of traffic, by `shaping` (tc tbf), `generator` (mgen), `capture` (tcpdump).
+- `stalls`: was it the host's fault that a packet was late?
+- `runner`: `LiveRunner`, the door for the evaluation. `background`: a lab that stays up.
+"""

@@ -1,0 +1,123 @@
+"""The emulator's process: all boards of a lab in one program, `zodiac-fx`, on one core."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from loko.lab import Lab
+
+from evaluation.live.daemon import Daemon
+from evaluation.live.programs import require_emulator
+from evaluation.runner import RunError, Stall
+
+STALL_THRESHOLD_US = 50
+"""A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""
+
+_REPORT_TIMEOUT_S = 5.0
+
+
+def configuration(
+    lab: Lab, ports: Mapping[str, Mapping[int, str]], *, controller: str, cpu: int, seed: int, folder: Path
+) -> str:
+    """The emulator's configuration file (TOML) for the boards of a lab."""
+    lines = [
+        "[process]",
+        f"cpu = {cpu}",
+        'scheduling = "deadline"',
+        f"stall_threshold_us = {STALL_THRESHOLD_US}",
+        f"report = {json.dumps(str(folder / 'report.json'))}",
+        f"ready = {json.dumps(str(folder / 'boards.ready'))}",
+    ]
+    for index, switch in enumerate(lab.switches.values()):
+        lines += [
+            "",
+            "[[board]]",
+            f"name = {json.dumps(switch.name)}",
+            f"profile = {json.dumps(switch.profile.name)}",
+            f"controller = {json.dumps(controller)}",
+            f"seed = {seed + index}",
+            "[board.ports]",
+            *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports[switch.name].items())),
+            "[board.config]",
+            *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardsReport:
+    """What the emulator says of itself, since its start. Stalls begin at nanoseconds since 1970."""
+
+    counters: Mapping[str, Mapping[str, int]]
+    lateness_ns: Mapping[str, int]
+    stalls: tuple[Stall, ...]
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Self:
+        """Read the emulator's report. Raises `RunError` if it is not one."""
+        try:
+            return cls(
+                counters={name: dict(board["counters"]) for name, board in data["boards"].items()},
+                lateness_ns={key: int(value) for key, value in data["lateness_ns"].items()},
+                stalls=tuple(
+                    Stall(start_ns=int(start), duration_ns=int(duration))
+                    for start, duration in data["stalls"]["list"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(
+                f"the emulator's report lacks what it should hold ({error!r}): run 'make setup'"
+            ) from None
+
+    def counters_since(self, earlier: BoardsReport) -> dict[str, dict[str, int]]:
+        """What the counters grew by."""
+        return {
+            name: {key: value - earlier.counters[name].get(key, 0) for key, value in counters.items()}
+            for name, counters in self.counters.items()
+        }
+
+
+class Boards:
+    """The running emulator."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        ports: Mapping[str, Mapping[int, str]],
+        *,
+        controller: str,
+        cpu: int,
+        seed: int,
+        folder: Path,
+    ) -> None:
+        """Start it; `wait` says when its boards take frames. Raises `RunError` if it is not built."""
+        text = configuration(lab, ports, controller=controller, cpu=cpu, seed=seed, folder=folder)
+        file = folder / "boards.toml"
+        file.write_text(text, encoding="utf-8")
+        self._report = folder / "report.json"
+        self.daemon = Daemon(
+            "the emulator",
+            [str(require_emulator()), "run", str(file), "--die-with-parent"],
+            log=folder / "boards.log",
+            ready=folder / "boards.ready",
+        )
+
+    def report(self) -> BoardsReport:
+        """Have the report written anew and read it. Raises `RunError` if it does not come."""
+        before = self._identity()
+        self.daemon.signal(signal.SIGUSR1)
+        self.daemon.wait_until(lambda: self._identity() != before, _REPORT_TIMEOUT_S, "writes no report")
+        return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Tells one version of the report from the next; the emulator replaces the file as a whole."""
+        try:
+            state = self._report.stat()
+        except FileNotFoundError:
+            return None
+        return state.st_ino, state.st_mtime_ns

@@ -1,0 +1,135 @@
+"""One run of traffic through the network: shape, tap, send, drain, join."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from loko.lab import Lab
+from numpy.typing import NDArray
+
+from evaluation.live.boards import BoardsReport
+from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
+from evaluation.live.generator import Generator, Pattern, open_sink
+from evaluation.live.network import Network
+from evaluation.live.shaping import TokenBucket, shape, unshape
+from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
+from evaluation.traffic import FlowTraffic
+
+DRAIN_S = 0.1
+"""From the end of sending to the end of the taps: far longer than a frame can be under way (some ms)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """What the taps saw of a run."""
+
+    traffic: tuple[FlowTraffic, ...]
+    start_ns: int
+    """When the generators were started, in nanoseconds since 1970; the zero of the run's times."""
+    frames: Mapping[str, Frames]
+    """By the host's name; only hosts of observed flows have a tap."""
+
+
+def carry(network: Network, traffic: Sequence[FlowTraffic], *, seconds: float, folder: Path) -> Capture:
+    """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
+    refuse(traffic, network.lab)
+    with ExitStack() as stack:
+        for host, port in sorted({(flow.destination, flow.udp_destination) for flow in traffic}):
+            stack.enter_context(open_sink(network.pid(host), port))
+        taps = _taps(network, traffic, folder, stack)
+        start_ns = _send(network, traffic, seconds, folder)
+        time.sleep(DRAIN_S)
+        frames = {host: tap.stop() for host, tap in taps.items()}
+    return Capture(traffic=tuple(traffic), start_ns=start_ns, frames=frames)
+
+
+def _taps(network: Network, traffic: Iterable[FlowTraffic], folder: Path, stack: ExitStack) -> dict[str, Tap]:
+    hosts = sorted({host for flow in traffic if flow.observed for host in (flow.source, flow.destination)})
+    taps = {}
+    for host in hosts:
+        taps[host] = Tap(host, network.interface(host), network.inside(host), folder)
+        stack.callback(taps[host].cancel)
+    for tap in taps.values():
+        tap.wait()
+    return taps
+
+
+def _send(network: Network, traffic: Sequence[FlowTraffic], seconds: float, folder: Path) -> int:
+    """Send, and end sending at once: what still waits in the token buckets is thrown away with them."""
+    with ExitStack() as stack:
+        for flow in traffic:
+            interface, prefix = network.interface(flow.source), network.inside(flow.source)
+            shape(interface, TokenBucket.of(flow), host=flow.source, prefix=prefix)
+            stack.callback(unshape, interface, host=flow.source, prefix=prefix)
+        start_ns = time.time_ns()
+        generators = []
+        for flow in traffic:
+            address = network.lab.hosts[flow.destination].ip.ip
+            generators.append(Generator(flow, address, network.inside(flow.source), folder))
+            stack.callback(generators[-1].cancel)
+        time.sleep(seconds)
+        for generator in generators:
+            generator.stop()
+    return start_ns
+
+
+def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsReport) -> RunRecords:
+    """Put together what a run told, with the emulator's reports from before and after it."""
+    start_ns = capture.start_ns
+    address = {name: host.ip.ip for name, host in lab.hosts.items()}
+    sent = {host: sent_by(address[host], frames) for host, frames in capture.frames.items()}
+    columns: list[tuple[NDArray[np.int64], ...]] = []
+    for flow in (flow for flow in capture.traffic if flow.observed):
+        arrived = received_by(address[flow.destination], capture.frames[flow.destination])
+        numbers, sent_ns, received_ns = join(flow, sent[flow.source], arrived)
+        received_ns = np.where(received_ns == LOST, LOST, received_ns - start_ns)
+        columns.append(
+            (
+                np.full(len(numbers), flow.flow),
+                numbers,
+                sent_ns - start_ns,
+                received_ns,
+                np.full(len(numbers), flow.frame_bytes),
+            )
+        )
+    flows, numbers, sent_ns, received_ns, sizes = (
+        np.concatenate(column) if columns else np.zeros(0, dtype=np.int64)
+        for column in (zip(*columns, strict=True) if columns else [[]] * 5)
+    )
+    stalls = tuple(
+        Stall(start_ns=stall.start_ns - start_ns, duration_ns=stall.duration_ns)
+        for stall in after.stalls
+        if stall.start_ns + stall.duration_ns >= start_ns
+    )
+    return RunRecords(
+        flow=flows.astype(np.int32),
+        sequence=numbers,
+        sent_ns=sent_ns,
+        received_ns=received_ns,
+        size=sizes.astype(np.int32),
+        host=HostReport(stalls=stalls, lateness_ns=after.lateness_ns),
+        boards=after.counters_since(before),
+    )
+
+
+def refuse(traffic: Sequence[FlowTraffic], lab: Lab) -> None:
+    """Raise `RunError` if hosts, shapers or generators cannot do what the traffic asks for."""
+    senders: dict[str, int] = {}
+    for flow in traffic:
+        for host in (flow.source, flow.destination):
+            if host not in lab.hosts:
+                known = ", ".join(lab.hosts)
+                raise RunError(f"flow {flow.flow}: {lab.path} has no host '{host}' (hosts: {known})")
+        if flow.source in senders:
+            raise RunError(
+                f"flows {senders[flow.source]} and {flow.flow} both leave from {flow.source}: in live runs "
+                "a host shapes one flow; give each flow a host of its own"
+            )
+        senders[flow.source] = flow.flow
+        TokenBucket.of(flow)
+        Pattern.of(flow)

@@ -1,0 +1,132 @@
+"""A tree of processes that the kernel removes as a whole, with all its interfaces and files.
+
+    this process --- unshare --- evaluation.live.inside, PID 1 of the tree --- everything else
+          |                             |
+          +--- requests and replies ----+
+
+If this process ends, even by SIGKILL, the kernel kills `unshare` (parent-death signal, set by `setpriv`),
+then PID 1 of the tree, then every process of its PID namespace; network namespaces without processes
+disappear with their interfaces, and so does the mount namespace with its private file system. No name is ever
+registered outside, so an earlier crash can leave nothing in the way of the next start.
+
+The parent-death signal is sent when the *thread* that called `Confinement.start` ends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from evaluation.live.programs import require
+from evaluation.runner import RunError
+
+SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
+"""Where the tree's processes keep their files."""
+
+_END_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The reply to a request that could not be carried out."""
+
+    reason: str
+
+
+class Confinement:
+    """A running confined tree and the connection to its first process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], connection: Connection) -> None:
+        self._process = process
+        self._connection = connection
+
+    @classmethod
+    def start(cls, *, outlive: bool = False, log: Path | None = None) -> Self:
+        """Start an empty tree. With `outlive` it goes on after this process has ended.
+
+        Standard error of the tree's first process goes to `log`, or to this process's own.
+        Raises `RunError` without root or without the programs that are needed.
+        """
+        if os.geteuid() != 0:
+            raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+        command = [
+            *(() if outlive else (require("setpriv"), "--pdeathsig", "KILL", "--")),
+            *(
+                require("unshare"),
+                "--fork",
+                "--pid",
+                "--kill-child",
+                "--net",
+                "--mount",
+                "--mount-proc",
+                "--",
+            ),
+            *(sys.executable, "-m", "evaluation.live.inside"),
+        ]
+        ours, theirs = socket.socketpair()
+        with theirs:
+            stderr = log.open("wb") if log else None
+            try:
+                process = subprocess.Popen(
+                    [*command, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    pass_fds=[theirs.fileno()],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    start_new_session=True,  # Ctrl-C is for this process; it then ends the tree
+                )
+            finally:
+                if stderr:
+                    stderr.close()
+        return cls(process, Connection(ours.detach()))
+
+    @property
+    def pid(self) -> int:
+        """The outermost process of the tree; killing it ends the tree."""
+        return self._process.pid
+
+    def request(self, message: Any) -> Any:
+        """Send a request and wait for its reply. Raises `RunError` if it fails or the tree has ended."""
+        try:
+            self._connection.send(message)
+            reply = self._connection.recv()
+        except (EOFError, OSError):
+            raise RunError(
+                f"the lab ended by itself (exit status {self._wait()}); see the messages above"
+            ) from None
+        if isinstance(reply, Failure):
+            raise RunError(reply.reason)
+        return reply
+
+    def release(self) -> None:
+        """Let go of a tree that was started with `outlive`."""
+        self._connection.close()
+        self._process.returncode = 0  # Popen must not complain that its child still runs
+
+    def close(self) -> None:
+        """End the tree and wait until it is gone."""
+        self._connection.close()
+        self._wait()
+
+    def _wait(self) -> int:
+        try:
+            return self._process.wait(timeout=_END_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

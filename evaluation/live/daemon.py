@@ -1,0 +1,53 @@
+"""A program that runs as long as the lab does, with a log and a file that says it is ready."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaluation.live.programs import tail
+from evaluation.runner import RunError
+
+_POLL_S = 0.01
+
+
+class Daemon:
+    """A running program. Every way in which it can fail is a `RunError` with the end of its log."""
+
+    def __init__(self, name: str, command: Sequence[str], *, log: Path, ready: Path) -> None:
+        """Start the program. `ready` is the file that it makes when it is ready."""
+        self.name = name
+        self._log = log
+        self._ready = ready
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    @property
+    def pid(self) -> int:
+        """The program's process."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raise `RunError` if the program has ended."""
+        if (status := self._process.poll()) is not None:
+            raise RunError(f"{self.name} ended (exit status {status}): {tail(self._log)}")
+
+    def signal(self, number: int) -> None:
+        """Send it a signal. Raises `RunError` if it has ended."""
+        self.check()
+        self._process.send_signal(number)
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Wait until it is ready. Raises `RunError` if it ends or takes too long."""
+        self.wait_until(self._ready.exists, timeout_s, "is not ready")
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
+        """Wait for a condition. Raises `RunError` with the complaint if the program ends or is late."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise RunError(f"{self.name} {complaint} after {timeout_s:g} s: {tail(self._log)}")
+            time.sleep(_POLL_S)

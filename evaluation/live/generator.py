@@ -1,0 +1,144 @@
+"""Bursts by mgen, the generator that the paper used (section 6.1), and the sockets that take them.
+
+mgen sends ``BURST [RANDOM s PERIODIC [rate size] FIXED s]``: bursts whose beginnings are exponentially
+separated, each of a fixed number of datagrams at the line's rate. It numbers the datagrams of a flow in their
+payload, at fixed offsets. mgen takes no seed: in live runs the bursts' instants differ from run to run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Self
+
+from evaluation.live.programs import require, tail
+from evaluation.live.shaping import FCS_BYTES
+from evaluation.runner import RunError
+from evaluation.traffic import FlowTraffic
+
+HEADERS_BYTES = 14 + 20 + 8
+"""Ethernet, IPv4 without options, UDP."""
+
+FLOW_OFFSET_BYTES = 4
+SEQUENCE_OFFSET_BYTES = 8
+"""Places of mgen's flow and sequence numbers (32 bits, big endian) in the UDP payload (mgen 5, version 2)."""
+
+SMALLEST_PAYLOAD_BYTES = 28
+"""An mgen message without any optional part."""
+
+_LINE_RATE_BPS = 100_000_000
+_PREAMBLE_AND_GAP_BYTES = 20
+_CLONE_NEWNET = 0x40000000
+
+
+def message_flow(flow: int) -> int:
+    """Number of a flow in mgen, which counts from 1."""
+    return flow + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """What mgen is told of a flow."""
+
+    payload_bytes: int
+    frames_per_burst: int
+    mean_interval_s: float
+    line_rate_pps: float
+
+    @classmethod
+    def of(cls, flow: FlowTraffic) -> Self:
+        """The pattern that offers what the flow says. Raises `RunError` if mgen cannot."""
+        payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
+        where = f"flow {flow.flow} ({flow.label})"
+        if payload < SMALLEST_PAYLOAD_BYTES:
+            least = SMALLEST_PAYLOAD_BYTES + HEADERS_BYTES + FCS_BYTES
+            raise RunError(f"{where}: mgen's frames have at least {least} bytes, not {flow.frame_bytes}")
+        frames = flow.offered_burst_bytes // flow.frame_bytes
+        if frames < 1 or flow.offered_rate_bps < 1:
+            raise RunError(
+                f"{where}: bursts of {flow.offered_burst_bytes} bytes at {flow.offered_rate_bps} bit/s "
+                f"hold no frame of {flow.frame_bytes} bytes: raise the offered burst or rate"
+            )
+        return cls(
+            payload_bytes=payload,
+            frames_per_burst=frames,
+            mean_interval_s=frames * flow.frame_bytes * 8 / flow.offered_rate_bps,
+            line_rate_pps=_LINE_RATE_BPS / (8 * (flow.frame_bytes + _PREAMBLE_AND_GAP_BYTES)),
+        )
+
+    def text(self) -> str:
+        """The pattern in mgen's words. A burst ends half a frame's time before the next frame would begin."""
+        duration_s = (self.frames_per_burst - 0.5) / self.line_rate_pps
+        periodic = f"PERIODIC [{self.line_rate_pps:.3f} {self.payload_bytes}]"
+        return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
+
+
+def script(flow: FlowTraffic, destination: IPv4Address) -> str:
+    """The mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot send it."""
+    ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
+    return f"0.0 ON {message_flow(flow.flow)} {ports} {Pattern.of(flow).text()}\n"
+
+
+class Generator:
+    """A running mgen that sends one flow."""
+
+    def __init__(
+        self, flow: FlowTraffic, destination: IPv4Address, prefix: Sequence[str], folder: Path
+    ) -> None:
+        """Start sending. Raises `RunError` if mgen cannot send the flow."""
+        source = folder / f"{flow.source}.mgn"
+        source.write_text(script(flow, destination), encoding="ascii")
+        self._log = folder / f"{flow.source}.mgen.log"
+        self._host = flow.source
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*prefix, require("mgen"), "input", str(source), "nolog"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def cancel(self) -> None:
+        """End sending, whatever has happened."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End sending. Raises `RunError` if mgen had already ended by itself."""
+        status = self._process.poll()
+        self.cancel()
+        if status is not None:
+            raise RunError(f"{self._host}: mgen ended by itself (exit status {status}): {tail(self._log)}")
+
+
+def open_sink(pid: int, port: int) -> socket.socket:
+    """A bound UDP socket in the network namespace of a process, which nobody reads.
+
+    It is there so that the host answers no datagram with an ICMP error.
+    """
+    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    try:
+        _enter(there)
+        try:
+            sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sink.bind(("", port))
+        finally:
+            _enter(here)
+    finally:
+        os.close(here)
+        os.close(there)
+    return sink
+
+
+def _enter(descriptor: int) -> None:
+    """Move this thread into a network namespace (Python has `os.setns` from 3.12 on)."""
+    if ctypes.CDLL(None, use_errno=True).setns(descriptor, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise RunError(f"cannot enter a host's network namespace: {os.strerror(number)}")

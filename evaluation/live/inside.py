@@ -1,0 +1,79 @@
+"""The first process of a confined tree: it serves requests until nobody can ask any more.
+
+``python -m evaluation.live.inside DESCRIPTOR``, started by `evaluation.live.confinement` alone. It never
+ends a process or removes an interface: when it ends, the kernel does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+from loko.document import InputError
+
+from evaluation.live.confinement import SCRATCH, Failure
+from evaluation.live.messages import BuildRequest, ServeRequest, StatusRequest, TrafficRequest
+from evaluation.live.programs import run
+from evaluation.live.session import Session
+from evaluation.runner import RunError
+
+
+class Server:
+    """Carries out requests on the one lab of this tree."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self.listener: Listener | None = None
+
+    def reply(self, request: Any) -> Any:
+        """The answer to a request. Raises `RunError` or `InputError`."""
+        if isinstance(request, BuildRequest):
+            os.sched_setaffinity(0, request.cores.others)
+            self._session = Session(request, SCRATCH)
+            return self._session.status()
+        if isinstance(request, ServeRequest):
+            self.listener = Listener(str(request.socket), family="AF_UNIX")
+            return None
+        if self._session is None:
+            raise RunError("the lab is not built yet")
+        if isinstance(request, TrafficRequest):
+            return self._session.run(request)
+        if isinstance(request, StatusRequest):
+            return self._session.status()
+        raise RunError(f"a live lab does not know the request {type(request).__name__}")
+
+    def serve(self, connection: Connection) -> None:
+        """Answer requests until the other side has gone."""
+        for request in _requests(connection):
+            try:
+                answer = self.reply(request)
+            except (RunError, InputError) as error:
+                answer = Failure(str(error))
+            connection.send(answer)
+
+
+def _requests(connection: Connection) -> Iterator[Any]:
+    while True:
+        try:
+            yield connection.recv()
+        except (EOFError, ConnectionError):
+            return
+
+
+def main() -> None:
+    """Serve the descriptor named by the first argument; then the socket of a `ServeRequest`, for ever."""
+    # A private file system for scripts, captures and logs: it goes with the tree, and nobody else sees it.
+    run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
+    os.environ["TMPDIR"] = str(SCRATCH)
+    server = Server()
+    server.serve(Connection(int(sys.argv[1])))
+    while server.listener is not None:
+        with server.listener.accept() as connection:
+            server.serve(connection)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What is asked of a confined lab, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loko.flow import Flow
+
+from evaluation.live.cores import CorePlan
+from evaluation.traffic import FlowTraffic
+
+CONTROLLER_ADDRESS = "127.0.0.1:6633"
+"""Where the boards look for the controller, inside the tree. 6633 is the board's default port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRequest:
+    """Build the lab and have the controller set up the tables. Answered by `LabStatus`."""
+
+    lab: Path
+    flows: tuple[Flow, ...]
+    cores: CorePlan
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficRequest:
+    """Carry traffic once. Answered by `RunRecords`."""
+
+    traffic: tuple[FlowTraffic, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRequest:
+    """Tell how the lab is. Answered by `LabStatus`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeRequest:
+    """From now on answer at this socket instead. Answered by None."""
+
+    socket: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabStatus:
+    """A running lab."""
+
+    lab: str
+    path: str
+    processes: Mapping[str, int]
+    """Process numbers inside the tree, by what they are."""
+    switches: int
+    connected: int
+    """How many switches hold a connection to the controller."""
+    counters: Mapping[str, Mapping[str, int]]
+    """Of each switch, since the lab is up."""

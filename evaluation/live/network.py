@@ -1,0 +1,187 @@
+"""The lab's hosts and cables, built by Mininet inside the confined tree.
+
+Mininet prints an error and goes on when the kernel refuses something, so this module asks the kernel what
+came out (`Network.verify`). Cables are plain veth pairs without any shaping: line rate and delay are the
+emulator's business, and a host's own shaper is set per run (`evaluation.live.shaping`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from loko.lab import Endpoint, Host, Lab
+from mininet.link import Link
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.node import Node, Switch
+
+from evaluation.live.programs import require, run, run_json
+from evaluation.runner import RunError
+
+OFFLOADS = {
+    "tx": "tx-checksumming",
+    "rx": "rx-checksumming",
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+}
+"""Offloads by ethtool's name for setting and for showing: a frame must pass as it would on a wire."""
+
+_LONGEST_INTERFACE_NAME = 15  # IFNAMSIZ - 1
+
+
+class BoardSwitch(Switch):  # type: ignore[misc]  # Mininet carries no types
+    """A switch of which Mininet knows only the interfaces: the emulator runs all boards in one process."""
+
+    def start(self, controllers: object) -> None:
+        """Nothing to start."""
+
+
+class LabNetwork(Mininet):  # type: ignore[misc]  # Mininet carries no types
+    """Mininet without its first step, which raises kernel limits for the whole machine and for good."""
+
+    inited = True
+
+    @classmethod
+    def init(cls) -> None:
+        """Leave the machine's limits alone."""
+
+
+def interface(end: Endpoint, lab: Lab) -> str:
+    """Name of the interface of an end of a cable: Mininet's, with hosts counted from 0.
+
+    Raises `RunError` if Linux would not take it.
+    """
+    name = f"{end.node}-eth{0 if end.node in lab.hosts else end.port}"
+    if len(name) > _LONGEST_INTERFACE_NAME:
+        raise RunError(
+            f"{lab.path}: the interface name '{name}' has more than {_LONGEST_INTERFACE_NAME} characters: "
+            f"shorten the name of {end.node}"
+        )
+    return name
+
+
+class Network:
+    """Hosts, each in a network namespace of its own, and veth pairs, in the order of the lab file."""
+
+    def __init__(self, lab: Lab) -> None:
+        """Build it all in the current network namespace. Raises `RunError` in one line."""
+        self.lab = lab
+        ends = [end for link in lab.links for end in (link.a, link.b)]
+        self._interfaces = {(end.node, end.port): interface(end, lab) for end in ends}
+        require("ifconfig")
+        require("mnexec")
+        setLogLevel("error")
+        _silence_ipv6()
+        run(["ip", "link", "set", "lo", "up"], what="loopback")
+        self._net = LabNetwork(controller=None, build=False)
+        for host in lab.hosts.values():
+            self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
+            self._silence_host(host.name)
+        for switch in lab.switches.values():
+            self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
+        for link in lab.links:
+            self._cable(link.a, link.b)
+        self._net.build()
+        self._configure()
+        self.verify()
+
+    def ports(self, switch: str) -> dict[int, str]:
+        """Interface of every connected port of a switch."""
+        return {port: name for (node, port), name in self._interfaces.items() if node == switch}
+
+    def interface(self, host: str) -> str:
+        """The interface of a host."""
+        return self._interfaces[host, 1]
+
+    def pid(self, host: str) -> int:
+        """A process in the namespace of a host."""
+        return int(self._node(host).pid)
+
+    def inside(self, host: str) -> list[str]:
+        """What to put before a command so that it runs in the namespace of a host."""
+        return [require("mnexec"), "-a", str(self.pid(host))]
+
+    def verify(self) -> None:
+        """Compare every interface with the lab file. Raises `RunError` at the first difference."""
+        for (node, port), name in self._interfaces.items():
+            prefix = self._prefix(node)
+            where = f"{node}: port {port} ({name})"
+            found = run_json(["ip", "-json", "address", "show", "dev", name], what=where, prefix=prefix)[0]
+            _expect(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")
+            offloads = run_json(["ethtool", "--json", "-k", name], what=where, prefix=prefix)[0]
+            for shown in OFFLOADS.values():
+                _expect(where, shown, False, offloads[shown]["active"])
+            queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
+            _expect(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
+            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
+            if host := self.lab.hosts.get(node):
+                _expect(where, "MAC address", host.mac, found["address"])
+                _expect(where, "addresses", [str(host.ip)], addresses)
+            else:
+                _expect(where, "addresses", [], addresses)
+
+    def _configure(self) -> None:
+        for (node, port), name in self._interfaces.items():
+            where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
+            switches = itertools.chain.from_iterable((key, "off") for key in OFFLOADS)
+            run(["ethtool", "-K", name, *switches], what=where, prefix=prefix)
+            run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
+        for host, other in itertools.permutations(self.lab.hosts.values(), 2):
+            self._introduce(host, other)
+
+    def _introduce(self, host: Host, other: Host) -> None:
+        """Give a host the address of another, so that nobody ever asks by ARP."""
+        neighbour = ["to", str(other.ip.ip), "lladdr", other.mac, "dev", self.interface(host.name)]
+        run(
+            ["ip", "neighbour", "replace", *neighbour, "nud", "permanent"],
+            what=f"{host.name}: neighbour {other.name}",
+            prefix=self.inside(host.name),
+        )
+
+    def _silence_host(self, host: str) -> None:
+        for scope in _ipv6_scopes():
+            setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
+            run(["sysctl", "-q", "-w", setting], what=f"{host}: IPv6 off", prefix=self.inside(host))
+
+    def _cable(self, a: Endpoint, b: Endpoint) -> None:
+        names = [self._interfaces[end.node, end.port] for end in (a, b)]
+        macs = [self.lab.hosts[end.node].mac if end.node in self.lab.hosts else None for end in (a, b)]
+        numbers = [0 if end.node in self.lab.hosts else end.port for end in (a, b)]
+        options = {f"addr{side}": mac for side, mac in enumerate(macs, start=1) if mac}
+        try:
+            self._net.addLink(
+                *(a.node, b.node, *numbers),
+                cls=Link,
+                intfName1=names[0],
+                intfName2=names[1],
+                **options,
+            )
+        except Exception as error:  # noqa: BLE001 (Mininet raises plain Exception)
+            raise RunError(
+                f"{self.lab.path}: cable {a} - {b}: {str(error).strip().splitlines()[-1]}"
+            ) from None
+
+    def _node(self, name: str) -> Node:
+        return self._net.getNodeByName(name)
+
+    def _prefix(self, node: str) -> Sequence[str]:
+        return self.inside(node) if node in self.lab.hosts else ()
+
+
+def _expect(where: str, what: str, wanted: object, found: object) -> None:
+    if wanted != found:
+        raise RunError(
+            f"{where}: {what} should be {wanted} but is {found}: Mininet or this kernel did not obey"
+        )
+
+
+def _ipv6_scopes() -> Sequence[str]:
+    return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
+
+
+def _silence_ipv6() -> None:
+    for scope in _ipv6_scopes():
+        (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")

@@ -1,0 +1,88 @@
+"""The programs that the live lab starts: where they are, how they are run, what they say when they fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.runner import RunError
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+
+PACKAGES = {
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+    "mount": "util-linux",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ifconfig": "net-tools",
+    "ethtool": "ethtool",
+    "sysctl": "procps",
+    "mnexec": "mininet",
+    "mgen": "mgen",
+    "tcpdump": "tcpdump",
+}
+"""Every program that a live run needs, and its Debian package."""
+
+EMULATOR = _CHECKOUT / "switch-emulator" / "target" / "release" / "zodiac-fx"
+"""Where `make setup` builds the emulator."""
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def locate(program: str) -> str | None:
+    """The path of a program; the system's own directories are searched whatever ``PATH`` says."""
+    return shutil.which(program) or shutil.which(program, path=_SYSTEM_PATH)
+
+
+def require(program: str) -> str:
+    """The path of a program that must be there. Raises `RunError` naming the package to install."""
+    path = locate(program)
+    if path is None:
+        package = PACKAGES.get(program, program)
+        raise RunError(f"the program '{program}' is missing: install it with 'apt-get install {package}'")
+    return path
+
+
+def require_emulator() -> Path:
+    """The emulator's program. Raises `RunError` if it was not built."""
+    if not EMULATOR.is_file():
+        raise RunError(f"{EMULATOR}: the emulator is not built: run 'make setup'")
+    return EMULATOR
+
+
+def run(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> str:
+    """Run a program to its end and return what it printed.
+
+    `prefix` is put before the program, to enter a namespace. Raises `RunError` with the program's own message
+    if it fails, where Mininet would only print it and go on.
+    """
+    command = [*prefix, require(arguments[0]), *arguments[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise RunError(f"{what}: '{' '.join(arguments)}' failed: {said}")
+    return done.stdout
+
+
+def run_json(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> Any:
+    """As `run`, for a program that prints JSON."""
+    text = run(arguments, what=what, prefix=prefix)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise RunError(f"{what}: '{' '.join(arguments)}' printed no JSON; update iproute2") from None
+
+
+def tail(log: Path, *, lines: int = 5) -> str:
+    """The end of a program's log in one line, for an error message."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "no log"
+    kept = [line.strip() for line in text.splitlines() if line.strip()][-lines:]
+    return " | ".join(kept) or "empty log"

@@ -1,0 +1,92 @@
+"""`LiveRunner`: runs in real time, for the evaluation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from loko.flow import Flow
+from loko.lab import Lab
+
+from evaluation.live.confinement import Confinement
+from evaluation.live.cores import CorePlan
+from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
+from evaluation.runner import RunError, RunRecords
+from evaluation.traffic import FlowTraffic
+
+
+class LiveRunner:
+    """Carries traffic through emulated boards in real time (`evaluation.runner.Runner`).
+
+    The lab is started once, with the controller's tables for `flows`, and carries any number of runs. The
+    thread that enters the context has to live as long as the context: its end ends the lab.
+    """
+
+    def __init__(
+        self, lab: Lab, flows: Sequence[Flow], *, seed: int = 0, cores: CorePlan | None = None
+    ) -> None:
+        """`seed` is for the boards' own randomness. `cores`: by default the last one for the emulator."""
+        self._lab = lab
+        self._flows = tuple(flows)
+        self._seed = seed
+        self._plan = cores or CorePlan.here()
+        self._confinement: Confinement | None = None
+        self._affinity = os.sched_getaffinity(0)
+
+    @property
+    def warning(self) -> str | None:
+        """Why the delays may say little of the switches on this machine, if so."""
+        return self._plan.warning
+
+    def __enter__(self) -> Self:
+        """Start the lab. Raises `RunError` or `InputError` in one line."""
+        self._affinity = os.sched_getaffinity(0)
+        self._confinement = Confinement.start()
+        try:
+            os.sched_setaffinity(0, self._plan.others)
+            self._confinement.request(
+                BuildRequest(
+                    lab=self._lab.path.resolve(), flows=self._flows, cores=self._plan, seed=self._seed
+                )
+            )
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End everything that was started."""
+        self._end()
+
+    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:  # noqa: ARG002
+        """Send the traffic for so many seconds and return every packet of the observed flows.
+
+        mgen takes no seed and the machine has its own timing: two live runs never are the same.
+        Raises `RunError` if the run cannot be carried out.
+        """
+        records = self._request(TrafficRequest(traffic=tuple(traffic), seconds=seconds))
+        if not isinstance(records, RunRecords):
+            raise RunError("the lab answered with something else than records")
+        return records
+
+    def status(self) -> LabStatus:
+        """How the lab is. Raises `RunError` if one of its programs has ended."""
+        status = self._request(StatusRequest())
+        if not isinstance(status, LabStatus):
+            raise RunError("the lab answered with something else than its status")
+        return status
+
+    def _request(self, message: object) -> object:
+        if self._confinement is None:
+            raise RunError("the live lab is not running: use LiveRunner in a 'with' statement")
+        return self._confinement.request(message)
+
+    def _end(self) -> None:
+        if self._confinement is not None:
+            self._confinement.close()
+            self._confinement = None
+        os.sched_setaffinity(0, self._affinity)

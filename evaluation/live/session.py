@@ -1,0 +1,81 @@
+"""The running lab, seen from inside its confined tree: build it, carry traffic through it, describe it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import psutil
+from loko.flow import dump_flows
+from loko.lab import load_lab
+
+from evaluation.live.boards import Boards
+from evaluation.live.carriage import carry, records
+from evaluation.live.daemon import Daemon
+from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
+from evaluation.live.network import Network
+from evaluation.runner import RunRecords
+
+BOARDS_TIMEOUT_S = 15.0
+CONTROLLER_TIMEOUT_S = 30.0
+
+
+class Session:
+    """A lab with its boards and its controller."""
+
+    def __init__(self, request: BuildRequest, folder: Path) -> None:
+        """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`."""
+        self.lab = load_lab(request.lab)
+        self._folder = folder
+        self.network = Network(self.lab)
+        self._boards = Boards(
+            self.lab,
+            {name: self.network.ports(name) for name in self.lab.switches},
+            controller=CONTROLLER_ADDRESS,
+            cpu=request.cores.emulator,
+            seed=request.seed,
+            folder=folder,
+        )
+        self._controller = self._start_controller(request)
+        self._boards.daemon.wait_ready(BOARDS_TIMEOUT_S)
+        self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
+
+    def status(self) -> LabStatus:
+        """How the lab is. Raises `RunError` if one of its programs has ended."""
+        self._controller.check()
+        sockets = psutil.Process(self._boards.daemon.pid).net_connections(kind="tcp")
+        return LabStatus(
+            lab=self.lab.name,
+            path=str(self.lab.path),
+            processes={daemon.name: daemon.pid for daemon in (self._boards.daemon, self._controller)},
+            switches=len(self.lab.switches),
+            connected=sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets),
+            counters=self._boards.report().counters,
+        )
+
+    def run(self, request: TrafficRequest) -> RunRecords:
+        """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
+        self._controller.check()
+        before = self._boards.report()
+        capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
+        return records(capture, self.lab, before, self._boards.report())
+
+    def _start_controller(self, request: BuildRequest) -> Daemon:
+        flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
+        flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
+        program = [
+            sys.executable,
+            "-m",
+            "loko.controller",
+            "--lab",
+            str(self.lab.path),
+            "--flows",
+            str(flows),
+        ]
+        return Daemon(
+            "the controller",
+            [*program, "--listen", CONTROLLER_ADDRESS, "--ready", str(ready)],
+            log=self._folder / "controller.log",
+            ready=ready,
+        )

@@ -1,0 +1,86 @@
+"""A sending host's token bucket: tc's tbf, with its traps (section 6.1; `docs/live-lab.md`).
+
+The evaluation counts a frame with its FCS (l bytes); Linux shapes what it hands to the driver (l - 4). Rate,
+bucket and queue are scaled by (l - 4)/l, so that as many frames pass as the token bucket allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from evaluation.live.programs import run, run_json
+from evaluation.runner import RunError
+from evaluation.traffic import FlowTraffic
+
+FCS_BYTES = 4
+
+_BURST_MARGIN_BYTES = 2
+"""tc rounds a bucket down by up to 1 byte, and one smaller than a frame drops every frame in silence."""
+
+_BITS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBucket:
+    """Parameters of tbf, in bytes as Linux counts them."""
+
+    rate_bytes_per_s: int
+    burst_bytes: int
+    limit_bytes: int
+
+    @classmethod
+    def of(cls, flow: FlowTraffic) -> Self:
+        """The bucket that lets through what the flow's shaper allows. Raises `RunError` if tbf cannot."""
+        seen = flow.frame_bytes - FCS_BYTES
+        if flow.shaper_burst_bytes < flow.frame_bytes:
+            raise RunError(
+                f"flow {flow.flow} ({flow.label}): a bucket of {flow.shaper_burst_bytes} bytes never lets "
+                f"a frame of {flow.frame_bytes} bytes pass: raise the burst or shrink the frame"
+            )
+        bucket = cls(
+            rate_bytes_per_s=flow.shaper_rate_bps * seen // (flow.frame_bytes * _BITS),
+            burst_bytes=flow.shaper_burst_bytes * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
+            limit_bytes=max(flow.queue_bytes * seen // flow.frame_bytes, seen),
+        )
+        if bucket.rate_bytes_per_s < 1:
+            raise RunError(
+                f"flow {flow.flow} ({flow.label}): a rate of {flow.shaper_rate_bps} bit/s is too low for tbf"
+            )
+        return bucket
+
+    def arguments(self) -> list[str]:
+        """The bucket as tc wants it."""
+        rate = ["rate", f"{self.rate_bytes_per_s * _BITS}bit"]
+        return ["tbf", *rate, "burst", str(self.burst_bytes), "limit", str(self.limit_bytes)]
+
+    def differences(self, shown: Sequence[Mapping[str, Any]]) -> str | None:
+        """What differs in the answer of ``tc -json qdisc show`` beyond tc's own rounding; None if nothing."""
+        if [entry.get("kind") for entry in shown] != ["tbf"]:
+            return (
+                f"the queueing discipline is {' '.join(str(entry.get('kind')) for entry in shown) or 'none'}"
+            )
+        options = shown[0].get("options", {})
+        rate, burst = options.get("rate"), options.get("burst")
+        if rate != self.rate_bytes_per_s:
+            return f"the rate is {rate} bytes/s instead of {self.rate_bytes_per_s}"
+        if burst is None or not self.burst_bytes - 1 <= burst <= self.burst_bytes:
+            return f"the burst is {burst} bytes instead of {self.burst_bytes}"
+        return None
+
+
+def shape(interface: str, bucket: TokenBucket, *, host: str, prefix: Sequence[str]) -> None:
+    """Put a token bucket on a host's interface and ask the kernel whether it is there. Raises `RunError`."""
+    what = f"{host}: token bucket on {interface}"
+    run(["tc", "qdisc", "replace", "dev", interface, "root", *bucket.arguments()], what=what, prefix=prefix)
+    shown = run_json(["tc", "-json", "qdisc", "show", "dev", interface], what=what, prefix=prefix)
+    if difference := bucket.differences(shown):
+        raise RunError(
+            f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"
+        )
+
+
+def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:
+    """Take the token bucket away together with all frames that still wait in it. Raises `RunError`."""
+    run(["tc", "qdisc", "delete", "dev", interface, "root"], what=f"{host}: token bucket", prefix=prefix)
