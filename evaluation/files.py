@@ -11,24 +11,22 @@ from loko.document import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `path` at the end of a ``with`` that did not fail.
-
-    Raises `InputError` if it cannot be written there.
-    """
+    """A path to write to; it becomes `path` at the end of a ``with`` that did not fail."""
     part = path.with_name(f".{path.name}.part")
     try:
         yield part
         part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader or a crash never meets half of it. Raises `InputError`."""
-    with replacing(path) as part:
-        part.write_bytes(data)
+    try:
+        with replacing(path) as part:
+            part.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def output_directory(path: Path) -> Path:

@@ -1,0 +1,203 @@
+"""Carries out the points of the chosen figures and keeps what each one gave, so that nothing runs twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from loko.document import InputError
+from pydantic import TypeAdapter, ValidationError
+
+from evaluation.analysis import Box
+from evaluation.experiment import Sweep
+from evaluation.files import replacing
+from evaluation.records import RecordWriter, summary
+from evaluation.result import HostResult, Point
+from evaluation.runner import Runner, RunRecords
+from evaluation.traffic import FlowTraffic, Setting, traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a sweep is run: its setting with everything that the command line may change."""
+
+    setting: Setting
+    mode: str
+    seed: int
+    runs: int
+    seconds: float
+    values: tuple[float, ...]
+    offered_load: float
+    capacity_factor: float | None
+    """Replaces the profile's, if given."""
+    commit: str
+
+    @property
+    def sweep(self) -> Sweep:
+        """The experiment."""
+        return self.setting.sweep
+
+    def traffic(self, x: float) -> tuple[FlowTraffic, ...]:
+        """The senders at x."""
+        return traffic(self.setting, x, offered_load=self.offered_load)
+
+    def fingerprint(self, x: float) -> dict[str, Any]:
+        """All that a point's result depends on. Equal fingerprints mean equal results in virtual time."""
+        return {
+            "figure": self.sweep.name,
+            "x": x,
+            "guaranteed": x in self.sweep.guaranteed,
+            "mode": self.mode,
+            "seed": self.seed,
+            "runs": self.runs,
+            "seconds": self.seconds,
+            "profile": self.setting.allocation.service.profile.name,
+            "capacity_factor": self.capacity_factor,
+            "guarantee_ns": self.setting.guarantee_ns,
+            "commit": self.commit,
+            "traffic": [asdict(flow) for flow in self.traffic(x)],
+        }
+
+    def run_seed(self, x: float, run: int) -> int:
+        """The seed of one run: every run of every point of every figure has its own."""
+        text = f"{self.seed} {self.sweep.name} {x!r} {run}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointResult:
+    """What one point gave: a box for each observed flow by its number, and the counters of the boards."""
+
+    points: dict[int, Point]
+    boards: dict[str, dict[str, int]]
+    host: HostResult
+
+
+_POINT_RESULT = TypeAdapter(PointResult)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One point to be run, and the file that keeps it."""
+
+    plan: Plan
+    x: float
+    path: Path
+
+    def kept(self) -> PointResult | None:
+        """What an earlier run with the same fingerprint kept. Raises `InputError` if the file is damaged."""
+        return kept_result(self.path, self.plan.fingerprint(self.x))
+
+
+def kept_result(path: Path, fingerprint: Mapping[str, Any]) -> PointResult | None:
+    """The result in a point's file, if it is there and has this fingerprint. Raises `InputError`."""
+    if not path.exists():
+        return None
+    found = summary(path)
+    if found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+        return None
+    try:
+        return _POINT_RESULT.validate_python(found.get("result"))
+    except ValidationError:
+        raise InputError(f"{path}: damaged records; delete the file and run again") from None
+
+
+def carry_out(
+    jobs: Sequence[Job],
+    runner_of: Callable[[Plan], Runner],
+    *,
+    parallel: int,
+    on_run: Callable[[Job], None],
+) -> Iterator[tuple[Job, PointResult]]:
+    """Run the jobs on so many threads; yields each as it is done. What was begun is dropped on an error.
+
+    The simulator and the writing of records leave the interpreter's lock, so threads are enough.
+    """
+    stop = threading.Event()
+
+    def work(job: Job) -> PointResult:
+        return run_point(job, runner_of(job.plan), on_run=on_run, stop=stop)
+
+    if parallel == 1:
+        for job in jobs:
+            yield job, work(job)
+        return
+    pool = ThreadPoolExecutor(max_workers=parallel)
+    try:
+        futures: dict[Future[PointResult], Job] = {pool.submit(work, job): job for job in jobs}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class StoppedError(Exception):
+    """The campaign ended before this point was complete."""
+
+
+def run_point(
+    job: Job, runner: Runner, *, on_run: Callable[[Job], None], stop: threading.Event
+) -> PointResult:
+    """Run one point as often as planned, write its records and its result to its file."""
+    plan = job.plan
+    senders = plan.traffic(job.x)
+    boxes = {
+        flow.flow: Box(flow=flow.flow, guarantee_ns=plan.setting.guarantee_ns)
+        for flow in senders
+        if flow.observed
+    }
+    totals = _Totals()
+    with replacing(job.path) as part, RecordWriter(part) as writer:
+        for run in range(plan.runs):
+            if stop.is_set():
+                raise StoppedError
+            records = runner.run(senders, seconds=plan.seconds, seed=plan.run_seed(job.x, run))
+            writer.add(records, run=run, point=job.x)
+            for box in boxes.values():
+                box.add(records)
+            totals.add(records)
+            on_run(job)
+        guaranteed = job.x in plan.sweep.guaranteed
+        result = PointResult(
+            points={flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()},
+            boards=totals.boards,
+            host=totals.host(),
+        )
+        writer.describe(
+            {"fingerprint": plan.fingerprint(job.x), "result": _POINT_RESULT.dump_python(result, mode="json")}
+        )
+    return result
+
+
+class _Totals:
+    """Sums over runs of what is not about single packets."""
+
+    def __init__(self) -> None:
+        self.boards: dict[str, dict[str, int]] = {}
+        self._stalls = 0
+        self._worst_stall_ns = 0
+        self._lateness_ns: dict[str, int] = {}
+
+    def add(self, records: RunRecords) -> None:
+        for board, counters in records.boards.items():
+            sums = self.boards.setdefault(board, {})
+            for name, count in counters.items():
+                sums[name] = sums.get(name, 0) + count
+        self._stalls += len(records.host.stalls)
+        self._worst_stall_ns = max(self._worst_stall_ns, records.host.worst_stall_ns)
+        for name, value in records.host.lateness_ns.items():
+            self._lateness_ns[name] = max(self._lateness_ns.get(name, value), value)
+
+    def host(self) -> HostResult:
+        return HostResult(
+            stalls=self._stalls,
+            worst_stall_us=self._worst_stall_ns / 1000,
+            lateness_us={name: value / 1000 for name, value in self._lateness_ns.items()},
+        )
