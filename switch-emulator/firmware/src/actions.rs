@@ -1,0 +1,253 @@
+//! Actions of OpenFlow 1.0 as the firmware performs them.
+
+use crate::openflow::bytes::be16;
+use crate::port::PortMask;
+
+/// Action slots of an entry.
+pub(crate) const SLOTS: usize = 4;
+/// Size of a slot.
+pub(crate) const SLOT_BYTES: usize = 16;
+
+/// Types of actions in messages.
+pub(crate) mod types {
+    pub(crate) const OUTPUT: u16 = 0;
+    pub(crate) const SET_VLAN_VID: u16 = 1;
+    pub(crate) const SET_VLAN_PCP: u16 = 2;
+    pub(crate) const STRIP_VLAN: u16 = 3;
+    pub(crate) const SET_DL_SRC: u16 = 4;
+    pub(crate) const SET_DL_DST: u16 = 5;
+    pub(crate) const SET_NW_SRC: u16 = 6;
+    pub(crate) const SET_NW_DST: u16 = 7;
+    pub(crate) const SET_NW_TOS: u16 = 8;
+    pub(crate) const SET_TP_SRC: u16 = 9;
+    pub(crate) const SET_TP_DST: u16 = 10;
+}
+
+/// Reserved port numbers.
+pub(crate) mod ports {
+    pub(crate) const IN_PORT: u16 = 0xfff8;
+    pub(crate) const TABLE: u16 = 0xfff9;
+    pub(crate) const NORMAL: u16 = 0xfffa;
+    pub(crate) const FLOOD: u16 = 0xfffb;
+    pub(crate) const ALL: u16 = 0xfffc;
+    pub(crate) const CONTROLLER: u16 = 0xfffd;
+    pub(crate) const NONE: u16 = 0xffff;
+}
+
+/// One action, read from its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// To the port with this number, unless the frame came from there.
+    Output(u16),
+    OutputToIngress,
+    /// To all ports that are not native, except the ingress port. ALL does the same.
+    Flood,
+    OutputToController {
+        max_bytes: u16,
+    },
+    SetVlanVid(u16),
+    SetVlanPcp(u8),
+    StripVlan,
+    SetDlSrc([u8; 6]),
+    SetDlDst([u8; 6]),
+    SetNwSrc([u8; 4]),
+    SetNwDst([u8; 4]),
+    SetNwTos(u8),
+    SetTpSrc([u8; 2]),
+    SetTpDst([u8; 2]),
+    /// Unknown to the firmware, or an output to nowhere.
+    Nothing,
+}
+
+impl Action {
+    /// Reads a slot; an empty one holds no action.
+    fn read(slot: &[u8; SLOT_BYTES]) -> Option<Self> {
+        if be16(slot, 2) == 0 {
+            return None;
+        }
+        let bytes4 = [slot[4], slot[5], slot[6], slot[7]];
+        let bytes6 = [slot[4], slot[5], slot[6], slot[7], slot[8], slot[9]];
+        Some(match be16(slot, 0) {
+            types::OUTPUT => match be16(slot, 4) {
+                port @ 0..=255 => Self::Output(port),
+                ports::IN_PORT => Self::OutputToIngress,
+                ports::FLOOD | ports::ALL => Self::Flood,
+                ports::CONTROLLER => Self::OutputToController { max_bytes: be16(slot, 6) },
+                _ => Self::Nothing,
+            },
+            types::SET_VLAN_VID => Self::SetVlanVid(be16(slot, 4)),
+            types::SET_VLAN_PCP => Self::SetVlanPcp(slot[4]),
+            types::STRIP_VLAN => Self::StripVlan,
+            types::SET_DL_SRC => Self::SetDlSrc(bytes6),
+            types::SET_DL_DST => Self::SetDlDst(bytes6),
+            types::SET_NW_SRC => Self::SetNwSrc(bytes4),
+            types::SET_NW_DST => Self::SetNwDst(bytes4),
+            types::SET_NW_TOS => Self::SetNwTos(slot[4]),
+            types::SET_TP_SRC => Self::SetTpSrc([slot[4], slot[5]]),
+            types::SET_TP_DST => Self::SetTpDst([slot[4], slot[5]]),
+            _ => Self::Nothing,
+        })
+    }
+}
+
+/// The actions of an entry, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Actions {
+    slots: [Action; SLOTS],
+    count: usize,
+}
+
+impl Actions {
+    /// Reads the four slots of an entry. An entry whose first slot is empty drops; other empty slots are passed over.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let mut actions = Self { slots: [Action::Nothing; SLOTS], count: 0 };
+        for (index, slot) in bytes.chunks_exact(SLOT_BYTES).take(SLOTS).enumerate() {
+            let slot = slot.try_into().unwrap_or(&[0; SLOT_BYTES]);
+            match Action::read(slot) {
+                Some(action) => {
+                    actions.slots[actions.count] = action;
+                    actions.count += 1;
+                }
+                None if index == 0 => break,
+                None => {}
+            }
+        }
+        actions
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Action> + '_ {
+        self.slots[..self.count].iter().copied()
+    }
+}
+
+/// Bits of a tail tag that send a frame to the port with this number: the low 8 bits of `1 << (port - 1)`.
+pub(crate) const fn tail_tag(port: u16) -> u8 {
+    match port {
+        1..=8 => 1 << (port - 1),
+        _ => 0,
+    }
+}
+
+/// Where an action sends the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Ports(PortMask),
+    Controller { max_bytes: u16 },
+}
+
+/// A frame while its actions are performed.
+#[derive(Debug)]
+pub(crate) struct Rewriter<'a> {
+    pub(crate) frame: &'a mut Vec<u8>,
+    pub(crate) in_port: u16,
+    /// Whether the frame had a tag when the search began; it is not looked at again after tag changes.
+    pub(crate) tagged: bool,
+    /// Ports that flooding reaches.
+    pub(crate) flooded: PortMask,
+    /// VLAN identifier set by an earlier action.
+    vlan_vid: u16,
+}
+
+impl<'a> Rewriter<'a> {
+    pub(crate) fn new(frame: &'a mut Vec<u8>, in_port: u16, tagged: bool, flooded: PortMask) -> Self {
+        Self { frame, in_port, tagged, flooded, vlan_vid: 0 }
+    }
+
+    /// Performs one action on the frame; gives where to send the frame as it is now, if anywhere.
+    pub(crate) fn perform(&mut self, action: Action) -> Option<Destination> {
+        let ip = if self.tagged { 18 } else { 14 };
+        match action {
+            Action::Output(port) if port == self.in_port => {}
+            Action::Output(port) => return Some(Destination::Ports(PortMask::from_bits(tail_tag(port)))),
+            Action::OutputToIngress => return Some(Destination::Ports(PortMask::from_bits(tail_tag(self.in_port)))),
+            Action::Flood => {
+                let ingress = tail_tag(self.in_port);
+                return Some(Destination::Ports(PortMask::from_bits(self.flooded.bits() & !ingress)));
+            }
+            Action::OutputToController { max_bytes } => return Some(Destination::Controller { max_bytes }),
+            Action::SetVlanVid(vid) => {
+                self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
+                self.set_vlan(self.vlan_vid);
+            }
+            Action::SetVlanPcp(pcp) => {
+                let vid = if self.tagged { self.vlan_vid } else { 0 };
+                self.set_vlan(u16::from(pcp & 7) << 13 | vid);
+            }
+            Action::StripVlan if self.tagged => drop(self.frame.drain(12..16)),
+            Action::SetDlSrc(address) => self.put(6, &address),
+            Action::SetDlDst(address) => self.put(0, &address),
+            Action::SetNwSrc(address) => self.put_checksummed(ip, 12, &address),
+            Action::SetNwDst(address) => self.put_checksummed(ip, 16, &address),
+            Action::SetNwTos(tos) => self.put_checksummed(ip, 1, &[tos]),
+            Action::SetTpSrc(port) => self.put_checksummed(ip, 20, &port),
+            Action::SetTpDst(port) => self.put(ip + 22, &port),
+            Action::StripVlan | Action::Nothing => {}
+        }
+        None
+    }
+
+    /// Writes the tag control field: into the tag, or with a new tag in front of the type field.
+    fn set_vlan(&mut self, control: u16) {
+        let [high, low] = control.to_be_bytes();
+        if self.tagged {
+            self.put(14, &[high, low]);
+        } else {
+            self.frame.splice(12..12, [0x81, 0x00, high, low]);
+        }
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(target) = self.frame.get_mut(at..at + bytes.len()) {
+            target.copy_from_slice(bytes);
+        }
+    }
+
+    fn put_checksummed(&mut self, ip: usize, offset: usize, bytes: &[u8]) {
+        self.put(ip + offset, bytes);
+        update_checksums(self.frame, ip);
+    }
+}
+
+/// Computes the checksums of TCP, UDP or ICMP, then of the IP header, of what stands at `ip`, whatever it is.
+///
+/// The transport checksum covers everything to the end of the frame, Ethernet padding included, so it is wrong for
+/// short packets, as on the board.
+fn update_checksums(frame: &mut [u8], ip: usize) {
+    let Some(packet) = frame.get_mut(ip..).filter(|packet| packet.len() >= 20) else { return };
+    let header = usize::from(packet[0] & 0x0f) * 4;
+    let protocol = packet[9];
+    let checksum_at = match protocol {
+        6 => Some(16),
+        17 => Some(6),
+        1 => Some(2),
+        _ => None,
+    };
+    let length = packet.len();
+    if let Some(at) = checksum_at.map(|at| header + at).filter(|at| at + 2 <= length) {
+        packet[at..at + 2].fill(0);
+        let mut sum = sum16(&packet[header..]);
+        if protocol != 1 {
+            sum += sum16(&packet[12..20]) + u64::from(protocol) + (length - header) as u64;
+        }
+        packet[at..at + 2].copy_from_slice(&fold(sum));
+    }
+    packet[10..12].fill(0);
+    let sum = sum16(&packet[..header.min(length)]);
+    packet[10..12].copy_from_slice(&fold(sum));
+}
+
+fn sum16(bytes: &[u8]) -> u64 {
+    let pairs = bytes.chunks_exact(2);
+    let last = pairs.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
+    pairs.map(|pair| u64::from(pair[0]) << 8 | u64::from(pair[1])).sum::<u64>() + last
+}
+
+fn fold(mut sum: u64) -> [u8; 2] {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests;

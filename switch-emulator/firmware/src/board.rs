@@ -1,0 +1,259 @@
+//! The board: its doors, and the order in which things happen.
+
+use std::collections::VecDeque;
+
+use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
+use crate::config::{Config, ConfigError};
+use crate::cost::Costs;
+use crate::event::{Counters, Event};
+use crate::main_loop::MainLoop;
+use crate::openflow::Agent;
+use crate::outbox::{Outbox, Output};
+use crate::port::{Egress, Ingress, PortNumber, Wire};
+use crate::profile::Profile;
+use crate::table::Flow;
+use crate::time::{Duration, Instant};
+
+/// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
+const TICK: Duration = Duration::from_millis(501);
+
+/// Shortest frame that a port receives, without FCS, before padding.
+const MIN_RECEIVED_BYTES: usize = 14;
+/// Longest frame that the CPU's MAC receives, without FCS: 1536 bytes with FCS and tail tag.
+const MAX_RECEIVED_BYTES: usize = 1_531;
+
+/// What came by the TCP session with the controller.
+#[derive(Debug)]
+enum Control {
+    Connected,
+    Disconnected,
+    Segment(Vec<u8>),
+}
+
+/// What the main loop finds next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Frame,
+    Control,
+    Tick,
+}
+
+/// A Zodiac FX.
+///
+/// Calls take non-decreasing instants; the board is powered up at the instant of the first one. After each call take
+/// the outputs with [`poll_output`](Self::poll_output) and call [`advance`](Self::advance) at
+/// [`poll_at`](Self::poll_at).
+#[derive(Debug)]
+pub struct Board {
+    agent: Agent,
+    ingress: Ingress,
+    ring: ReceiveRing,
+    controls: VecDeque<(Instant, Control)>,
+    main_loop: MainLoop,
+    tick_at: Instant,
+    out: Outbox,
+    booted: bool,
+    /// What comes next, and when its pass begins.
+    next: (Instant, Work),
+}
+
+impl Board {
+    /// A board that is switched off. `seed` draws the phases that `config` leaves open: of the main loop and of the
+    /// timers.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when `config` contradicts itself.
+    pub fn new(profile: &Profile, config: Config, seed: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        let wire = Wire::new(profile);
+        let mut random = SplitMix(seed);
+        let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
+        let timer_phase = random.below(profile.cpu.timers.period_ns);
+        let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
+        Ok(Self {
+            agent: Agent::new(profile, &config),
+            ingress: Ingress::new(wire),
+            ring: ReceiveRing::new(&profile.buffer),
+            controls: VecDeque::new(),
+            main_loop: MainLoop::new(
+                &profile.cpu,
+                Duration::from_nanos(loop_phase),
+                Duration::from_nanos(timer_phase),
+            ),
+            tick_at: Instant::ZERO + TICK,
+            out: Outbox::new(Egress::new(wire)),
+            booted: false,
+            next: (Instant::ZERO, Work::Tick),
+        })
+    }
+
+    /// The TCP session with the controller is established.
+    pub fn connected(&mut self, now: Instant) {
+        self.control(now, Control::Connected);
+    }
+
+    /// The TCP session with the controller has ended, or an attempt has failed.
+    pub fn disconnected(&mut self, now: Instant) {
+        self.control(now, Control::Disconnected);
+    }
+
+    /// The payload of one TCP segment has come from the controller. The firmware reads each segment by itself.
+    pub fn segment(&mut self, now: Instant, payload: &[u8]) {
+        self.control(now, Control::Segment(payload.to_vec()));
+    }
+
+    /// A frame, without FCS, has completely arrived on `port`. Shorter ones are padded to 60 bytes, as on the wire.
+    pub fn frame(&mut self, now: Instant, port: PortNumber, frame: &[u8]) {
+        let data = self.out.pool.copy(frame);
+        self.receive(now, port, data, frame.len());
+    }
+
+    /// The same as [`frame`](Self::frame) without copying: takes the memory over.
+    pub fn frame_owned(&mut self, now: Instant, port: PortNumber, mut frame: Vec<u8>) {
+        let bytes = frame.len();
+        crate::buffers::pad(&mut frame);
+        self.receive(now, port, frame, bytes);
+    }
+
+    /// Memory of a frame that the driver no longer needs, for frames to come.
+    pub fn recycle(&mut self, frame: Vec<u8>) {
+        self.out.pool.recycle(frame);
+    }
+
+    /// A cable was plugged in or pulled out. All are in at first.
+    pub fn link_state(&mut self, now: Instant, port: PortNumber, up: bool) {
+        self.advance(now);
+        self.agent.set_link(port, up);
+    }
+
+    /// Does all that is due until `now`, in order of time.
+    pub fn advance(&mut self, now: Instant) {
+        if !self.booted {
+            self.booted = true;
+            self.main_loop.power_up(now);
+            self.tick_at = now + TICK;
+            self.plan();
+        }
+        while self.next.0 <= now {
+            let (pass, work) = self.next;
+            let busy = self.pass(pass, work);
+            self.main_loop.worked(pass, busy);
+            self.plan();
+        }
+    }
+
+    /// When [`advance`](Self::advance) has next something to do.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        Some(self.next.0)
+    }
+
+    /// The next output, in the order in which the CPU gave them.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.out.poll()
+    }
+
+    /// The flow table in its real order.
+    #[must_use]
+    pub fn flows(&self) -> Vec<Flow> {
+        self.agent.table().flows()
+    }
+
+    /// What has happened to frames since power-up.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { ring_units_peak: self.ring.peak(), ..self.out.counters }
+    }
+
+    fn control(&mut self, now: Instant, control: Control) {
+        self.advance(now);
+        self.controls.push_back((now, control));
+        self.plan();
+    }
+
+    fn receive(&mut self, now: Instant, port: PortNumber, data: Vec<u8>, bytes: usize) {
+        self.advance(now);
+        self.out.counters.received += 1;
+        if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) {
+            self.out.counters.dropped_size += 1;
+            self.out.event(now, Event::FrameMalformed { length_bytes: u32::try_from(bytes).unwrap_or(u32::MAX) });
+            return self.out.pool.recycle(data);
+        }
+        if !self.agent.handles(port) {
+            self.out.counters.dropped_policy += 1;
+            self.out.event(now, Event::PortNotOpenFlow { port: port.get() });
+            return self.out.pool.recycle(data);
+        }
+        let Some(at) = self.ingress.admit(now, length_with_fcs(data.len())) else {
+            self.out.counters.dropped_switch += 1;
+            return self.out.pool.recycle(data);
+        };
+        self.ring.push(ReceivedFrame { at, port, data });
+        self.plan();
+    }
+
+    /// Finds what has arrived first and which pass of the main loop finds it.
+    fn plan(&mut self) {
+        let mut arrival = self.tick_at;
+        let mut work = Work::Tick;
+        if let Some((at, _)) = self.controls.front() {
+            if *at < arrival {
+                (arrival, work) = (*at, Work::Control);
+            }
+        }
+        if let Some(at) = self.ring.next_at() {
+            if at <= arrival {
+                (arrival, work) = (at, Work::Frame);
+            }
+        }
+        self.next = (self.main_loop.pass_for(arrival), work);
+    }
+
+    /// A pass of the main loop; gives how long it keeps the CPU busy.
+    fn pass(&mut self, pass: Instant, work: Work) -> Duration {
+        let Self { ring, out, .. } = self;
+        ring.admit_until(pass, |frame| {
+            out.counters.dropped_buffer += 1;
+            out.pool.recycle(frame.data);
+        });
+        match work {
+            Work::Frame => match self.ring.take() {
+                Some(frame) => self.agent.frame(pass, frame, &mut self.out),
+                None => Duration::ZERO,
+            },
+            Work::Control => {
+                let Some((_, control)) = self.controls.pop_front() else { return Duration::ZERO };
+                match control {
+                    Control::Connected => self.agent.connected(pass, &mut self.out),
+                    Control::Disconnected => self.agent.disconnected(),
+                    Control::Segment(payload) => {
+                        self.agent.segment(pass, &payload, &mut self.out);
+                        return Costs::segment(payload.len());
+                    }
+                }
+                Duration::ZERO
+            }
+            Work::Tick => {
+                self.tick_at = pass + TICK;
+                self.agent.tick(pass, &mut self.out);
+                Duration::ZERO
+            }
+        }
+    }
+}
+
+/// A small generator for phases.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The receive ring of the CPU's MAC, and memory for frames that is used again.
+
+use std::collections::VecDeque;
+
+use crate::port::PortNumber;
+use crate::profile::Buffer;
+use crate::time::Instant;
+
+/// A frame on its way to the CPU.
+#[derive(Debug)]
+pub(crate) struct ReceivedFrame {
+    /// When it has arrived in the ring.
+    pub(crate) at: Instant,
+    pub(crate) port: PortNumber,
+    /// Without FCS, padded to 60 bytes.
+    pub(crate) data: Vec<u8>,
+}
+
+/// The receive ring: a frame occupies whole units from its arrival until a pass of the main loop copies it.
+///
+/// Frames enter at their instants, which lie in order; those still on the link to the CPU wait in `arriving`.
+#[derive(Debug)]
+pub(crate) struct ReceiveRing {
+    units: u64,
+    unit_bytes: u64,
+    used: u64,
+    peak: u64,
+    arriving: VecDeque<ReceivedFrame>,
+    held: VecDeque<ReceivedFrame>,
+}
+
+impl ReceiveRing {
+    pub(crate) fn new(buffer: &Buffer) -> Self {
+        Self {
+            units: buffer.units,
+            unit_bytes: buffer.unit_bytes,
+            used: 0,
+            peak: 0,
+            arriving: VecDeque::new(),
+            held: VecDeque::new(),
+        }
+    }
+
+    /// A frame will have arrived at `frame.at`.
+    pub(crate) fn push(&mut self, frame: ReceivedFrame) {
+        self.arriving.push_back(frame);
+    }
+
+    /// When the frame that is next for the CPU has arrived or will arrive.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        // An empty ring has room for any frame, so the first one on the link is the next one.
+        self.held.front().or(self.arriving.front()).map(|frame| frame.at)
+    }
+
+    /// Lets the frames in that have arrived until `now`, this instant included; `dropped` gets those without room.
+    pub(crate) fn admit_until(&mut self, now: Instant, mut dropped: impl FnMut(ReceivedFrame)) {
+        while self.arriving.front().is_some_and(|frame| frame.at <= now) {
+            let Some(frame) = self.arriving.pop_front() else { return };
+            let units = self.units_of(&frame);
+            if self.used + units > self.units {
+                dropped(frame);
+            } else {
+                self.used += units;
+                self.peak = self.peak.max(self.used);
+                self.held.push_back(frame);
+            }
+        }
+    }
+
+    /// Takes the oldest frame out and frees its units.
+    pub(crate) fn take(&mut self) -> Option<ReceivedFrame> {
+        let frame = self.held.pop_front()?;
+        self.used -= self.units_of(&frame);
+        Some(frame)
+    }
+
+    /// Most units that were in use at once.
+    pub(crate) const fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    fn units_of(&self, frame: &ReceivedFrame) -> u64 {
+        (length_with_fcs(frame.data.len()) as u64).div_ceil(self.unit_bytes)
+    }
+}
+
+/// Length on the wire of a frame of `bytes` bytes: padded to the minimum, with FCS.
+pub(crate) const fn length_with_fcs(bytes: usize) -> usize {
+    (if bytes < MIN_FRAME_BYTES { MIN_FRAME_BYTES } else { bytes }) + FCS_BYTES
+}
+
+/// Shortest frame without FCS.
+pub(crate) const MIN_FRAME_BYTES: usize = 60;
+const FCS_BYTES: usize = 4;
+
+/// Memory of frames that are done, for the frames to come.
+#[derive(Debug, Default)]
+pub(crate) struct FramePool {
+    free: Vec<Vec<u8>>,
+}
+
+impl FramePool {
+    const KEPT: usize = 64;
+
+    /// A copy of `data`, padded to the minimum length of a frame.
+    pub(crate) fn copy(&mut self, data: &[u8]) -> Vec<u8> {
+        let mut frame = self.free.pop().unwrap_or_default();
+        frame.clear();
+        frame.extend_from_slice(data);
+        pad(&mut frame);
+        frame
+    }
+
+    /// Takes back what is no longer needed.
+    pub(crate) fn recycle(&mut self, frame: Vec<u8>) {
+        if self.free.len() < Self::KEPT {
+            self.free.push(frame);
+        }
+    }
+}
+
+/// Pads a frame with zeros to the minimum length.
+pub(crate) fn pad(frame: &mut Vec<u8>) {
+    if frame.len() < MIN_FRAME_BYTES {
+        frame.resize(MIN_FRAME_BYTES, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

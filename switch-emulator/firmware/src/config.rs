@@ -1,0 +1,141 @@
+//! Settings of one board.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::port::{PortMask, PortNumber};
+
+/// Settings of one board by name; the default is what the factory sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Device name, at most 15 characters.
+    pub name: String,
+    /// MAC address; its bytes are also the datapath identifier.
+    pub mac: MacAddress,
+    /// Front ports whose frames the OpenFlow agent handles.
+    pub openflow_ports: Vec<PortNumber>,
+    /// Front ports that carry management traffic; never a target of flooding.
+    pub native_ports: Vec<PortNumber>,
+    /// What happens to flows and frames while the controller is away.
+    pub fail_state: FailState,
+    /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers).
+    pub openflow_version: u8,
+    /// Drop frames whose type field is not one of the eight usual ones.
+    pub ethertype_filter: bool,
+    /// The housekeeping jobs (port counters, link status, flow timeouts) and the heartbeat that watches the
+    /// controller. `false` is the modified firmware of the Loko paper, section 3.1.
+    pub ofchecks: bool,
+    /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
+    /// with different seeds poll at different phases.
+    pub loop_phase_ns: Option<u64>,
+}
+
+/// What happens to flows and frames while the controller is away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailState {
+    /// Flows are erased and frames dropped.
+    #[default]
+    Secure,
+    /// Flows stay and forward.
+    Safe,
+}
+
+/// Settings that no board can have. Its `Display` is one line: which setting, what is wrong, what is right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("config, {key}: {reason}")]
+pub struct ConfigError {
+    key: &'static str,
+    reason: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let port = |number| PortNumber::new(number).expect("factory ports exist");
+        Self {
+            name: "Zodiac_FX".into(),
+            mac: MacAddress([0x70, 0xb3, 0xd5, 0x6c, 0x00, 0x01]),
+            openflow_ports: vec![port(1), port(2), port(3)],
+            native_ports: vec![port(4)],
+            fail_state: FailState::Secure,
+            openflow_version: 0,
+            ethertype_filter: false,
+            ofchecks: true,
+            loop_phase_ns: None,
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |key, reason: String| Err(ConfigError { key, reason });
+        if self.name.is_empty() || self.name.len() > 15 {
+            return refuse("name", format!("`{}` has {} characters; 1 to 15 fit", self.name, self.name.len()));
+        }
+        if !matches!(self.openflow_version, 0 | 1 | 4) {
+            return refuse(
+                "openflow_version",
+                format!("{} is none of 0 (as the controller asks), 1 (OpenFlow 1.0), 4 (OpenFlow 1.3)", self.openflow_version),
+            );
+        }
+        let openflow: PortMask = self.openflow_ports.iter().copied().collect();
+        let native: PortMask = self.native_ports.iter().copied().collect();
+        if openflow.len() != self.openflow_ports.len() {
+            return refuse("openflow_ports", "a port is named twice".into());
+        }
+        if native.len() != self.native_ports.len() {
+            return refuse("native_ports", "a port is named twice".into());
+        }
+        if let Some(port) = self.native_ports.iter().find(|port| openflow.contains(**port)) {
+            return refuse("native_ports", format!("port {port} is also an OpenFlow port; take it from one of the two"));
+        }
+        Ok(())
+    }
+}
+
+/// A MAC address, written as six pairs of hexadecimal digits with colons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a MAC address; write it as 70:b3:d5:6c:00:01");
+        let mut bytes = [0; 6];
+        let mut pairs = text.split(':');
+        for byte in &mut bytes {
+            let pair = pairs.next().filter(|pair| pair.len() == 2 && pair.bytes().all(|c| c.is_ascii_hexdigit()));
+            *byte = u8::from_str_radix(pair.ok_or_else(wrong)?, 16).map_err(|_| wrong())?;
+        }
+        if pairs.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for MacAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for MacAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! How long the CPU works on what a pass of the main loop found.
+//!
+//! Costs are summed in picoseconds and rounded to nanoseconds once. p_CPU of a frame (equation 7 of the Loko
+//! paper) contains both transits of the integrated switch and the mean wait for the main loop; both are taken out
+//! again here, because the emulated frame passes them itself.
+
+use crate::actions::{Action, Actions};
+use crate::matching::wildcards;
+use crate::profile::{ActionCost, ActionCosts, EntryCosts, Profile};
+use crate::time::Duration;
+
+/// Costs of one device.
+#[derive(Clone, Debug)]
+pub(crate) struct Costs {
+    base_ps: i64,
+    per_byte_ps: i64,
+    /// What p_CPU contains beside the CPU's own work.
+    elsewhere_ps: i64,
+    capacity_factor: f64,
+    entry: EntryCosts,
+    action: ActionCosts,
+}
+
+/// What a frame takes of the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameTime {
+    /// From the pass's beginning until the frame is handed to the MAC.
+    pub(crate) work: Duration,
+    /// From the pass's beginning until the next pass begins.
+    pub(crate) busy: Duration,
+}
+
+impl Costs {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        Self {
+            base_ps: profile.cpu.base_ps,
+            per_byte_ps: profile.cpu.per_byte_ps,
+            elsewhere_ps: 2 * profile.integrated_switch.transit_ps + profile.cpu.loop_ps / 2,
+            capacity_factor: profile.cpu.capacity_factor,
+            entry: profile.cpu.entry.clone(),
+            action: profile.cpu.action.clone(),
+        }
+    }
+
+    /// Examining an entry with these wildcards.
+    pub(crate) fn examined_ps(&self, wild: u32) -> i64 {
+        let entry = &self.entry;
+        let prefix = |shift: u32| (wild >> shift) & 0x3f < 32;
+        let fields = [
+            (wild & wildcards::IN_PORT == 0, entry.in_port_ps),
+            (wild & wildcards::DL_VLAN == 0, entry.dl_vlan_ps),
+            (wild & wildcards::DL_SRC == 0, entry.dl_src_ps),
+            (wild & wildcards::DL_DST == 0, entry.dl_dst_ps),
+            (wild & wildcards::DL_TYPE == 0, entry.dl_type_ps),
+            (wild & wildcards::NW_PROTO == 0, entry.nw_proto_ps),
+            (wild & wildcards::TP_SRC == 0, entry.tp_src_ps),
+            (wild & wildcards::TP_DST == 0, entry.tp_dst_ps),
+            (prefix(wildcards::NW_SRC_SHIFT), entry.nw_src_ps),
+            (prefix(wildcards::NW_DST_SHIFT), entry.nw_dst_ps),
+            (wild & wildcards::DL_VLAN_PCP == 0, entry.dl_vlan_pcp_ps),
+            (wild & wildcards::NW_TOS == 0, entry.nw_tos_ps),
+        ];
+        entry.base_ps + fields.iter().filter(|(present, _)| *present).map(|(_, cost)| cost).sum::<i64>()
+    }
+
+    /// Passing over an entry whose priority is not above the best hit.
+    pub(crate) const fn skipped_ps(&self) -> i64 {
+        self.entry.skipped_ps
+    }
+
+    /// What an entry that is examined after a hit costs more.
+    pub(crate) const fn after_hit_ps(&self) -> i64 {
+        self.entry.after_hit_ps
+    }
+
+    /// The actions of the entry that is used, on a frame of `length` bytes (with FCS).
+    pub(crate) fn actions_ps(&self, actions: &Actions, tagged: bool, length: usize) -> i64 {
+        let costs = &self.action;
+        let mut outputs = 0;
+        let mut sum = 0;
+        for action in actions.iter() {
+            let cost = match action {
+                Action::Output(_) | Action::OutputToIngress | Action::Flood => {
+                    outputs += 1;
+                    if outputs == 1 { costs.output } else { costs.output_again }
+                }
+                Action::OutputToController { .. } => {
+                    outputs += 1;
+                    costs.packet_in
+                }
+                Action::SetDlSrc(_) | Action::SetDlDst(_) | Action::SetTpDst(_) => costs.set_dl,
+                Action::SetNwSrc(_) | Action::SetNwDst(_) | Action::SetNwTos(_) | Action::SetTpSrc(_) => {
+                    costs.set_checksummed
+                }
+                Action::SetVlanVid(_) | Action::SetVlanPcp(_) => costs.set_vlan,
+                Action::StripVlan if tagged => costs.strip_vlan,
+                Action::StripVlan => costs.strip_vlan_untagged,
+                Action::Nothing => continue,
+            };
+            sum += at_length(cost, length);
+        }
+        if outputs == 0 {
+            sum += at_length(costs.drop, length);
+        }
+        sum
+    }
+
+    /// Sending a frame that no entry matches to the controller.
+    pub(crate) fn miss_ps(&self, length: usize) -> i64 {
+        at_length(self.action.packet_in, length)
+    }
+
+    /// Dropping a frame without a search.
+    pub(crate) fn drop_ps(&self, length: usize) -> i64 {
+        at_length(self.action.drop, length)
+    }
+
+    /// Times of a frame of `length` bytes (with FCS) whose search and actions cost `extra_ps`.
+    pub(crate) fn frame(&self, length: usize, extra_ps: i64) -> FrameTime {
+        let p_cpu_ps = self.base_ps + self.per_byte_ps * length as i64 + extra_ps;
+        FrameTime {
+            work: Duration::from_picos_rounded(p_cpu_ps - self.elsewhere_ps),
+            busy: Duration::from_picos_rounded(self.at_capacity(p_cpu_ps)),
+        }
+    }
+
+    /// Handling a TCP segment from the controller. Free of charge: what the control plane costs the data plane is
+    /// not part of the model yet.
+    pub(crate) const fn segment(_length: usize) -> Duration {
+        Duration::ZERO
+    }
+
+    #[allow(clippy::cast_precision_loss)] // sums stay far below 2^53 ps = 9 s
+    fn at_capacity(&self, p_cpu_ps: i64) -> i64 {
+        if (self.capacity_factor - 1.0).abs() < f64::EPSILON {
+            p_cpu_ps
+        } else {
+            (p_cpu_ps as f64 / self.capacity_factor).round() as i64
+        }
+    }
+}
+
+fn at_length(cost: ActionCost, length: usize) -> i64 {
+    cost.fixed_ps + cost.per_byte_ps * (length as i64 - cost.offset_bytes).max(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! What the board reports beside frames and bytes.
+
+use std::fmt;
+
+/// Something went wrong. Its `Display` says what, where, and how to mend it; it never ends the emulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An OpenFlow message runs past the end of its TCP segment: it and the rest of the segment are lost,
+    /// because the firmware does not put segments together.
+    MessageSplit {
+        /// Type byte of the message.
+        message_type: u8,
+        /// Length in its header.
+        length_bytes: u16,
+        /// What the segment still held.
+        available_bytes: u16,
+    },
+    /// Bytes that are no OpenFlow header: the rest of the segment is lost.
+    HeaderRefused {
+        /// Offset in the segment.
+        offset_bytes: u16,
+        /// Version byte.
+        version: u8,
+        /// Type byte.
+        message_type: u8,
+        /// Length in the header.
+        length_bytes: u16,
+    },
+    /// The controller's HELLO names a version that the firmware does not speak.
+    VersionUnusable {
+        /// Version byte of the HELLO.
+        version: u8,
+    },
+    /// A FLOW_MOD was refused with an error message.
+    FlowModRefused {
+        /// OpenFlow error type.
+        error_type: u16,
+        /// OpenFlow error code.
+        error_code: u16,
+    },
+    /// The controller sent no FEATURES_REQUEST in time: connection closed.
+    NoFeaturesRequest,
+    /// Nothing came from the controller for too long: connection closed.
+    ControllerSilent,
+    /// The reply to a flow statistics request overran its 2048 bytes: the board hangs until power-cycled.
+    StatsReplyOverrun {
+        /// Length that the reply would have had.
+        length_bytes: u16,
+    },
+    /// A frame that no Ethernet port would have received was ignored.
+    FrameMalformed {
+        /// Its length without FCS.
+        length_bytes: u32,
+    },
+    /// A frame came in on a port that is not an OpenFlow port; management traffic is not emulated.
+    PortNotOpenFlow {
+        /// Number of the port.
+        port: u8,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::MessageSplit { message_type, length_bytes, available_bytes } => write!(
+                f,
+                "OpenFlow message of type {message_type} with {length_bytes} bytes was split: its TCP segment held \
+                 {available_bytes}; the firmware does not reassemble, so it and what follows is lost; keep each \
+                 message and each write within 536 bytes"
+            ),
+            Self::HeaderRefused { offset_bytes, version, message_type, length_bytes } => write!(
+                f,
+                "no OpenFlow header at byte {offset_bytes} of a TCP segment (version {version}, type {message_type}, \
+                 length {length_bytes}): the rest of the segment is lost; let each segment begin with a message"
+            ),
+            Self::VersionUnusable { version } => write!(
+                f,
+                "the controller's HELLO has wire version {version}, which is not carried here; let it speak OpenFlow \
+                 1.0 (wire version 1) or set openflow_version = 1"
+            ),
+            Self::FlowModRefused { error_type: 3, .. } => f.write_str(
+                "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
+                 connection); install fewer entries, or reconnect",
+            ),
+            Self::FlowModRefused { error_type, error_code } => write!(
+                f,
+                "FLOW_MOD refused with error {error_type}/{error_code}: the firmware has no port NORMAL; name the \
+                 output port"
+            ),
+            Self::NoFeaturesRequest => {
+                f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO")
+            }
+            Self::ControllerSilent => f.write_str(
+                "connection closed: nothing came from the controller for 6 s; let it answer echo requests, or set \
+                 ofchecks = false",
+            ),
+            Self::StatsReplyOverrun { length_bytes } => write!(
+                f,
+                "the board hangs: a flow statistics reply of {length_bytes} bytes overran its 2048 bytes; ask for \
+                 flow statistics with fewer entries or actions, and start the board again"
+            ),
+            Self::FrameMalformed { length_bytes } => write!(
+                f,
+                "frame of {length_bytes} bytes (without FCS) ignored: a port receives 14 to 1531 bytes"
+            ),
+            Self::PortNotOpenFlow { port } => write!(
+                f,
+                "frame on port {port} ignored: it is not in openflow_ports, and management traffic is not emulated"
+            ),
+        }
+    }
+}
+
+/// What has happened to frames since power-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came in on a port.
+    pub received: u64,
+    /// Frames that left; one that leaves by several ports counts once for each.
+    pub forwarded: u64,
+    /// Lost because the receive ring had too few free units.
+    pub dropped_buffer: u64,
+    /// Lost in the integrated switch, because the link to the CPU was behind by more than its buffer.
+    pub dropped_switch: u64,
+    /// Lost because all descriptors for sending were in use.
+    pub dropped_transmit: u64,
+    /// Dropped because no controller session allowed forwarding, by the EtherType filter, or on a native port.
+    pub dropped_policy: u64,
+    /// Dropped because too long or too short for the hardware, on the way in or out.
+    pub dropped_size: u64,
+    /// Matched an entry that sent them nowhere.
+    pub dropped_flow: u64,
+    /// Matched no entry; sent to the controller.
+    pub missed: u64,
+    /// Frames that the CPU took from the ring.
+    pub processed: u64,
+    /// Most units of the receive ring that were in use at once.
+    pub ring_units_peak: u64,
+}

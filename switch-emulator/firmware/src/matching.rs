@@ -1,0 +1,226 @@
+//! Matches of OpenFlow 1.0, and the search as the firmware does it.
+
+use crate::cost::Costs;
+use crate::openflow::bytes::{be16, be32, be48};
+use crate::packet::{Key, TAGGED};
+
+/// Bits of `wildcards` in a match.
+pub(crate) mod wildcards {
+    pub(crate) const IN_PORT: u32 = 1 << 0;
+    pub(crate) const DL_VLAN: u32 = 1 << 1;
+    pub(crate) const DL_SRC: u32 = 1 << 2;
+    pub(crate) const DL_DST: u32 = 1 << 3;
+    pub(crate) const DL_TYPE: u32 = 1 << 4;
+    pub(crate) const NW_PROTO: u32 = 1 << 5;
+    pub(crate) const TP_SRC: u32 = 1 << 6;
+    pub(crate) const TP_DST: u32 = 1 << 7;
+    pub(crate) const NW_SRC_SHIFT: u32 = 8;
+    pub(crate) const NW_DST_SHIFT: u32 = 14;
+    pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
+    pub(crate) const NW_TOS: u32 = 1 << 21;
+}
+
+/// Length of a match in a message.
+pub(crate) const MATCH_BYTES: usize = 40;
+
+/// A match of OpenFlow 1.0 as the controller sent it (`ofp_match`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the standard's fields
+pub struct Match {
+    pub wildcards: u32,
+    pub in_port: u16,
+    pub dl_src: [u8; 6],
+    pub dl_dst: [u8; 6],
+    pub dl_vlan: u16,
+    pub dl_vlan_pcp: u8,
+    pub dl_type: u16,
+    pub nw_tos: u8,
+    pub nw_proto: u8,
+    pub nw_src: u32,
+    pub nw_dst: u32,
+    pub tp_src: u16,
+    pub tp_dst: u16,
+}
+
+impl Match {
+    /// Reads a match; bytes beyond the end count as 0.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
+        Self {
+            wildcards: be32(bytes, 0),
+            in_port: be16(bytes, 4),
+            dl_src: mac(6),
+            dl_dst: mac(12),
+            dl_vlan: be16(bytes, 18),
+            dl_vlan_pcp: byte(20),
+            dl_type: be16(bytes, 22),
+            nw_tos: byte(24),
+            nw_proto: byte(25),
+            nw_src: be32(bytes, 28),
+            nw_dst: be32(bytes, 32),
+            tp_src: be16(bytes, 36),
+            tp_dst: be16(bytes, 38),
+        }
+    }
+
+    /// Whether MODIFY or DELETE with this match means the entry with the match `entry`.
+    ///
+    /// Only this match's wildcards count; the entry's are taken as values. VLAN priority and type of service are
+    /// not compared.
+    pub(crate) fn selects(&self, entry: &Self) -> bool {
+        let wild = |bit: u32| self.wildcards & bit != 0;
+        let prefix_equal = |shift: u32, ours: u32, theirs: u32| match (self.wildcards >> shift) & 0x3f {
+            bits @ 0..32 => (ours ^ theirs) >> bits == 0,
+            _ => true,
+        };
+        self.wildcards == EVERYTHING
+            || ((wild(wildcards::IN_PORT) || self.in_port == entry.in_port)
+                && (wild(wildcards::DL_VLAN) || self.dl_vlan == entry.dl_vlan)
+                && (wild(wildcards::DL_SRC) || self.dl_src == entry.dl_src)
+                && (wild(wildcards::DL_DST) || self.dl_dst == entry.dl_dst)
+                && (wild(wildcards::DL_TYPE) || self.dl_type == entry.dl_type)
+                && (wild(wildcards::NW_PROTO) || self.nw_proto == entry.nw_proto)
+                && (wild(wildcards::TP_SRC) || self.tp_src == entry.tp_src)
+                && (wild(wildcards::TP_DST) || self.tp_dst == entry.tp_dst)
+                && prefix_equal(wildcards::NW_SRC_SHIFT, self.nw_src, entry.nw_src)
+                && prefix_equal(wildcards::NW_DST_SHIFT, self.nw_dst, entry.nw_dst))
+    }
+}
+
+/// Wildcards by which DELETE and MODIFY recognise "every entry" without comparing.
+const EVERYTHING: u32 = 0x0038_20ff;
+
+/// An entry's match, ready to be compared with a [`Key`].
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    value: [u64; 4],
+    mask: [u64; 4],
+}
+
+impl Rule {
+    /// Fields whose value is zero are wildcards too, except MAC addresses. A VLAN is either "any tag" or nothing;
+    /// VLAN priority and type of service are never examined.
+    fn compile(bytes: &[u8]) -> Self {
+        let entry = Match::read(bytes);
+        let wild = |bit: u32| entry.wildcards & bit != 0;
+        let field = |absent: bool, value: u64, mask: u64| if absent { (0, 0) } else { (value, mask) };
+        let number = |bit: u32, value: u64, mask: u64| field(wild(bit) || value == 0, value, mask);
+        let address = |shift: u32, value: u32| match (entry.wildcards >> shift) & 0x3f {
+            bits @ 0..32 if value != 0 => {
+                let mask = u32::MAX << bits;
+                (u64::from(value & mask), u64::from(mask))
+            }
+            _ => (0, 0),
+        };
+        let in_port = number(wildcards::IN_PORT, entry.in_port.into(), 0xffff);
+        let dl_src = field(wild(wildcards::DL_SRC), be48(bytes, 6), MAC);
+        let dl_dst = field(wild(wildcards::DL_DST), be48(bytes, 12), MAC);
+        let dl_type = number(wildcards::DL_TYPE, entry.dl_type.into(), 0xffff);
+        let tagged = field(wild(wildcards::DL_VLAN) || entry.dl_vlan == 0xffff, TAGGED, TAGGED);
+        let nw_proto = number(wildcards::NW_PROTO, entry.nw_proto.into(), 0xff);
+        let nw_src = address(wildcards::NW_SRC_SHIFT, entry.nw_src);
+        let nw_dst = address(wildcards::NW_DST_SHIFT, entry.nw_dst);
+        let tp_src = number(wildcards::TP_SRC, entry.tp_src.into(), 0xffff);
+        let tp_dst = number(wildcards::TP_DST, entry.tp_dst.into(), 0xffff);
+        let word = |pick: fn((u64, u64)) -> u64| {
+            [
+                pick(dl_src) << 16 | pick(in_port),
+                pick(dl_dst) << 16 | pick(dl_type),
+                pick(nw_src) << 32 | pick(nw_dst),
+                pick(tagged) | pick(nw_proto) << 32 | pick(tp_src) << 16 | pick(tp_dst),
+            ]
+        };
+        Self { value: word(|(value, _)| value), mask: word(|(_, mask)| mask) }
+    }
+
+    #[inline]
+    fn matches(&self, key: &Key) -> bool {
+        let differs = |i: usize| (key.words[i] ^ self.value[i]) & self.mask[i];
+        differs(0) | differs(1) | (differs(2) & key.care[0]) | (differs(3) & key.care[1]) == 0
+    }
+}
+
+const MAC: u64 = 0xffff_ffff_ffff;
+
+/// What a search found and did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The entry that is used.
+    pub(crate) index: Option<usize>,
+    /// Entries compared with the frame.
+    pub(crate) examined: usize,
+    /// Entries passed over because of their priority.
+    pub(crate) skipped: usize,
+    /// What that cost.
+    pub(crate) cost_ps: i64,
+}
+
+/// The table in the form that is quick to search; rebuilt whenever an entry changes.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    rules: Vec<Rule>,
+    priorities: Vec<u16>,
+    /// What examining the first `i` entries costs.
+    cost_before: Vec<i64>,
+    /// Highest priority among the entries from `i` on.
+    highest_from: Vec<u16>,
+    skipped_ps: i64,
+    after_hit_ps: i64,
+}
+
+impl Search {
+    /// Prepares the search through `entries`: match and priority, in table order.
+    pub(crate) fn rebuild<'a>(&mut self, costs: &Costs, entries: impl Iterator<Item = (&'a [u8], u16)>) {
+        self.rules.clear();
+        self.priorities.clear();
+        self.cost_before.clear();
+        self.cost_before.push(0);
+        self.skipped_ps = costs.skipped_ps();
+        self.after_hit_ps = costs.after_hit_ps();
+        let mut cost = 0;
+        for (bytes, priority) in entries {
+            cost += costs.examined_ps(be32(bytes, 0));
+            self.rules.push(Rule::compile(bytes));
+            self.priorities.push(priority);
+            self.cost_before.push(cost);
+        }
+        self.highest_from.clear();
+        self.highest_from.resize(self.rules.len(), 0);
+        let mut highest = 0;
+        for (slot, priority) in self.highest_from.iter_mut().zip(&self.priorities).rev() {
+            highest = highest.max(*priority);
+            *slot = highest;
+        }
+    }
+
+    /// Searches in table order. An entry is examined only if its priority is above the best hit so far: the highest
+    /// priority wins, and among equal ones the first.
+    pub(crate) fn find(&self, key: &Key) -> Found {
+        let all = self.rules.len();
+        let first = if key.matchable { self.rules.iter().position(|rule| rule.matches(key)) } else { None };
+        let Some(first) = first else {
+            return Found { index: None, examined: all, skipped: 0, cost_ps: self.cost_before[all] };
+        };
+        let mut best = first;
+        let mut examined = first + 1;
+        let mut cost_ps = self.cost_before[first + 1];
+        for index in first + 1..all {
+            if self.highest_from[index] <= self.priorities[best] {
+                break;
+            }
+            if self.priorities[index] > self.priorities[best] {
+                examined += 1;
+                cost_ps += self.cost_before[index + 1] - self.cost_before[index] + self.after_hit_ps;
+                if self.rules[index].matches(key) {
+                    best = index;
+                }
+            }
+        }
+        let skipped = all - examined;
+        Found { index: Some(best), examined, skipped, cost_ps: cost_ps + self.skipped_ps * skipped as i64 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

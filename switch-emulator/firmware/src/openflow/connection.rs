@@ -1,0 +1,111 @@
+//! The connection to the controller: when to connect, when to ask for a sign of life, when to give up.
+
+/// State of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waiting before the next attempt.
+    Waiting,
+    /// An established session.
+    Up,
+}
+
+/// What a housekeeping tick demands, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Demands {
+    /// Send an ECHO_REQUEST.
+    pub(super) echo: bool,
+    /// Close the session.
+    pub(super) close: Option<CloseReason>,
+    /// Begin a connection.
+    pub(super) connect: bool,
+}
+
+/// Why the switch closes a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// No FEATURES_REQUEST has come.
+    NoFeaturesRequest,
+    /// Nothing has come for 13 ticks.
+    Silent,
+}
+
+/// Ticks of silence after which the firmware asks.
+const QUIET_TICKS: u32 = 4;
+/// Ticks of silence after which it gives up.
+const SILENT_TICKS: u32 = 12;
+/// Ticks between the loss of a connection and the next attempt.
+const WAIT_TICKS: u32 = 3;
+
+/// The connection to the controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connection {
+    state: State,
+    /// Ticks since something came from the controller, or since power-up.
+    heartbeat: u32,
+    /// Ticks waited; a connection that comes up does not reset them.
+    waited: u32,
+    features_seen: bool,
+    /// Whether silence closes the connection.
+    watched: bool,
+}
+
+impl Connection {
+    pub(super) const fn new(watched: bool) -> Self {
+        Self { state: State::Waiting, heartbeat: 0, waited: 0, features_seen: false, watched }
+    }
+
+    pub(super) fn is_established(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// The TCP session is established.
+    pub(super) fn established(&mut self) {
+        self.state = State::Up;
+        self.features_seen = false;
+    }
+
+    /// The TCP session is gone.
+    pub(super) fn lost(&mut self) {
+        self.state = State::Waiting;
+    }
+
+    /// Something came from the controller, be it the end of the session.
+    pub(super) fn heard(&mut self) {
+        self.heartbeat = 0;
+    }
+
+    pub(super) fn features_requested(&mut self) {
+        self.features_seen = true;
+    }
+
+    /// A housekeeping tick. A session that it closes counts as lost at once.
+    pub(super) fn tick(&mut self) -> Demands {
+        let mut demands = Demands::default();
+        if self.heartbeat > QUIET_TICKS && self.is_established() {
+            if self.features_seen || !self.watched {
+                demands.echo = true;
+            } else {
+                demands.close = Some(CloseReason::NoFeaturesRequest);
+                self.lost();
+            }
+        }
+        self.heartbeat = self.heartbeat.saturating_add(1);
+        if self.heartbeat > SILENT_TICKS && self.is_established() && self.watched {
+            demands.close = Some(CloseReason::Silent);
+            self.lost();
+        }
+        if self.state == State::Waiting {
+            self.waited += 1;
+            if self.waited > WAIT_TICKS {
+                // The firmware begins to connect in the next pass of the main loop and, the session not being
+                // established yet, waits again from the one after that.
+                self.waited = 0;
+                demands.connect = true;
+            }
+        }
+        demands
+    }
+}
+
+#[cfg(test)]
+mod tests;

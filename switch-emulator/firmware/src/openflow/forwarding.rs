@@ -1,0 +1,145 @@
+//! What the agent does with frames: table search, actions, PACKET_IN, PACKET_OUT.
+
+use super::agent::{Agent, VERSION_1_0};
+use super::bytes::be16;
+use super::wire::{message, HEADER_BYTES};
+use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
+use crate::buffers::{length_with_fcs, ReceivedFrame};
+use crate::cost::FrameTime;
+use crate::outbox::Outbox;
+use crate::packet::Key;
+use crate::port::PortMask;
+use crate::time::{Duration, Instant};
+
+/// Types that pass the EtherType filter.
+const USUAL_TYPES: [u16; 8] = [0x0800, 0x0806, 0x86dd, 0x0842, 0x8100, 0x88e7, 0x8847, 0x88cc];
+
+/// Why a frame goes to the controller.
+const NO_MATCH: u8 = 0;
+const ACTION: u8 = 1;
+
+/// Where actions of PACKET_OUT begin.
+const PACKET_OUT_BYTES: usize = 16;
+
+/// What the search decides on a frame.
+enum Decision {
+    Drop,
+    Miss,
+    Use(Actions),
+}
+
+impl Agent {
+    /// Handles a frame in the pass that begins at `pass`; gives how long the CPU is busy with it.
+    pub(crate) fn frame(&mut self, pass: Instant, frame: ReceivedFrame, out: &mut Outbox) -> Duration {
+        let ReceivedFrame { port, data, .. } = frame;
+        let length = length_with_fcs(data.len());
+        out.counters.processed += 1;
+        if self.halted || self.is_filtered(&data) {
+            out.counters.dropped_policy += 1;
+            out.pool.recycle(data);
+            return self.costs.frame(length, self.costs.drop_ps(length)).busy;
+        }
+        self.received[usize::from(port.get()) - 1] += 1;
+        let in_port = u16::from(port.get());
+        let key = Key::parse(&data, in_port);
+        let (decision, cost_ps) = self.decide(&key, &data, out);
+        let FrameTime { work, busy } = self.costs.frame(length, cost_ps);
+        self.carry_out(pass + work, &decision, key.tagged, data, in_port, out);
+        busy
+    }
+
+    fn is_filtered(&self, frame: &[u8]) -> bool {
+        self.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
+    }
+
+    /// Whether frames are looked up at all.
+    fn forwards(&self) -> bool {
+        self.version == VERSION_1_0 && (self.is_established() || self.is_safe())
+    }
+
+    /// Searches the table; gives what to do and what search and actions cost.
+    fn decide(&mut self, key: &Key, frame: &[u8], out: &mut Outbox) -> (Decision, i64) {
+        let length = length_with_fcs(frame.len());
+        if !self.forwards() {
+            out.counters.dropped_policy += 1;
+            return (Decision::Drop, self.costs.drop_ps(length));
+        }
+        let found = self.table.lookup(key, frame.len(), self.now_s());
+        if let Some(index) = found.index {
+            let actions = self.table.actions(index);
+            let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);
+            (Decision::Use(actions), cost_ps)
+        } else {
+            out.counters.missed += 1;
+            (Decision::Miss, found.cost_ps + self.costs.miss_ps(length))
+        }
+    }
+
+    fn carry_out(&self, at: Instant, decision: &Decision, tagged: bool, mut data: Vec<u8>, in_port: u16, out: &mut Outbox) {
+        match decision {
+            Decision::Drop => {}
+            Decision::Miss => self.packet_in(at, NO_MATCH, in_port, &data, out),
+            Decision::Use(actions) => {
+                let mut rewriter = Rewriter::new(&mut data, in_port, tagged, self.flooded);
+                let mut sent = false;
+                let mut rest = actions.iter();
+                while let Some(action) = rest.next() {
+                    match rewriter.perform(action) {
+                        None => continue,
+                        Some(Destination::Controller { max_bytes }) => {
+                            let kept = rewriter.frame.len().min(max_bytes.into());
+                            self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], out);
+                        }
+                        Some(Destination::Ports(ports)) if rest.len() == 0 => return out.send(at, ports, data),
+                        Some(Destination::Ports(ports)) => out.send_copy(at, ports, rewriter.frame),
+                    }
+                    sent = true;
+                }
+                out.counters.dropped_flow += u64::from(!sent);
+            }
+        }
+        out.pool.recycle(data);
+    }
+
+    fn packet_in(&self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
+        if !self.is_established() {
+            return;
+        }
+        let notice = self
+            .reply(message::PACKET_IN, [0; 4])
+            .u32(u32::MAX) // not buffered
+            .u16(frame.len() as u16)
+            .u16(in_port)
+            .u8(reason)
+            .u8(0)
+            .bytes(frame);
+        out.controller(at, notice.finish());
+    }
+
+    /// Sends the frame of a PACKET_OUT. Its actions are not performed: only the port of the last one counts.
+    pub(super) fn packet_out(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
+        let in_port = be16(bytes, HEADER_BYTES + 4);
+        let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
+        let port = be16(bytes, data_at - 4);
+        let data = out.pool.copy(bytes.get(data_at..length).unwrap_or(&[]));
+        let mask = match port {
+            ports::TABLE => {
+                let key = Key::parse(&data, in_port);
+                let (decision, _) = self.decide(&key, &data, out);
+                return self.carry_out(now, &decision, key.tagged, data, in_port, out);
+            }
+            ports::FLOOD => {
+                // The firmware subtracts the ingress port's bit, whether it is set or not.
+                let ingress = match in_port.wrapping_sub(1) % 256 {
+                    shift @ 0..32 => 1_u32 << shift,
+                    _ => 0,
+                };
+                u32::from(self.flooded.bits()).wrapping_sub(ingress) as u8
+            }
+            port => tail_tag((port.wrapping_sub(1) % 256) + 1),
+        };
+        // With the highest bit set the integrated switch looks the address up; it has learnt none.
+        let ports = if mask & 0x80 == 0 { PortMask::from_bits(mask) } else { PortMask::EMPTY };
+        out.send(now, ports, data);
+    }
+}

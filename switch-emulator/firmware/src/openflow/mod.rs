@@ -1,0 +1,10 @@
+//! The OpenFlow 1.0 agent: messages, statistics, forwarding, and the connection to the controller.
+
+mod agent;
+pub(crate) mod bytes;
+mod connection;
+mod forwarding;
+mod statistics;
+mod wire;
+
+pub(crate) use agent::Agent;

@@ -1,0 +1,122 @@
+//! What the board gives out.
+
+use std::collections::VecDeque;
+
+use crate::buffers::{length_with_fcs, pad, FramePool};
+use crate::event::{Counters, Event};
+use crate::port::{Egress, PortMask};
+use crate::time::Instant;
+
+/// Something that the board gives out, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// When it happens. A frame's instant is its departure and may lie in the future: the driver holds it until
+    /// then.
+    pub at: Instant,
+    /// What happens.
+    pub kind: OutputKind,
+}
+
+/// What the board gives out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// The first bit of a frame's preamble leaves by these ports.
+    Frame {
+        /// Ports by which it leaves at this instant.
+        ports: PortMask,
+        /// The frame without FCS.
+        data: Vec<u8>,
+    },
+    /// One OpenFlow message for the controller.
+    Controller(Vec<u8>),
+    /// Begin a new TCP connection to the controller; an attempt still pending has been given up.
+    Connect,
+    /// Close the TCP connection.
+    Close,
+    /// Something went wrong.
+    Event(Event),
+}
+
+/// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
+const MAX_SENT_BYTES: usize = 1_517;
+
+/// Collects what the board gives out until the driver takes it.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    queue: VecDeque<Output>,
+    egress: Egress,
+    pub(crate) pool: FramePool,
+    pub(crate) counters: Counters,
+    /// Frames that the CPU sent by each port.
+    pub(crate) transmitted: [u64; crate::port::PORTS],
+}
+
+impl Outbox {
+    pub(crate) fn new(egress: Egress) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            egress,
+            pool: FramePool::default(),
+            counters: Counters::default(),
+            transmitted: [0; crate::port::PORTS],
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Output> {
+        self.queue.pop_front()
+    }
+
+    pub(crate) fn push(&mut self, at: Instant, kind: OutputKind) {
+        self.queue.push_back(Output { at, kind });
+    }
+
+    pub(crate) fn event(&mut self, at: Instant, event: Event) {
+        self.push(at, OutputKind::Event(event));
+    }
+
+    pub(crate) fn controller(&mut self, at: Instant, message: Vec<u8>) {
+        self.push(at, OutputKind::Controller(message));
+    }
+
+    /// The CPU hands a copy of `frame` to its MAC at `now`.
+    pub(crate) fn send_copy(&mut self, now: Instant, ports: PortMask, frame: &[u8]) {
+        let copy = self.pool.copy(frame);
+        self.send(now, ports, copy);
+    }
+
+    /// The CPU hands `frame` to its MAC at `now`.
+    pub(crate) fn send(&mut self, now: Instant, ports: PortMask, mut frame: Vec<u8>) {
+        for port in ports.iter() {
+            self.transmitted[usize::from(port.get()) - 1] += 1;
+        }
+        pad(&mut frame);
+        let length = length_with_fcs(frame.len());
+        if frame.len() > MAX_SENT_BYTES {
+            self.counters.dropped_size += 1;
+            return self.pool.recycle(frame);
+        }
+        let Some(ready) = self.egress.hand_over(now, length) else {
+            self.counters.dropped_transmit += 1;
+            return self.pool.recycle(frame);
+        };
+        // Ports that are free at the same instant share one output.
+        let mut group: Option<(Instant, PortMask)> = None;
+        for port in ports.iter() {
+            self.counters.forwarded += 1;
+            let at = self.egress.depart(ready, port, length);
+            group = match group {
+                Some((other, ports)) if other == at => Some((at, ports.with(port))),
+                Some((other, ports)) => {
+                    let data = self.pool.copy(&frame);
+                    self.push(other, OutputKind::Frame { ports, data });
+                    Some((at, PortMask::EMPTY.with(port)))
+                }
+                None => Some((at, PortMask::EMPTY.with(port))),
+            };
+        }
+        match group {
+            Some((at, ports)) => self.push(at, OutputKind::Frame { ports, data: frame }),
+            None => self.pool.recycle(frame),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The numbers of a device, read from TOML.
+//!
+//! A number is either plain or a table `{ value, source, range, note }` that says where it comes from. Only
+//! the value is kept here; the rest is checked, so that a slip in the file does not pass unseen.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
+pub const ZODIAC_FX: &str = include_str!("../../profiles/zodiac-fx.toml");
+
+/// Format of profile files that this crate reads.
+const FORMAT: u32 = 1;
+
+/// A profile that cannot be used. Its `Display` is one line: where, what, how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// The text is not TOML of the expected form.
+    #[error("profile, line {line}, column {column}: {text}: {reason}")]
+    Syntax {
+        /// Line of the mistake, from 1.
+        line: usize,
+        /// Column of the mistake, from 1.
+        column: usize,
+        /// The line itself; it holds the key.
+        text: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value that the emulator cannot work with.
+    #[error("profile, {key}: {reason}")]
+    Value {
+        /// Dotted key.
+        key: &'static str,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+}
+
+/// What a device costs and holds.
+///
+/// Lengths count the frame with its FCS, without preamble; units are in the names.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    format: u32,
+    /// Name by which files and commands refer to the device.
+    pub name: String,
+    /// Name for people.
+    pub title: String,
+    /// Front ports and links.
+    pub ports: Ports,
+    /// The chip between front ports and CPU.
+    pub integrated_switch: IntegratedSwitch,
+    /// Receive buffers of the CPU.
+    pub buffer: Buffer,
+    /// The flow table.
+    pub table: Table,
+    /// Time that the CPU spends.
+    pub cpu: Cpu,
+}
+
+/// Front ports and links.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ports {
+    /// Number of front ports.
+    #[serde(deserialize_with = "number")]
+    pub count: u64,
+    /// Rate of front ports and of the link between integrated switch and CPU.
+    #[serde(deserialize_with = "number")]
+    pub link_rate_bps: u64,
+    /// Preamble and start-of-frame delimiter.
+    #[serde(deserialize_with = "number")]
+    pub preamble_bytes: u64,
+    /// Pause that a link keeps after each frame.
+    #[serde(deserialize_with = "number")]
+    pub interframe_gap_bytes: u64,
+    /// Tag that names the port on the link between integrated switch and CPU.
+    #[serde(deserialize_with = "number")]
+    pub tail_tag_bytes: u64,
+}
+
+/// The chip between front ports and CPU.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntegratedSwitch {
+    /// p_IS: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
+    #[serde(deserialize_with = "number")]
+    pub transit_ps: i64,
+}
+
+/// Receive buffers of the CPU.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    /// Frames that the CPU itself holds: the one it works on.
+    #[serde(deserialize_with = "number")]
+    pub packets: u64,
+    /// Units of the receive ring.
+    #[serde(deserialize_with = "number")]
+    pub units: u64,
+    /// Size of a unit; a frame occupies whole units.
+    #[serde(deserialize_with = "number")]
+    pub unit_bytes: u64,
+}
+
+/// The flow table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Entries that it holds.
+    #[serde(deserialize_with = "number")]
+    pub entries: u64,
+}
+
+/// Time that the CPU spends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    /// Each frame: fixed part. Contains both transits of the integrated switch and the mean wait for the loop.
+    #[serde(deserialize_with = "number")]
+    pub base_ps: i64,
+    /// Each frame: part that grows with its length.
+    #[serde(deserialize_with = "number")]
+    pub per_byte_ps: i64,
+    /// One idle pass of the main loop.
+    #[serde(deserialize_with = "number")]
+    pub loop_ps: i64,
+    /// True capacity of the busy CPU over the one that equation 6 gives.
+    #[serde(deserialize_with = "number")]
+    pub capacity_factor: f64,
+    /// Table search.
+    pub entry: EntryCosts,
+    /// Actions of the entry that is used.
+    pub action: ActionCosts,
+    /// Work that is not caused by frames.
+    pub timers: Timers,
+}
+
+/// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // the fields are the match fields of OpenFlow 1.0
+pub struct EntryCosts {
+    #[serde(deserialize_with = "number")]
+    pub base_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub in_port_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub dl_src_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub dl_dst_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub dl_vlan_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub dl_vlan_pcp_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub dl_type_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub nw_tos_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub nw_proto_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub nw_src_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub nw_dst_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub tp_src_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub tp_dst_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub skipped_ps: i64,
+    #[serde(deserialize_with = "number")]
+    pub after_hit_ps: i64,
+}
+
+/// What the actions cost.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionCosts {
+    /// First output of a frame.
+    pub output: ActionCost,
+    /// Each further output of the same frame.
+    pub output_again: ActionCost,
+    /// No output at all.
+    pub drop: ActionCost,
+    /// Rewriting a field without checksum.
+    pub set_dl: ActionCost,
+    /// Rewriting a field with checksums.
+    pub set_checksummed: ActionCost,
+    /// Adding or rewriting a VLAN tag.
+    pub set_vlan: ActionCost,
+    /// Removing a VLAN tag.
+    pub strip_vlan: ActionCost,
+    /// Finding no VLAN tag to remove.
+    pub strip_vlan_untagged: ActionCost,
+    /// Sending the frame to the controller.
+    pub packet_in: ActionCost,
+}
+
+/// `fixed + per_byte * max(l - offset, 0)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionCost {
+    /// Fixed part.
+    #[serde(deserialize_with = "number")]
+    pub fixed_ps: i64,
+    /// Part that grows with the frame.
+    #[serde(deserialize_with = "number")]
+    pub per_byte_ps: i64,
+    /// Length from which it grows.
+    #[serde(deserialize_with = "number")]
+    pub offset_bytes: i64,
+}
+
+/// Work of the CPU that returns with a period.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timers {
+    /// Time between two runs.
+    #[serde(deserialize_with = "number")]
+    pub period_ns: u64,
+    /// Time that a run takes.
+    #[serde(deserialize_with = "number")]
+    pub cost_ps: i64,
+}
+
+impl Profile {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] with the line and the key when the text is not a profile.
+    pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let refuse = |key, reason: String| Err(ProfileError::Value { key, reason });
+        if self.format != FORMAT {
+            return refuse("format", format!("{} is not known; this emulator reads format {FORMAT}", self.format));
+        }
+        if self.ports.count != 4 {
+            return refuse("ports.count", format!("{}: the emulated board has 4 ports", self.ports.count));
+        }
+        if self.ports.link_rate_bps == 0 || 8_000_000_000 % self.ports.link_rate_bps != 0 {
+            return refuse(
+                "ports.link_rate_bps",
+                format!("{}: a byte must take a whole number of nanoseconds", self.ports.link_rate_bps),
+            );
+        }
+        if self.buffer.packets != 1 {
+            return refuse("buffer.packets", format!("{}: the CPU works on 1 frame at a time", self.buffer.packets));
+        }
+        if self.buffer.units == 0 || self.buffer.unit_bytes == 0 {
+            return refuse("buffer", "units and unit_bytes must be at least 1".into());
+        }
+        if self.table.entries == 0 || self.table.entries > 128 {
+            return refuse("table.entries", format!("{}: choose 1 to 128", self.table.entries));
+        }
+        if !(0.01..=100.0).contains(&self.cpu.capacity_factor) {
+            return refuse(
+                "cpu.capacity_factor",
+                format!("{}: choose a number near 1, as 0.94 to 1.06", self.cpu.capacity_factor),
+            );
+        }
+        if self.cpu.loop_ps < 1_000 {
+            return refuse("cpu.loop_ps", format!("{}: one pass takes at least 1000 ps", self.cpu.loop_ps));
+        }
+        if self.cpu.timers.period_ns < 1_000_000 {
+            return refuse("cpu.timers.period_ns", format!("{}: choose at least 1000000", self.cpu.timers.period_ns));
+        }
+        if self.integrated_switch.transit_ps < 0 || self.cpu.timers.cost_ps < 0 {
+            return refuse("integrated_switch.transit_ps, cpu.timers.cost_ps", "time does not run backwards".into());
+        }
+        Ok(())
+    }
+}
+
+fn syntax_error(text: &str, error: &toml::de::Error) -> ProfileError {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    let before = text.get(..at).unwrap_or("");
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    ProfileError::Syntax {
+        line: before.matches('\n').count() + 1,
+        column: at - start + 1,
+        text: text[start..].lines().next().unwrap_or("").trim().chars().take(60).collect(),
+        reason: error.message().replace('\n', "; "),
+    }
+}
+
+/// Where a number comes from.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Source {
+    Paper,
+    Fit,
+    Count,
+    Datasheet,
+    Assumption,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sourced<T> {
+    value: T,
+    source: Source,
+    range: Option<[T; 2]>,
+    #[serde(default)]
+    note: String,
+}
+
+trait Number: Sized + PartialOrd + fmt::Display {
+    fn from_i64(value: i64) -> Option<Self>;
+    fn from_f64(value: f64) -> Option<Self>;
+}
+
+impl Number for i64 {
+    fn from_i64(value: i64) -> Option<Self> {
+        // Sums of thousands of such numbers must stay far from overflow.
+        (value.unsigned_abs() <= 1_000_000_000_000_000).then_some(value)
+    }
+    fn from_f64(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for u64 {
+    fn from_i64(value: i64) -> Option<Self> {
+        i64::from_i64(value).and_then(|value| Self::try_from(value).ok())
+    }
+    fn from_f64(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+impl Number for f64 {
+    #[allow(clippy::cast_precision_loss)] // numbers in a profile are small
+    fn from_i64(value: i64) -> Option<Self> {
+        Some(value as Self)
+    }
+    fn from_f64(value: f64) -> Option<Self> {
+        value.is_finite().then_some(value)
+    }
+}
+
+fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct NumberVisitor<T>(PhantomData<T>);
+
+    impl<'de, T: Number + Deserialize<'de>> Visitor<'de> for NumberVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number or a table { value, source, range, note }")
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<T, E> {
+            T::from_i64(value).ok_or_else(|| E::custom(format!("{value} is out of range")))
+        }
+
+        fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<T, E> {
+            T::from_f64(value).ok_or_else(|| E::custom(format!("{value} is not a whole number")))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            let Sourced { value, source: _, range, note: _ } =
+                Sourced::<T>::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+            match range {
+                Some([low, high]) if value < low || value > high => {
+                    Err(A::Error::custom(format!("value {value} lies outside its range [{low}, {high}]")))
+                }
+                _ => Ok(value),
+            }
+        }
+    }
+
+    deserializer.deserialize_any(NumberVisitor(PhantomData))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! FLOW_MOD: what it does to the table.
+
+use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
+use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::matching::{Match, MATCH_BYTES};
+use crate::openflow::bytes::be16;
+
+/// Why a FLOW_MOD was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The table or its memory is full.
+    AllTablesFull,
+    /// An action outputs to port NORMAL.
+    BadOutPort,
+}
+
+impl Refusal {
+    /// Type and code of the error message.
+    pub(crate) const fn error(self) -> (u16, u16) {
+        match self {
+            Self::AllTablesFull => (3, 0),
+            Self::BadOutPort => (2, 4),
+        }
+    }
+}
+
+/// A FLOW_MOD: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
+/// the message is too short; `length` is what the header says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowMod<'a> {
+    bytes: &'a [u8],
+    length: usize,
+    head: [u8; FLOW_MOD_BYTES],
+}
+
+impl<'a> FlowMod<'a> {
+    pub(crate) fn new(bytes: &'a [u8], length: usize) -> Self {
+        let head = core::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0));
+        Self { bytes, length, head }
+    }
+
+    fn fields(&self) -> Match {
+        Match::read(&self.head[field::MATCH..])
+    }
+}
+
+/// Copies a message's actions into slots, one entry after the other.
+struct ActionCopier<'a> {
+    message: FlowMod<'a>,
+    at: usize,
+}
+
+impl<'a> ActionCopier<'a> {
+    const fn new(message: FlowMod<'a>) -> Self {
+        Self { message, at: FLOW_MOD_BYTES }
+    }
+
+    /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it
+    /// is, but not stepped over.
+    fn fill(&mut self, table: &mut FlowTable, slots: Block) -> Result<(), Refusal> {
+        for slot in 0..SLOTS {
+            if self.at >= self.message.length {
+                break;
+            }
+            let action = self.message.bytes.get(self.at..).unwrap_or(&[]);
+            let (kind, length, argument) = (be16(action, 0), usize::from(be16(action, 2)), be16(action, 4));
+            if kind == types::OUTPUT && argument == ports::NORMAL {
+                return Err(Refusal::BadOutPort);
+            }
+            let offset = slot * SLOT_BYTES;
+            table.memory.write(slots, offset, &action[..length.min(action.len())]);
+            if kind == types::SET_VLAN_VID && argument == 0 {
+                table.memory.write(slots, offset, &types::STRIP_VLAN.to_be_bytes());
+            }
+            if matches!(length, 8 | 16) {
+                self.at += length;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FlowTable {
+    /// Carries out a FLOW_MOD; `now_s` in agent seconds. Gives the entries that a DELETE removed, in order.
+    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+        // Only the low byte of the command counts, and unknown commands do nothing.
+        let done = match message.head[field::COMMAND + 1] {
+            0 => self.add(message, now_s),
+            1 => self.modify(message, now_s, |table, entry| message.fields().selects(&Match::read(&table.head(entry)[field::MATCH..]))),
+            2 => self.modify(message, now_s, |table, entry| {
+                let head = table.head(entry);
+                same_match(head, &message.head) && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
+            }),
+            3 => {
+                self.delete(message);
+                Ok(())
+            }
+            4 => {
+                self.delete_strict(message);
+                Ok(())
+            }
+            _ => return Ok(()),
+        };
+        self.rebuild();
+        done
+    }
+
+    /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
+    fn add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+        if self.entries.len() >= self.capacity {
+            return Err(Refusal::AllTablesFull);
+        }
+        let head = self.memory.take().ok_or(Refusal::AllTablesFull)?;
+        let slots = self.memory.take().ok_or(Refusal::AllTablesFull)?;
+        self.memory.write(head, 0, &message.head);
+        ActionCopier::new(message).fill(self, slots)?;
+        self.slot_addresses[self.entries.len()] = slots.address();
+        self.entries.push(Entry {
+            head,
+            slots,
+            actions: Actions::read(&[]),
+            packets: 0,
+            bytes: 0,
+            installed_s: now_s,
+            matched_s: now_s,
+        });
+        Ok(())
+    }
+
+    /// Gives the first selected entry the new actions, and further ones what is left of them; then, if any was
+    /// selected, appends the message as a new entry too.
+    fn modify(&mut self, message: FlowMod, now_s: u32, selected: impl Fn(&Self, &Entry) -> bool) -> Result<(), Refusal> {
+        let mut copier = ActionCopier::new(message);
+        let mut any = false;
+        for index in 0..self.entries.len() {
+            if selected(self, &self.entries[index]) {
+                any = true;
+                let slots = self.entries[index].slots;
+                copier.fill(self, slots)?;
+            }
+        }
+        if any {
+            self.add(message, now_s)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Removes all selected entries. Their memory stays taken, and what moves into a gap loses its actions: the
+    /// firmware copies addresses in their place.
+    fn delete(&mut self, message: FlowMod) {
+        let wanted = message.fields();
+        let mut index = 0;
+        while index < self.entries.len() {
+            if !wanted.selects(&Match::read(&self.head(&self.entries[index])[field::MATCH..])) {
+                index += 1;
+                continue;
+            }
+            let last = self.entries.len() - 1;
+            let removed = self.entries.swap_remove(index);
+            if index == last {
+                break;
+            }
+            let head: [u8; FLOW_MOD_BYTES] = core::array::from_fn(|i| self.head(&self.entries[index])[i]);
+            let mut slots = [0; ACTION_BYTES];
+            for (bytes, address) in slots.chunks_exact_mut(4).zip(&self.slot_addresses[last..]) {
+                bytes.copy_from_slice(&address.to_le_bytes());
+            }
+            self.memory.write(removed.head, 0, &head);
+            self.memory.write(removed.slots, 0, &slots);
+            self.entries[index].head = removed.head;
+            self.entries[index].slots = removed.slots;
+        }
+    }
+
+    /// Removes the entries with the same match and, in place of the priority, the same cookie. The entry that moves
+    /// into a gap is not looked at.
+    fn delete_strict(&mut self, message: FlowMod) {
+        let mut index = 0;
+        while index < self.entries.len() {
+            let head = self.head(&self.entries[index]);
+            let cookie = field::COOKIE..field::COOKIE + 8;
+            if same_match(head, &message.head) && head[cookie.clone()] == message.head[cookie] {
+                let removed = self.entries.swap_remove(index);
+                self.memory.free(removed.head);
+                self.memory.free(removed.slots);
+                if let Some(moved) = self.entries.get(index) {
+                    self.slot_addresses[index] = moved.slots.address();
+                }
+            }
+            index += 1;
+        }
+    }
+}
+
+fn same_match(head: &[u8], other: &[u8]) -> bool {
+    let bytes = field::MATCH..field::MATCH + MATCH_BYTES;
+    head[bytes.clone()] == other[bytes]
+}

@@ -1,0 +1,79 @@
+//! The block pool that holds matches and actions of the entries.
+//!
+//! Blocks keep what was written into them: neither taking nor freeing one clears it. Writing past the end of a block
+//! runs into the next one, as on the board.
+
+/// Blocks: small ones first.
+const SMALL_BLOCKS: usize = 256;
+const SMALL_BYTES: usize = 72;
+const LARGE_BLOCKS: usize = 128;
+const LARGE_BYTES: usize = 96;
+
+/// Address of the pool on a board. It depends on how the firmware was linked; this one is of a rebuild.
+const BASE_ADDRESS: u32 = 0x2000_da0c;
+
+/// A block that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block(usize);
+
+impl Block {
+    const fn offset(self) -> usize {
+        if self.0 < SMALL_BLOCKS {
+            self.0 * SMALL_BYTES
+        } else {
+            SMALL_BLOCKS * SMALL_BYTES + (self.0 - SMALL_BLOCKS) * LARGE_BYTES
+        }
+    }
+
+    /// Where the block lies in the board's memory.
+    pub(super) const fn address(self) -> u32 {
+        BASE_ADDRESS + self.offset() as u32
+    }
+}
+
+/// The pool.
+#[derive(Debug)]
+pub(super) struct Memory {
+    bytes: Vec<u8>,
+    used: Vec<bool>,
+}
+
+impl Memory {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: vec![0; SMALL_BLOCKS * SMALL_BYTES + LARGE_BLOCKS * LARGE_BYTES],
+            used: vec![false; SMALL_BLOCKS + LARGE_BLOCKS],
+        }
+    }
+
+    /// Takes the first free block.
+    pub(super) fn take(&mut self) -> Option<Block> {
+        let index = self.used.iter().position(|used| !used)?;
+        self.used[index] = true;
+        Some(Block(index))
+    }
+
+    /// Gives a block back.
+    pub(super) fn free(&mut self, block: Block) {
+        self.used[block.0] = false;
+    }
+
+    /// Gives all blocks back.
+    pub(super) fn free_all(&mut self) {
+        self.used.fill(false);
+    }
+
+    /// The first `length` bytes of a block.
+    pub(super) fn read(&self, block: Block, length: usize) -> &[u8] {
+        &self.bytes[block.offset()..block.offset() + length]
+    }
+
+    /// Writes at `offset` of a block. What would leave the pool is lost.
+    pub(super) fn write(&mut self, block: Block, offset: usize, bytes: &[u8]) {
+        let start = block.offset() + offset;
+        let end = (start + bytes.len()).min(self.bytes.len());
+        if let Some(target) = self.bytes.get_mut(start..end) {
+            target.copy_from_slice(&bytes[..end - start]);
+        }
+    }
+}

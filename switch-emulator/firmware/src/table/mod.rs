@@ -1,0 +1,198 @@
+//! The flow table: at most 128 entries in the order of their installation.
+
+mod flow_mod;
+mod memory;
+
+use crate::actions::{Actions, SLOTS, SLOT_BYTES};
+use crate::cost::Costs;
+use crate::matching::{Found, Match, Search, MATCH_BYTES};
+use crate::openflow::bytes::{be16, be48};
+use crate::packet::Key;
+use memory::{Block, Memory};
+
+pub(crate) use flow_mod::FlowMod;
+
+/// Head of a FLOW_MOD: everything before the actions.
+pub(crate) const FLOW_MOD_BYTES: usize = 72;
+/// Action slots of an entry.
+const ACTION_BYTES: usize = SLOTS * SLOT_BYTES;
+
+/// Where a field lies in the head of a FLOW_MOD.
+pub(crate) mod field {
+    pub(crate) const MATCH: usize = 8;
+    pub(crate) const COOKIE: usize = 48;
+    pub(crate) const COMMAND: usize = 56;
+    pub(crate) const IDLE_TIMEOUT: usize = 58;
+    pub(crate) const HARD_TIMEOUT: usize = 60;
+    pub(crate) const PRIORITY: usize = 62;
+    pub(crate) const FLAGS: usize = 70;
+}
+
+/// An entry of the flow table, as a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// What it matches.
+    pub fields: Match,
+    /// Its priority; higher wins.
+    pub priority: u16,
+    /// Cookie.
+    pub cookie: u64,
+    /// Idle timeout as sent; the firmware does not use it.
+    pub idle_timeout_s: u16,
+    /// Hard timeout as sent; the firmware does not use it.
+    pub hard_timeout_s: u16,
+    /// Flags as sent.
+    pub flags: u16,
+    /// Action slots, including what earlier entries left in them. Length 0 in bytes 2 and 3: empty.
+    pub actions: [[u8; SLOT_BYTES]; SLOTS],
+    /// Frames that used it: the counter has 16 bits.
+    pub packets: u16,
+    /// Bytes that used it: the counter has 31 bits and a sign.
+    pub bytes: i32,
+}
+
+/// One entry.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Block with the head of the FLOW_MOD.
+    head: Block,
+    /// Block with the action slots.
+    slots: Block,
+    actions: Actions,
+    packets: u16,
+    bytes: i32,
+    /// Agent seconds.
+    installed_s: u32,
+    /// Agent seconds.
+    matched_s: u32,
+}
+
+/// What statistics and notices say of an entry.
+pub(crate) struct EntryView<'a> {
+    pub(crate) head: &'a [u8],
+    pub(crate) slots: &'a [u8],
+    pub(crate) packets: u16,
+    pub(crate) bytes: i32,
+    pub(crate) installed_s: u32,
+}
+
+/// The flow table.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    capacity: usize,
+    costs: Costs,
+    memory: Memory,
+    entries: Vec<Entry>,
+    search: Search,
+    /// Addresses of the action blocks by index, with those of former entries behind the last one.
+    slot_addresses: Vec<u32>,
+    lookups: u64,
+    matched: u64,
+}
+
+impl FlowTable {
+    pub(crate) fn new(costs: Costs, capacity: usize) -> Self {
+        let mut table = Self {
+            capacity,
+            costs,
+            memory: Memory::new(),
+            entries: Vec::with_capacity(capacity),
+            search: Search::default(),
+            slot_addresses: vec![0; capacity + SLOT_BYTES],
+            lookups: 0,
+            matched: 0,
+        };
+        table.rebuild();
+        table
+    }
+
+    /// Erases all entries and counters. The memory keeps its contents.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.memory.free_all();
+        self.lookups = 0;
+        self.matched = 0;
+        self.rebuild();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) const fn lookups(&self) -> u64 {
+        self.lookups
+    }
+
+    pub(crate) const fn matched(&self) -> u64 {
+        self.matched
+    }
+
+    /// Searches for a frame of `bytes` bytes (without FCS) and counts it.
+    pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now_s: u32) -> Found {
+        self.lookups += 1;
+        let found = self.search.find(key);
+        if let Some(entry) = found.index.and_then(|index| self.entries.get_mut(index)) {
+            self.matched += 1;
+            entry.packets = entry.packets.wrapping_add(1);
+            entry.bytes = entry.bytes.wrapping_add(bytes as i32);
+            entry.matched_s = now_s;
+        }
+        found
+    }
+
+    pub(crate) fn actions(&self, index: usize) -> Actions {
+        self.entries[index].actions
+    }
+
+    /// Entries in table order, for messages.
+    pub(crate) fn views(&self) -> impl Iterator<Item = EntryView<'_>> {
+        self.entries.iter().map(|entry| EntryView {
+            head: self.memory.read(entry.head, FLOW_MOD_BYTES),
+            slots: self.memory.read(entry.slots, ACTION_BYTES),
+            packets: entry.packets,
+            bytes: entry.bytes,
+            installed_s: entry.installed_s,
+        })
+    }
+
+    /// Entries in table order, as values.
+    pub(crate) fn flows(&self) -> Vec<Flow> {
+        self.views().map(|view| view.flow()).collect()
+    }
+
+    fn head(&self, entry: &Entry) -> &[u8] {
+        self.memory.read(entry.head, FLOW_MOD_BYTES)
+    }
+
+    /// Reads the entries again after a change, into the forms that are quick to search and to perform.
+    fn rebuild(&mut self) {
+        for entry in &mut self.entries {
+            entry.actions = Actions::read(self.memory.read(entry.slots, ACTION_BYTES));
+        }
+        let heads = self.entries.iter().map(|entry| {
+            let head = self.memory.read(entry.head, FLOW_MOD_BYTES);
+            (&head[field::MATCH..field::MATCH + MATCH_BYTES], be16(head, field::PRIORITY))
+        });
+        self.search.rebuild(&self.costs, heads);
+    }
+}
+
+impl EntryView<'_> {
+    fn flow(&self) -> Flow {
+        let slot = |index: usize| core::array::from_fn(|i| self.slots[index * SLOT_BYTES + i]);
+        Flow {
+            fields: Match::read(&self.head[field::MATCH..]),
+            priority: be16(self.head, field::PRIORITY),
+            cookie: be48(self.head, field::COOKIE) << 16 | u64::from(be16(self.head, field::COOKIE + 6)),
+            idle_timeout_s: be16(self.head, field::IDLE_TIMEOUT),
+            hard_timeout_s: be16(self.head, field::HARD_TIMEOUT),
+            flags: be16(self.head, field::FLAGS),
+            actions: core::array::from_fn(slot),
+            packets: self.packets,
+            bytes: self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
