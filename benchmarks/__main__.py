@@ -1,0 +1,105 @@
+"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import replay, throughput
+from benchmarks.machine import describe
+from benchmarks.measure import BenchmarkError, Spread
+
+Row = tuple[str, str, str]
+"""What was measured, its value, and in which range or how."""
+
+
+class Part(StrEnum):
+    """What can be measured."""
+
+    THROUGHPUT = "throughput"
+    REPLAY = "replay"
+    LIVE = "live"
+
+
+def main(
+    parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
+        "results/benchmarks"
+    ),
+) -> None:
+    """Measure speed and accuracy. Example: make bench ARGS='throughput --repetitions 9'."""
+    measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
+        Part.THROUGHPUT: lambda: _throughput(repetitions),
+        Part.REPLAY: _replay,
+        Part.LIVE: _live,
+    }
+    console = Console()
+    found: dict[str, Any] = {"machine": describe()}
+    rows: list[Row] = []
+    try:
+        for part in parts or list(Part):
+            console.print(f"measuring: {part} …")
+            values, more = measures[part]()
+            found[part.value] = values
+            rows += more
+    except BenchmarkError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    console.print(_table(rows))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (out / "benchmarks.md").write_text(_markdown(found["machine"], rows), encoding="utf-8")
+    console.print(f"written: {out}/benchmarks.json, {out}/benchmarks.md")
+
+
+def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    result = throughput.measure(repetitions=repetitions)
+    rows = [("simulator, packets a CPU second", *_thousands(result.simulator))]
+    if result.peer and result.ratio:
+        rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
+        ratio = result.ratio
+        rows.append(("simulator : ns-3", f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}"))
+    else:
+        rows.append(("ns-3", "left out", "not installed: apt-get install libns3-dev g++"))
+    return asdict(result), rows
+
+
+def _replay() -> tuple[dict[str, Any], list[Row]]:
+    result = replay.measure()
+    rows = [
+        ("every figure at the paper's scale", f"{result.wall_s:.0f} s", f"on {replay.CORES} cores"),
+        ("its CPU time", f"{result.cpu_s:.0f} s", ""),
+        ("its peak memory", f"{result.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
+    ]
+    return asdict(result), rows
+
+
+def _thousands(value: Spread) -> tuple[str, str]:
+    return f"{value.median / 1e3:,.0f} k", f"{value.low / 1e3:,.0f} .. {value.high / 1e3:,.0f} k"
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table("measured", "value", "range")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _markdown(machine: dict[str, str], rows: list[Row]) -> str:
+    lines = [f"Machine: {', '.join(machine.values())}.", "", "| measured | value | range |", "|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,78 @@
+"""Packets a CPU second: our simulator and ns-3 carry four flows through two switches, turn by turn."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import ROOT, BenchmarkError, Spread, run
+
+_PEER_SOURCE = ROOT / "benchmarks" / "ns3-peer" / "two_switch.cc"
+_NS3_MODULES = ("core", "internet", "network", "point-to-point", "traffic-control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Packets delivered a CPU second; `peer` and `ratio` are None where ns-3 is not installed."""
+
+    simulator: Spread
+    peer: Spread | None
+    ratio: Spread | None
+    peer_name: str
+
+
+def measure(*, repetitions: int) -> Throughput:
+    """Run both turn by turn, so that a slow minute of the machine hits both. Raises `BenchmarkError`."""
+    simulator = _build_simulator()
+    with tempfile.TemporaryDirectory() as folder:
+        peer = _build_peer(Path(folder))
+        ours: list[float] = []
+        theirs: list[float] = []
+        for _ in range(repetitions):
+            ours.append(_packets_a_cpu_second(simulator))
+            if peer:
+                theirs.append(_packets_a_cpu_second(peer))
+    return Throughput(
+        simulator=Spread.of(ours),
+        peer=Spread.of(theirs) if theirs else None,
+        ratio=Spread.of([our / their for our, their in zip(ours, theirs, strict=True)]) if theirs else None,
+        peer_name=_peer_name(),
+    )
+
+
+def _packets_a_cpu_second(program: Path) -> float:
+    usage = run([program])
+    packets = json.loads(usage.output.strip().splitlines()[-1])["packets"]
+    return float(packets) / usage.cpu_s
+
+
+def _build_simulator() -> Path:
+    run(
+        [
+            *("cargo", "build", "--release", "--locked", "--quiet", "-p", "zodiac-simulator"),
+            *("--example", "throughput", "--manifest-path", "switch-emulator/Cargo.toml"),
+        ]
+    )
+    return ROOT / "switch-emulator" / "target" / "release" / "examples" / "throughput"
+
+
+def _build_peer(folder: Path) -> Path | None:
+    """The compiled peer, or None where ns-3 or a compiler for it is missing."""
+    if not Path("/usr/include/ns3").is_dir() or shutil.which("g++") is None:
+        return None
+    program = folder / "two_switch"
+    libraries = [f"-lns3-{module}" for module in _NS3_MODULES]
+    usage = run(["g++", "-std=c++17", "-O2", "-o", program, _PEER_SOURCE, *libraries])
+    if not program.exists():
+        raise BenchmarkError(f"the ns-3 peer does not compile: {usage.output.strip().splitlines()[-1]}")
+    return program
+
+
+def _peer_name() -> str:
+    if shutil.which("dpkg-query") is None:
+        return "ns-3"
+    version = run(["dpkg-query", "-W", "-f", "${Version}\n", "libns3-dev"]).output.strip().splitlines()[-1]
+    return f"ns-3 {version}" if version[:1].isdigit() else "ns-3"
