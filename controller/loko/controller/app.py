@@ -31,7 +31,7 @@ _Handler = TypeVar("_Handler", bound=Callable[..., None])
 
 
 def _on(event_class: Any, states: Any = None) -> Callable[[_Handler], _Handler]:
-    """os-ken's decorator for handlers of events, with a type."""  # noqa: D403
+    """os-ken's decorator for handlers of events, with a type."""
     decorator: Callable[[_Handler], _Handler] = set_ev_cls(event_class, states)
     return decorator
 

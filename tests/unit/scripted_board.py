@@ -1,0 +1,89 @@
+"""A board that is just faithful enough for the controller: TCP, one message a segment, OpenFlow 1.0 replies."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
+FEATURES_REQUEST, FEATURES_REPLY, FLOW_MOD = 5, 6, 14
+STATS_REQUEST, STATS_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 16, 17, 18, 19
+FLOW_STATS, TABLE_STATS = 1, 3
+
+
+def message(kind: int, xid: int, body: bytes = b"", version: int = 1) -> bytes:
+    return struct.pack("!BBHI", version, kind, 8 + len(body), xid) + body
+
+
+class ScriptedBoard:
+    """Connects, answers, and records each message that it received, in order.
+
+    One read may return several segments, so `largest_read_bytes` is an upper bound of what was outstanding.
+    """
+
+    def __init__(self, address: tuple[str, int], datapath_id: int, *, listed: int | None = None) -> None:
+        self.datapath_id = datapath_id
+        self.flow_mods: list[bytes] = []
+        self.messages: list[bytes] = []
+        self.largest_read_bytes = 0
+        self.answers_echo = True
+        self.closed = threading.Event()
+        self._listed = listed
+        self._socket = socket.create_connection(address, timeout=10)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(message(HELLO, 1, version=4))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def vanish(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(timeout=5)
+
+    def ask_echo(self) -> None:
+        self._socket.sendall(message(ECHO_REQUEST, 0xD2040000))
+
+    def _serve(self) -> None:
+        handlers: dict[int, Callable[[int, bytes], bytes]] = {
+            FEATURES_REQUEST: self._features,
+            FLOW_MOD: self._flow_mod,
+            BARRIER_REQUEST: lambda xid, _: message(BARRIER_REPLY, xid),
+            STATS_REQUEST: self._stats,
+            ECHO_REQUEST: lambda xid, _: message(ECHO_REPLY, xid) if self.answers_echo else b"",
+        }
+        try:
+            while segment := self._socket.recv(4096):
+                self.largest_read_bytes = max(self.largest_read_bytes, len(segment))
+                while segment:
+                    _, kind, length, xid = struct.unpack_from("!BBHI", segment)
+                    self.messages.append(segment[:length])
+                    handler = handlers.get(kind)
+                    if handler and (reply := handler(xid, segment[8:length])):
+                        self._socket.sendall(reply)
+                    segment = segment[length:]
+        except OSError:
+            pass
+        self._socket.close()
+        self.closed.set()
+
+    def _features(self, xid: int, _: bytes) -> bytes:
+        return message(FEATURES_REPLY, xid, struct.pack("!QIB3xII", self.datapath_id, 0, 1, 7, 0x7FF))
+
+    def _flow_mod(self, _: int, body: bytes) -> bytes:
+        self.flow_mods.append(body)
+        return b""
+
+    def _stats(self, xid: int, body: bytes) -> bytes:
+        kind = struct.unpack_from("!H", body)[0]
+        if kind == TABLE_STATS:
+            count = len(self.flow_mods)
+            table = b"\0\xa5\xa5\xa5" + b"\xa5" * 32 + struct.pack("!IIIQQ", 0xA5A5A5A5, 512, count, 0, 0)
+            return message(STATS_REPLY, xid, struct.pack("!HH", kind, 0) + table)
+        entries = b""
+        for flow_mod in self.flow_mods[: self._listed or 20]:
+            match, actions = flow_mod[:40], flow_mod[64:]
+            entries += struct.pack("!HBx", 88 + len(actions), 0) + match
+            # Priority and timeouts are unrelated numbers on the board (quirk Q27).
+            entries += struct.pack("!IIHHH6xQQQ", 1, 0, 0xFFFF, 0x2000, 0x2000, 0, 0, 0) + actions
+        return message(STATS_REPLY, xid, struct.pack("!HH", kind, 0) + entries)

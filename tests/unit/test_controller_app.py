@@ -1,0 +1,195 @@
+"""The controller as a program, with scripted boards on loopback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scripted_board import ECHO_REQUEST, FEATURES_REQUEST, HELLO, ScriptedBoard
+
+DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
+FLOWS = [
+    {
+        "id": f"{source}-{destination}",
+        "source": source,
+        "destination": destination,
+        "udp_source": 5000,
+        "udp_destination": 5001,
+        "rate_bps": 590_000.0,
+        "burst_bytes": 440.0,
+        "frame_bytes": 306,
+    }
+    for source, destination in (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
+]
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Controller:
+    def __init__(self, folder: Path, *extra: str, flows: object = FLOWS) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.address = probe.getsockname()
+        self.ready = folder / "ready.json"
+        self.log = folder / "log"
+        self.boards: list[ScriptedBoard] = []
+        (folder / "flows.json").write_text(json.dumps(flows))
+        arguments = ["--lab", "two-switch", "--flows", str(folder / "flows.json"), "--ready", str(self.ready)]
+        arguments += ["--listen", f"127.0.0.1:{self.address[1]}", *extra]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "loko.controller", *arguments], stderr=log, stdout=log
+            )
+
+    def board(self, datapath_id: int, **options: int) -> ScriptedBoard:
+        def connected() -> bool:
+            nonlocal board
+            try:
+                board = ScriptedBoard(self.address, datapath_id, **options)
+            except ConnectionRefusedError:
+                return False
+            return True
+
+        board: ScriptedBoard | None = None
+        wait_for(connected, "the controller to listen")
+        assert board is not None
+        self.boards.append(board)
+        return board
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=5)
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Controller]:
+    running = Controller(tmp_path)
+    yield running
+    running.process.kill()
+    running.process.wait()
+    for board in running.boards:
+        board.closed.wait(5)
+
+
+def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
+    first = controller.board(DATAPATHS[0])
+    wait_for(lambda: len(first.flow_mods) == 17, "17 entries")
+    assert not controller.ready.exists()
+    second = controller.board(DATAPATHS[1])
+    wait_for(controller.ready.exists, "the ready file")
+    content = json.loads(controller.ready.read_text())
+    assert content["switches"]["s1"] == {"datapath_id": "000070b3d56c0001", "entries": 17}
+    assert len(second.flow_mods) == 17
+    # Version 1.0 in answer to the board's 1.3, features at once, never more than fits one segment.
+    assert {sent[0] for sent in first.messages} == {1}
+    assert [sent[1] for sent in first.messages[:2]] == [HELLO, FEATURES_REQUEST]
+    assert max(first.largest_read_bytes, second.largest_read_bytes) <= 536
+    assert controller.end() == 0
+    assert not controller.ready.exists()
+
+
+def test_switch_that_vanishes_and_comes_back_is_set_up_again(controller: Controller) -> None:
+    boards = [controller.board(datapath_id) for datapath_id in DATAPATHS]
+    wait_for(controller.ready.exists, "the ready file")
+    boards[0].vanish()
+    wait_for(lambda: not controller.ready.exists(), "the ready file to go")
+    again = controller.board(DATAPATHS[0])
+    wait_for(controller.ready.exists, "the ready file again")
+    assert len(again.flow_mods) == 17
+    assert "s1: disconnected" in controller.log.read_text()
+
+
+def test_new_connection_replaces_the_old_one_at_once(controller: Controller) -> None:
+    boards = [controller.board(datapath_id) for datapath_id in DATAPATHS]
+    wait_for(controller.ready.exists, "the ready file")
+    again = controller.board(DATAPATHS[0])
+    wait_for(lambda: len(again.flow_mods) == 17, "the new table")
+    assert boards[0].closed.wait(5)
+    wait_for(controller.ready.exists, "the ready file again")
+
+
+def test_silent_switch_is_closed(controller: Controller) -> None:
+    board = controller.board(DATAPATHS[0])
+    wait_for(lambda: any(sent[1] == ECHO_REQUEST for sent in board.messages), "an echo request")
+    board.answers_echo = False
+    assert board.closed.wait(10)
+    assert "did not answer" in controller.log.read_text()
+
+
+def test_unknown_datapath_is_refused_with_a_line(controller: Controller) -> None:
+    board = controller.board(0x42)
+    assert board.closed.wait(5)
+    assert "refused datapath 0x0000000000000042" in controller.log.read_text()
+    assert board.flow_mods == []
+
+
+def test_board_that_lost_an_entry_is_not_ready(controller: Controller) -> None:
+    board = controller.board(DATAPATHS[0], listed=16)
+    assert board.closed.wait(5)
+    assert "lists 16 entries instead of 17" in controller.log.read_text()
+
+
+def test_boards_own_echo_is_answered(controller: Controller) -> None:
+    board = controller.board(DATAPATHS[0])
+    wait_for(lambda: len(board.flow_mods) == 17, "17 entries")
+    board.ask_echo()
+    reply = bytes.fromhex("01030008d2040000")
+    wait_for(lambda: reply in board.messages, "the echo reply")
+
+
+def one_line(tmp_path: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "loko.controller", *arguments], capture_output=True, text=True, timeout=30
+    )
+    return done.returncode, done.stderr
+
+
+def test_busy_port_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "flows.json").write_text(json.dumps(FLOWS))
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        listen = f"127.0.0.1:{busy.getsockname()[1]}"
+        status, text = one_line(
+            tmp_path, "--lab", "two-switch", "--flows", str(tmp_path / "flows.json"), "--listen", listen
+        )
+    assert status == 2
+    assert text.startswith(f"error: cannot listen on {listen}: Address already in use")
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--lab", "three-switch", "lab 'three-switch': no such name"),
+        ("--flows", "/nowhere.yml", "flows '/nowhere.yml': no such file"),
+        ("--listen", "6633", "--listen '6633' is not an address and a port"),
+        ("--allocation", "half-rate", "allocation 'half-rate' is unknown (allowed: full-rate, fifth-rate)"),
+        ("--ready", "/nowhere/ready", "--ready /nowhere/ready: its folder is missing"),
+    ],
+)
+def test_wrong_input_is_one_line(tmp_path: Path, option: str, value: str, says: str) -> None:
+    (tmp_path / "flows.json").write_text(json.dumps(FLOWS))
+    options = {"--lab": "two-switch", "--flows": str(tmp_path / "flows.json")}
+    options[option] = value
+    status, text = one_line(tmp_path, *(part for pair in options.items() for part in pair))
+    assert status == 2
+    assert says in text
+    assert text.count("\n") == 1
+
+
+def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
+    flows = [{**FLOWS[0], "rate_bps": 5e6}]
+    (tmp_path / "flows.json").write_text(json.dumps(flows))
+    status, text = one_line(tmp_path, "--lab", "two-switch", "--flows", str(tmp_path / "flows.json"))
+    assert status == 1
+    assert text.startswith("refused: H1-H3: rate at s1")
