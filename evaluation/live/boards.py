@@ -18,6 +18,8 @@ from evaluation.runner import RunError, Stall
 STALL_THRESHOLD_US = 50
 """A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""
 
+LATENESS = ("p50", "p99", "p999", "max")
+
 _REPORT_TIMEOUT_S = 5.0
 
 
@@ -54,8 +56,16 @@ class BoardsReport:
     """What the emulator says of itself, since its start. Stalls begin at nanoseconds since 1970."""
 
     counters: Mapping[str, Mapping[str, int]]
+    connected: Mapping[str, bool]
+    """Whether a board's connection to the controller stands."""
     lateness_ns: Mapping[str, int]
+    """Of departures that no stall delayed: ``p50``, ``p99``, ``p999``, ``max``."""
     stalls: tuple[Stall, ...]
+    stalls_truncated: bool
+    """Whether there were more stalls than are listed."""
+    interface_losses: int
+    """Frames that the kernel dropped because the emulator's thread did not fetch them in time."""
+    scheduling: str
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
@@ -63,11 +73,15 @@ class BoardsReport:
         try:
             return cls(
                 counters={name: dict(board["counters"]) for name, board in data["boards"].items()},
-                lateness_ns={key: int(value) for key, value in data["lateness_ns"].items()},
+                connected={name: bool(board["connected"]) for name, board in data["boards"].items()},
+                lateness_ns={key: int(data["lateness_ns"][key]) for key in LATENESS},
                 stalls=tuple(
                     Stall(start_ns=int(start), duration_ns=int(duration))
                     for start, duration in data["stalls"]["list"]
                 ),
+                stalls_truncated=bool(data["stalls"]["truncated"]),
+                interface_losses=sum(data["interface_losses"].values()),
+                scheduling=str(data["scheduling"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(

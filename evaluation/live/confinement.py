@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from evaluation.live.programs import require
+from evaluation.live.realtime_limit import RealtimeLimit
 from evaluation.runner import RunError
 
 SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
@@ -43,9 +44,12 @@ class Failure:
 class Confinement:
     """A running confined tree and the connection to its first process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], connection: Connection) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], connection: Connection, limit: RealtimeLimit
+    ) -> None:
         self._process = process
         self._connection = connection
+        self._limit = limit
 
     @classmethod
     def start(cls, *, outlive: bool = False, log: Path | None = None) -> Self:
@@ -71,22 +75,25 @@ class Confinement:
             *(sys.executable, "-m", "evaluation.live.inside"),
         ]
         ours, theirs = socket.socketpair()
+        limit = RealtimeLimit()
         with theirs:
+            held = [theirs.fileno(), *limit.descriptors]
             stderr = log.open("wb") if log else None
             try:
                 process = subprocess.Popen(
-                    [*command, str(theirs.fileno())],
+                    [*command, *map(str, held)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=stderr,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=held,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                     start_new_session=True,  # Ctrl-C is for this process; it then ends the tree
                 )
             finally:
                 if stderr:
                     stderr.close()
-        return cls(process, Connection(ours.detach()))
+                limit.hand_over()
+        return cls(process, Connection(ours.detach()), limit)
 
     @property
     def pid(self) -> int:
@@ -110,11 +117,13 @@ class Confinement:
         """Let go of a tree that was started with `outlive`."""
         self._connection.close()
         self._process.returncode = 0  # Popen must not complain that its child still runs
+        self._limit.release()
 
     def close(self) -> None:
         """End the tree and wait until it is gone."""
         self._connection.close()
         self._wait()
+        self._limit.wait()
 
     def _wait(self) -> int:
         try:

@@ -1,6 +1,6 @@
 """The first process of a confined tree: it serves requests until nobody can ask any more.
 
-``python -m evaluation.live.inside DESCRIPTOR``, started by `evaluation.live.confinement` alone. It never
+``python -m evaluation.live.inside DESCRIPTOR ...``, started by `evaluation.live.confinement` alone. It never
 ends a process or removes an interface: when it ends, the kernel does.
 """
 
@@ -64,7 +64,12 @@ def _requests(connection: Connection) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Serve the descriptor named by the first argument; then the socket of a `ServeRequest`, for ever."""
+    """Serve the descriptor named by the first argument; then the socket of a `ServeRequest`, for ever.
+
+    The other descriptors only have to stay open as long as the tree is there.
+    """
+    for descriptor in sys.argv[1:]:
+        os.set_inheritable(int(descriptor), False)
     # A private file system for scripts, captures and logs: it goes with the tree, and nobody else sees it.
     run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
     os.environ["TMPDIR"] = str(SCRATCH)

@@ -21,6 +21,11 @@ class BuildRequest:
 
     lab: Path
     flows: tuple[Flow, ...]
+    """Without flows no controller is started."""
+    allocation: str
+    """The scheme by which the controller admits the flows."""
+    entries: int
+    """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
 
@@ -51,10 +56,10 @@ class LabStatus:
 
     lab: str
     path: str
-    processes: Mapping[str, int]
-    """Process numbers inside the tree, by what they are."""
     switches: int
     connected: int
     """How many switches hold a connection to the controller."""
+    scheduling: str
+    """How the emulator's thread is scheduled."""
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""

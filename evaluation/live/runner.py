@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -25,11 +26,23 @@ class LiveRunner:
     """
 
     def __init__(
-        self, lab: Lab, flows: Sequence[Flow], *, seed: int = 0, cores: CorePlan | None = None
+        self,
+        lab: Lab,
+        flows: Sequence[Flow],
+        *,
+        allocation: str = "fifth-rate",
+        entries: int = EVALUATION_ENTRIES,
+        seed: int = 0,
+        cores: CorePlan | None = None,
     ) -> None:
-        """`seed` is for the boards' own randomness. `cores`: by default the last one for the emulator."""
+        """The flows are what the controller admits by the allocation scheme, whatever is sent later.
+
+        `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
+        """
         self._lab = lab
         self._flows = tuple(flows)
+        self._allocation = allocation
+        self._entries = entries
         self._seed = seed
         self._plan = cores or CorePlan.here()
         self._confinement: Confinement | None = None
@@ -48,7 +61,12 @@ class LiveRunner:
             os.sched_setaffinity(0, self._plan.others)
             self._confinement.request(
                 BuildRequest(
-                    lab=self._lab.path.resolve(), flows=self._flows, cores=self._plan, seed=self._seed
+                    lab=self._lab.path.resolve(),
+                    flows=self._flows,
+                    allocation=self._allocation,
+                    entries=self._entries,
+                    cores=self._plan,
+                    seed=self._seed,
                 )
             )
         except BaseException:

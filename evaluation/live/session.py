@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import psutil
 from loko.flow import dump_flows
 from loko.lab import load_lab
 
@@ -37,45 +36,50 @@ class Session:
             seed=request.seed,
             folder=folder,
         )
-        self._controller = self._start_controller(request)
+        self._controller = self._start_controller(request) if request.flows else None
         self._boards.daemon.wait_ready(BOARDS_TIMEOUT_S)
-        self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
+        if self._controller:
+            self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
     def status(self) -> LabStatus:
         """How the lab is. Raises `RunError` if one of its programs has ended."""
-        self._controller.check()
-        sockets = psutil.Process(self._boards.daemon.pid).net_connections(kind="tcp")
+        self._check_controller()
+        report = self._boards.report()
         return LabStatus(
             lab=self.lab.name,
             path=str(self.lab.path),
-            processes={daemon.name: daemon.pid for daemon in (self._boards.daemon, self._controller)},
             switches=len(self.lab.switches),
-            connected=sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets),
-            counters=self._boards.report().counters,
+            connected=sum(report.connected.values()),
+            scheduling=report.scheduling,
+            counters=report.counters,
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
-        self._controller.check()
+        self._check_controller()
         before = self._boards.report()
         capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
         return records(capture, self.lab, before, self._boards.report())
 
+    def _check_controller(self) -> None:
+        if self._controller:
+            self._controller.check()
+
     def _start_controller(self, request: BuildRequest) -> Daemon:
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
-        program = [
-            sys.executable,
-            "-m",
-            "loko.controller",
-            "--lab",
-            str(self.lab.path),
-            "--flows",
-            str(flows),
-        ]
+        options = {
+            "--lab": self.lab.path,
+            "--flows": flows,
+            "--allocation": request.allocation,
+            "--entries": request.entries,
+            "--listen": CONTROLLER_ADDRESS,
+            "--ready": ready,
+        }
+        words = [str(word) for option in options.items() for word in option]
         return Daemon(
             "the controller",
-            [*program, "--listen", CONTROLLER_ADDRESS, "--ready", str(ready)],
+            [sys.executable, "-m", "loko.controller", *words],
             log=self._folder / "controller.log",
             ready=ready,
         )

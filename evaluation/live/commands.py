@@ -1,0 +1,183 @@
+"""The commands `loko lab` and `loko doctor`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+import typer
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.flow import Flow, load_flows
+from loko.lab import Lab, load_lab
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.live.background import BackgroundLab, ProcessLine, state_folder, up
+from evaluation.live.cores import CorePlan
+from evaluation.live.doctor import examine
+from evaluation.live.messages import LabStatus
+from evaluation.runner import RunError
+
+lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
+
+
+class Builder(StrEnum):
+    """What builds the network of a lab."""
+
+    MININET = "mininet"
+    CONTAINERLAB = "containerlab"
+
+
+@contextmanager
+def _errors_end() -> Iterator[None]:
+    """End the program with status 2 and one line if the input or the machine is not as needed."""
+    try:
+        yield
+    except (InputError, RunError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+LabArgument = Annotated[str, typer.Argument(help="Name of a lab, such as two-switch, or path of its folder.")]
+BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@lab_app.command("up")
+def lab_up(
+    lab: LabArgument,
+    *,
+    builder: BuilderOption = Builder.MININET,
+    flows: Annotated[
+        str | None, typer.Option(help="Flows to admit. Default: flows.yml beside lab.yml, if it is there.")
+    ] = None,
+    allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
+    entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
+) -> None:
+    """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
+
+    Example: sudo loko lab up two-switch
+    """
+    with _errors_end():
+        _refuse_unbuilt(builder)
+        the_lab = load_lab(lab)
+        if warning := CorePlan.here().warning:
+            typer.echo(f"warning: {warning}", err=True)
+        running = up(the_lab, _flows(the_lab, flows), allocation=allocation, entries=entries)
+    typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
+
+
+@lab_app.command("down")
+def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> None:
+    """End a lab, also if its lab.yml is gone. Nothing of it is left.
+
+    Example: sudo loko lab down two-switch
+    """
+    with _errors_end():
+        _refuse_unbuilt(builder)
+        name = _name(lab)
+        running = BackgroundLab.find(name)
+        if running is None:
+            typer.echo(f"lab {name} is not up")
+            return
+        running.down()
+    typer.echo(f"lab {name} is down")
+
+
+@lab_app.command("status")
+def lab_status(
+    lab: Annotated[str | None, typer.Argument(help="Name of a lab. Default: all that are up.")] = None,
+    *,
+    builder: BuilderOption = Builder.MININET,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the labs that are up: their processes, connected switches, counters.
+
+    Example: sudo loko lab status two-switch --json
+    """
+    with _errors_end():
+        _refuse_unbuilt(builder)
+        found = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
+        shown = [_View.of(running) for running in found if running]
+    if as_json:
+        typer.echo(json.dumps([asdict(view) for view in shown], indent=2))
+    elif not shown:
+        typer.echo(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {state_folder()})")
+    else:
+        for view in shown:
+            view.print()
+
+
+def doctor(*, as_json: JsonOption = False) -> None:
+    """Find out whether live runs are possible here, and what to do if not. Status 1 if they are not.
+
+    Example: sudo loko doctor
+    """
+    findings = examine()
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        table = Table("", "live runs need", "found", "what to do", box=None)
+        for finding in findings:
+            sign = "[green]ok" if finding.ok else "[red]missing" if finding.needed else "[yellow]better with"
+            table.add_row(sign, finding.what, finding.found, finding.remedy)
+        Console().print(table)
+    if not all(finding.ok for finding in findings if finding.needed):
+        raise typer.Exit(1)
+
+
+def _refuse_unbuilt(builder: Builder) -> None:
+    if builder is Builder.CONTAINERLAB:
+        raise InputError("--builder containerlab: not available yet; use --builder mininet")
+
+
+def _flows(lab: Lab, file: str | None) -> tuple[Flow, ...]:
+    beside = lab.path.with_name("flows.yml")
+    if file is None and not beside.is_file():
+        return ()
+    return load_flows(file or beside)
+
+
+def _name(lab: str) -> str:
+    """The lab's name: what its file says, else what the path ends in, so that the file may be gone."""
+    try:
+        return load_lab(lab).name
+    except InputError:
+        path = Path(lab)
+        return path.parent.name if path.name == "lab.yml" else path.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """What is shown of a running lab."""
+
+    status: LabStatus
+    pid: int
+    processes: list[ProcessLine]
+
+    @classmethod
+    def of(cls, running: BackgroundLab) -> Self:
+        return cls(status=running.status(), pid=running.pid, processes=running.processes())
+
+    def print(self) -> None:
+        console = Console()
+        status = self.status
+        console.print(f"[bold]{status.lab}[/bold] ({status.path})")
+        console.print(f"{status.connected} of {status.switches} switches connected to the controller")
+        console.print(f"emulator: {status.scheduling}")
+        processes = Table("pid", "process", box=None)
+        for line in self.processes:
+            processes.add_row(str(line.pid), line.what)
+        console.print(processes)
+        counters = Table("switch", "counter", "value", box=None)
+        for switch, values in status.counters.items():
+            for name, value in values.items():
+                counters.add_row(switch, name, str(value))
+        console.print(counters)
+        console.print("A command in a host: sudo mnexec -a PID COMMAND, with the pid of the host's shell.")
