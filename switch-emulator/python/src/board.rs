@@ -1,0 +1,193 @@
+//! One board, driven by hand.
+
+use std::net::Ipv4Addr;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use zodiac_firmware as firmware;
+use zodiac_firmware::{Instant, MacAddress, OutputKind, PortNumber};
+
+use crate::argument::{config, nanoseconds, profile, whole, wrong};
+
+/// Something that a board gave out.
+#[pyclass(frozen, eq, get_all, module = "switch_emulator")]
+#[derive(PartialEq)]
+pub(crate) struct Output {
+    at_ns: u64,
+    kind: &'static str,
+    port: u8,
+    data: Vec<u8>,
+}
+
+#[pymethods]
+impl Output {
+    fn __repr__(&self) -> String {
+        let data: String = self.data.iter().flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
+        format!("Output(at_ns={}, kind='{}', port={}, data=b'{data}')", self.at_ns, self.kind, self.port)
+    }
+}
+
+impl From<firmware::Output> for Output {
+    fn from(output: firmware::Output) -> Self {
+        let (kind, port, data) = match output.kind {
+            OutputKind::Frame { ports, data } => ("frame", ports.bits(), data),
+            OutputKind::Controller(data) => ("controller", 0, data),
+            OutputKind::Connect => ("event", 0, b"connect".to_vec()),
+            OutputKind::Close => ("event", 0, b"close".to_vec()),
+            OutputKind::Event(event) => ("event", 0, event.to_string().into_bytes()),
+        };
+        Self { at_ns: output.at.as_nanos(), kind, port, data }
+    }
+}
+
+/// An entry of a board's flow table.
+#[pyclass(frozen, eq, get_all, module = "switch_emulator")]
+#[derive(PartialEq)]
+pub(crate) struct Flow {
+    priority: u16,
+    cookie: u64,
+    wildcards: u32,
+    in_port: u16,
+    dl_src: String,
+    dl_dst: String,
+    dl_vlan: u16,
+    dl_vlan_pcp: u8,
+    dl_type: u16,
+    nw_tos: u8,
+    nw_proto: u8,
+    nw_src: String,
+    nw_dst: String,
+    tp_src: u16,
+    tp_dst: u16,
+    idle_timeout_s: u16,
+    hard_timeout_s: u16,
+    flags: u16,
+    actions: Vec<Vec<u8>>,
+    packets: u16,
+    bytes: i32,
+}
+
+#[pymethods]
+impl Flow {
+    fn __repr__(&self) -> String {
+        format!(
+            "Flow(priority={}, cookie={:#x}, wildcards={:#x}, nw_src='{}', nw_dst='{}', packets={}, ...)",
+            self.priority, self.cookie, self.wildcards, self.nw_src, self.nw_dst, self.packets
+        )
+    }
+}
+
+impl From<firmware::Flow> for Flow {
+    fn from(flow: firmware::Flow) -> Self {
+        let fields = flow.fields;
+        // A slot holds its own length in bytes 2 and 3; length 0 means that it is empty.
+        let action = |slot: &[u8]| {
+            let length = usize::from(u16::from_be_bytes([slot[2], slot[3]]));
+            (length > 0).then(|| slot[..length.min(slot.len())].to_vec())
+        };
+        Self {
+            priority: flow.priority,
+            cookie: flow.cookie,
+            wildcards: fields.wildcards,
+            in_port: fields.in_port,
+            dl_src: MacAddress(fields.dl_src).to_string(),
+            dl_dst: MacAddress(fields.dl_dst).to_string(),
+            dl_vlan: fields.dl_vlan,
+            dl_vlan_pcp: fields.dl_vlan_pcp,
+            dl_type: fields.dl_type,
+            nw_tos: fields.nw_tos,
+            nw_proto: fields.nw_proto,
+            nw_src: Ipv4Addr::from(fields.nw_src).to_string(),
+            nw_dst: Ipv4Addr::from(fields.nw_dst).to_string(),
+            tp_src: fields.tp_src,
+            tp_dst: fields.tp_dst,
+            idle_timeout_s: flow.idle_timeout_s,
+            hard_timeout_s: flow.hard_timeout_s,
+            flags: flow.flags,
+            actions: flow.actions.iter().filter_map(|slot| action(slot)).collect(),
+            packets: flow.packets,
+            bytes: flow.bytes,
+        }
+    }
+}
+
+/// One board in virtual time.
+#[pyclass(module = "switch_emulator")]
+pub(crate) struct Board {
+    board: firmware::Board,
+    now_ns: u64,
+}
+
+impl Board {
+    /// Checks that time does not run backwards.
+    fn at(&mut self, name: &str, at_ns: &Bound<'_, PyAny>) -> PyResult<Instant> {
+        let at_ns = nanoseconds(name, at_ns)?;
+        if at_ns < self.now_ns {
+            return Err(wrong(format!(
+                "{name} is {at_ns}, but the board is at {} already: call it in order of time",
+                self.now_ns
+            )));
+        }
+        self.now_ns = at_ns;
+        Ok(Instant::from_nanos(at_ns))
+    }
+}
+
+#[pymethods]
+impl Board {
+    #[new]
+    #[pyo3(signature = (profile = "zodiac-fx", config = None, seed = None))]
+    fn new(
+        profile: &str,
+        config: Option<&Bound<'_, PyDict>>,
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, u64::MAX))?;
+        let profile = self::profile(profile)?;
+        let mut board = firmware::Board::new(&profile, self::config(config)?, seed).map_err(wrong)?;
+        board.advance(Instant::ZERO); // powers it up
+        Ok(Self { board, now_ns: 0 })
+    }
+
+    fn connected(&mut self, at_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.connected(at);
+        Ok(())
+    }
+
+    fn disconnected(&mut self, at_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.disconnected(at);
+        Ok(())
+    }
+
+    fn segment(&mut self, at_ns: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.segment(at, data);
+        Ok(())
+    }
+
+    fn frame(&mut self, at_ns: &Bound<'_, PyAny>, port: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+        let number = whole("port", port, 4)?;
+        let port = PortNumber::new(number).ok_or_else(|| wrong("port is 0: give 1 .. 4"))?;
+        let at = self.at("at_ns", at_ns)?;
+        self.board.frame(at, port, data);
+        Ok(())
+    }
+
+    fn advance(&mut self, to_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let to = self.at("to_ns", to_ns)?;
+        self.board.advance(to);
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Vec<Output> {
+        let mut outputs: Vec<Output> = std::iter::from_fn(|| self.board.poll_output()).map(Output::from).collect();
+        outputs.sort_by_key(|output| output.at_ns);
+        outputs
+    }
+
+    fn flows(&self) -> Vec<Flow> {
+        self.board.flows().into_iter().map(Flow::from).collect()
+    }
+}

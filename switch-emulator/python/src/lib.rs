@@ -1,0 +1,21 @@
+//! The emulated board and the simulator as the Python module `switch_emulator`.
+//!
+//! The contract of each class is in `switch_emulator.pyi`. Wrong arguments raise `ValueError` or `TypeError` with
+//! one line that says what, where, and how to mend it.
+
+// Python's functions take their arguments by value.
+#![allow(clippy::needless_pass_by_value)]
+
+use pyo3::prelude::*;
+
+mod argument;
+mod board;
+mod network;
+
+#[pymodule]
+mod switch_emulator {
+    #[pymodule_export]
+    use crate::board::{Board, Flow, Output};
+    #[pymodule_export]
+    use crate::network::{Event, Network, RunResult};
+}

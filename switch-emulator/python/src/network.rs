@@ -1,0 +1,256 @@
+//! Networks of boards and hosts, and the records of a run.
+
+use std::sync::Mutex;
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use zodiac_simulator as simulator;
+use zodiac_simulator::SourceConfig;
+
+use crate::argument::{config, nanoseconds, profile, whole, wrong};
+
+/// Boards, hosts and links in virtual time.
+#[pyclass(frozen, module = "switch_emulator")]
+pub(crate) struct Network(Mutex<simulator::Network>);
+
+impl Network {
+    /// Does `action` with the network; another thread's call must have ended.
+    fn with<T>(&self, action: impl FnOnce(&mut simulator::Network) -> Result<T, simulator::Error>) -> PyResult<T> {
+        let mut network = self.0.try_lock().map_err(|_| wrong("the network is in use by another thread"))?;
+        action(&mut network).map_err(wrong)
+    }
+}
+
+#[pymethods]
+impl Network {
+    #[new]
+    fn new(seed: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self(Mutex::new(simulator::Network::new(whole("seed", seed, u64::MAX)?))))
+    }
+
+    #[pyo3(signature = (name, *, profile = "zodiac-fx", config = None))]
+    fn add_board(&self, name: &str, profile: &str, config: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let profile = self::profile(profile)?;
+        let config = self::config(config)?;
+        self.with(|network| network.add_board(name, &profile, config))
+    }
+
+    fn add_host(&self, name: &str) -> PyResult<()> {
+        self.with(|network| network.add_host(name))
+    }
+
+    #[pyo3(signature = (a, a_port, b, b_port, *, rate_bps = 100_000_000.0, propagation_ns = None))]
+    fn connect(
+        &self,
+        a: &str,
+        a_port: &Bound<'_, PyAny>,
+        b: &str,
+        b_port: &Bound<'_, PyAny>,
+        rate_bps: f64,
+        propagation_ns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (a_port, b_port) = (whole("a_port", a_port, 255)?, whole("b_port", b_port, 255)?);
+        let propagation_ns = propagation_ns.map_or(Ok(0), |span| nanoseconds("propagation_ns", span))?;
+        self.with(|network| network.connect((a, a_port), (b, b_port), rate_bps, propagation_ns))
+    }
+
+    fn control<'py>(&self, py: Python<'py>, board: &str, segments: Vec<Vec<u8>>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let replies = self.with(|network| network.control(board, &segments))?;
+        Ok(replies.iter().map(|reply| PyBytes::new(py, reply)).collect())
+    }
+
+    #[pyo3(signature = (
+        host, *, flow, frame, sequence_offset, shaper_rate_bps, shaper_burst_bytes, offered_rate_bps, burst_bytes,
+        queue_bytes, observed = true, destination = None
+    ))]
+    #[allow(clippy::too_many_arguments)] // keywords in Python
+    fn add_source(
+        &self,
+        host: &str,
+        flow: &Bound<'_, PyAny>,
+        frame: Vec<u8>,
+        sequence_offset: &Bound<'_, PyAny>,
+        shaper_rate_bps: f64,
+        shaper_burst_bytes: f64,
+        offered_rate_bps: f64,
+        burst_bytes: f64,
+        queue_bytes: f64,
+        observed: bool,
+        destination: Option<String>,
+    ) -> PyResult<()> {
+        let config = SourceConfig {
+            flow: whole("flow", flow, i32::MAX as u64)?,
+            frame,
+            sequence_offset: whole("sequence_offset", sequence_offset, u64::from(u32::MAX))?,
+            shaper_rate_bps,
+            shaper_burst_bytes,
+            offered_rate_bps,
+            burst_bytes,
+            queue_bytes,
+            observed,
+            destination,
+        };
+        self.with(|network| network.add_source(host, config))
+    }
+
+    #[pyo3(signature = (*, duration_ns, drain_ns = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        duration_ns: &Bound<'_, PyAny>,
+        drain_ns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<RunResult> {
+        let duration_ns = nanoseconds("duration_ns", duration_ns)?;
+        let drain_ns = drain_ns.map_or(Ok(DRAIN_NS), |span| nanoseconds("drain_ns", span))?;
+        let (result, columns) = py.detach(|| {
+            let mut result = self.with(|network| network.run(duration_ns, drain_ns))?;
+            let columns = Columns::of(&mut result);
+            Ok::<_, PyErr>((result, columns))
+        })?;
+        RunResult::new(py, result, columns)
+    }
+}
+
+/// Without another wish, the run goes on for 100 ms after the sources have stopped.
+const DRAIN_NS: u64 = 100_000_000;
+
+/// The observed packets, one row each.
+#[derive(Default)]
+struct Columns {
+    flow: Vec<i32>,
+    sequence: Vec<i64>,
+    sent_ns: Vec<i64>,
+    received_ns: Vec<i64>,
+    size: Vec<i32>,
+}
+
+impl Columns {
+    /// Takes the rows out of `result`.
+    fn of(result: &mut simulator::RunResult) -> Self {
+        let rows = result.flows.iter().map(|flow| flow.sent_ns.len()).sum();
+        let mut columns = Self {
+            flow: Vec::with_capacity(rows),
+            sequence: Vec::with_capacity(rows),
+            sent_ns: Vec::with_capacity(rows),
+            received_ns: Vec::with_capacity(rows),
+            size: Vec::with_capacity(rows),
+        };
+        for flow in &mut result.flows {
+            let packets = flow.sent_ns.len();
+            columns.flow.extend(std::iter::repeat_n(flow.flow.cast_signed(), packets));
+            columns.sequence.extend(0..packets as i64);
+            columns.sent_ns.append(&mut flow.sent_ns);
+            columns.received_ns.append(&mut flow.received_ns);
+            columns.size.extend(std::iter::repeat_n(flow.frame_bytes as i32, packets));
+            (flow.sent_ns, flow.received_ns) = (Vec::new(), Vec::new());
+        }
+        columns
+    }
+}
+
+/// Something that went wrong on a board during a run.
+#[pyclass(frozen, eq, get_all, skip_from_py_object, module = "switch_emulator")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Event {
+    at_ns: i64,
+    board: String,
+    text: String,
+}
+
+#[pymethods]
+impl Event {
+    fn __repr__(&self) -> String {
+        format!("Event(at_ns={}, board={:?}, text={:?})", self.at_ns, self.board, self.text)
+    }
+}
+
+/// The records of a run.
+#[pyclass(frozen, get_all, module = "switch_emulator")]
+pub(crate) struct RunResult {
+    flow: Py<PyArray1<i32>>,
+    sequence: Py<PyArray1<i64>>,
+    sent_ns: Py<PyArray1<i64>>,
+    received_ns: Py<PyArray1<i64>>,
+    size: Py<PyArray1<i32>>,
+    flows: Py<PyDict>,
+    boards: Py<PyDict>,
+    packets: u64,
+    unidentified: u64,
+    in_flight: u64,
+    events: Vec<Event>,
+    events_omitted: u64,
+}
+
+impl RunResult {
+    fn new(py: Python<'_>, result: simulator::RunResult, columns: Columns) -> PyResult<Self> {
+        let flows = PyDict::new(py);
+        for flow in &result.flows {
+            flows.set_item(flow.flow, flow_counters(py, flow.counters)?)?;
+        }
+        let boards = PyDict::new(py);
+        for board in &result.boards {
+            boards.set_item(&board.name, board_counters(py, board)?)?;
+        }
+        let event = |event: simulator::RunEvent| Event { at_ns: event.at_ns, board: event.board, text: event.text };
+        Ok(Self {
+            flow: columns.flow.into_pyarray(py).unbind(),
+            sequence: columns.sequence.into_pyarray(py).unbind(),
+            sent_ns: columns.sent_ns.into_pyarray(py).unbind(),
+            received_ns: columns.received_ns.into_pyarray(py).unbind(),
+            size: columns.size.into_pyarray(py).unbind(),
+            flows: flows.unbind(),
+            boards: boards.unbind(),
+            packets: result.packets,
+            unidentified: result.unidentified,
+            in_flight: result.in_flight,
+            events: result.events.into_iter().map(event).collect(),
+            events_omitted: result.events_omitted,
+        })
+    }
+}
+
+fn dict<'py>(py: Python<'py>, items: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (key, value) in items {
+        dict.set_item(key, value)?;
+    }
+    Ok(dict)
+}
+
+fn flow_counters(py: Python<'_>, counters: simulator::FlowCounters) -> PyResult<Bound<'_, PyDict>> {
+    dict(
+        py,
+        &[
+            ("offered", counters.offered),
+            ("dropped_at_sender", counters.dropped_at_sender),
+            ("unsent", counters.unsent),
+            ("sent", counters.sent),
+            ("received", counters.received),
+            ("duplicates", counters.duplicates),
+            ("misdelivered", counters.misdelivered),
+            ("corrupted", counters.corrupted),
+        ],
+    )
+}
+
+fn board_counters<'py>(py: Python<'py>, board: &simulator::BoardResult) -> PyResult<Bound<'py, PyDict>> {
+    let counters = &board.counters;
+    dict(
+        py,
+        &[
+            ("received", counters.received),
+            ("forwarded", counters.forwarded),
+            ("dropped_buffer", counters.dropped_buffer),
+            ("dropped_switch", counters.dropped_switch),
+            ("dropped_transmit", counters.dropped_transmit),
+            ("dropped_policy", counters.dropped_policy),
+            ("dropped_size", counters.dropped_size),
+            ("dropped_flow", counters.dropped_flow),
+            ("missed", counters.missed),
+            ("processed", counters.processed),
+            ("ring_units_peak", counters.ring_units_peak),
+            ("unconnected", board.unconnected),
+        ],
+    )
+}

@@ -1,0 +1,256 @@
+"""Emulated Zodiac FX switches in virtual time: one board by hand, or a network with traffic.
+
+Instants and spans are integer nanoseconds. The same calls with the same seeds give the same results on every
+machine. Wrong arguments raise `ValueError` or `TypeError`; the message says what, where, and how to mend it.
+
+A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A *config* holds a
+board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``, ``fail_state``,
+``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``loop_phase_ns``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+@final
+class Output:
+    """Something that a board gave out."""
+
+    @property
+    def at_ns(self) -> int:
+        """When. For a frame: when its first bit leaves, which may lie after the board's present."""
+
+    @property
+    def kind(self) -> Literal["frame", "controller", "console", "event"]:
+        """What: a frame, one OpenFlow message for the controller, console text, or an event."""
+
+    @property
+    def port(self) -> int:
+        """For a frame, the ports by which it leaves as a bit mask: 1 is port 1, 2 port 2, 4 port 3, 8 port 4."""
+
+    @property
+    def data(self) -> bytes:
+        """The frame without FCS, the message, or the text of the event in UTF-8.
+
+        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Flow:
+    """An entry of a board's flow table: the fields of OpenFlow 1.0 as the controller sent them."""
+
+    @property
+    def priority(self) -> int: ...
+    @property
+    def cookie(self) -> int: ...
+    @property
+    def wildcards(self) -> int: ...
+    @property
+    def in_port(self) -> int: ...
+    @property
+    def dl_src(self) -> str: ...
+    @property
+    def dl_dst(self) -> str: ...
+    @property
+    def dl_vlan(self) -> int: ...
+    @property
+    def dl_vlan_pcp(self) -> int: ...
+    @property
+    def dl_type(self) -> int: ...
+    @property
+    def nw_tos(self) -> int: ...
+    @property
+    def nw_proto(self) -> int: ...
+    @property
+    def nw_src(self) -> str: ...
+    @property
+    def nw_dst(self) -> str: ...
+    @property
+    def tp_src(self) -> int: ...
+    @property
+    def tp_dst(self) -> int: ...
+    @property
+    def idle_timeout_s(self) -> int: ...
+    @property
+    def hard_timeout_s(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def actions(self) -> list[bytes]:
+        """The occupied action slots, in order: each an action as in a FLOW_MOD, at most 16 bytes."""
+
+    @property
+    def packets(self) -> int:
+        """Frames that used the entry; wraps at 65536 as on the board."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that used the entry; turns negative at 2^31 as on the board."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Board:
+    """One board in virtual time, powered up at 0.
+
+    Calls are in order of time: an instant before the last one raises `ValueError`.
+    """
+
+    def __new__(
+        cls, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, seed: int = 0
+    ) -> Board:
+        """Power up a board with these settings; `seed` fixes what is random about it."""
+
+    def connected(self, at_ns: int) -> None:
+        """The controller's TCP session is established."""
+
+    def disconnected(self, at_ns: int) -> None:
+        """The controller's TCP session is gone."""
+
+    def segment(self, at_ns: int, data: bytes) -> None:
+        """Hand over the payload of one TCP segment from the controller. The board does not reassemble."""
+
+    def frame(self, at_ns: int, port: int, data: bytes) -> None:
+        """Hand over a frame, without FCS, that has completely arrived on port 1 .. 4."""
+
+    def advance(self, to_ns: int) -> None:
+        """Let time pass."""
+
+    def outputs(self) -> list[Output]:
+        """Take what the board has given out since the last call, in order of time."""
+
+    def flows(self) -> list[Flow]:
+        """Return the flow table in its real order."""
+
+@final
+class Event:
+    """Something that went wrong on a board; it ended neither board nor run."""
+
+    @property
+    def at_ns(self) -> int:
+        """When, since the beginning of the run; negative before it."""
+
+    @property
+    def board(self) -> str:
+        """Name of the board."""
+
+    @property
+    def text(self) -> str:
+        """What, where, and how to mend it."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class RunResult:
+    """The records of a run.
+
+    The arrays have one row for each packet of an observed flow that passed the sender's tap, ordered by flow and
+    sequence number. Instants are nanoseconds since the beginning of the run.
+    """
+
+    @property
+    def flow(self) -> NDArray[np.int32]: ...
+    @property
+    def sequence(self) -> NDArray[np.int64]: ...
+    @property
+    def sent_ns(self) -> NDArray[np.int64]:
+        """When the beginning of the frame passed the tap behind the sender's shaper."""
+
+    @property
+    def received_ns(self) -> NDArray[np.int64]:
+        """When the beginning of the frame passed the receiver's tap; -1 if it never did."""
+
+    @property
+    def size(self) -> NDArray[np.int32]:
+        """Bytes with FCS, without preamble."""
+
+    @property
+    def flows(self) -> dict[int, dict[str, int]]:
+        """What became of the frames of each flow, observed or not.
+
+        ``offered``, ``dropped_at_sender`` and ``unsent`` never reached the tap; ``sent`` did; of these
+        ``received`` arrived. ``duplicates``, ``misdelivered`` and ``corrupted`` arrived too, but do not count.
+        """
+
+    @property
+    def boards(self) -> dict[str, dict[str, int]]:
+        """Each board's counters by its name: ``received``, ``forwarded``, ``dropped_buffer``, ...
+
+        ``unconnected`` counts frames that left by a port without a cable.
+        """
+
+    @property
+    def packets(self) -> int:
+        """Frames that passed the senders' taps, of all flows."""
+
+    @property
+    def unidentified(self) -> int:
+        """Frames that reached a host and belong to no flow."""
+
+    @property
+    def in_flight(self) -> int:
+        """Frames that were on a link when the run ended."""
+
+    @property
+    def events(self) -> list[Event]:
+        """What went wrong on the boards, in order of time; at most the first 1000."""
+
+    @property
+    def events_omitted(self) -> int:
+        """Events beyond those."""
+
+@final
+class Network:
+    """Boards, hosts and cables in virtual time; carries one run. `seed` fixes all that is random."""
+
+    def __new__(cls, seed: int) -> Network: ...
+    def add_board(
+        self, name: str, *, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None
+    ) -> None:
+        """Add a board, powered up."""
+
+    def add_host(self, name: str) -> None:
+        """Add a host with one port, number 1."""
+
+    def connect(
+        self, a: str, a_port: int, b: str, b_port: int, *, rate_bps: float = 100_000_000, propagation_ns: int = 0
+    ) -> None:
+        """Lay a cable between two ports."""
+
+    def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
+        """Hand segments to a board as its controller, each as one TCP segment, and return the board's messages.
+
+        The first call opens the session. In the run, the board's echo requests are answered.
+        """
+
+    def add_source(
+        self,
+        host: str,
+        *,
+        flow: int,
+        frame: bytes,
+        sequence_offset: int,
+        shaper_rate_bps: float,
+        shaper_burst_bytes: float,
+        offered_rate_bps: float,
+        burst_bytes: float,
+        queue_bytes: float,
+        observed: bool = True,
+        destination: str | None = None,
+    ) -> None:
+        """Let a connected host send bursts at line rate, exponentially separated, through a token bucket.
+
+        Rates and bursts count whole frames with FCS. `frame` is given without FCS; the flow's number is written
+        into the 4 bytes before `sequence_offset`, the sequence number into the 4 bytes from there, as in mgen's
+        header. A frame that reaches another host than `destination` (without it: its sender) is lost.
+        """
+
+    def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
+        """Send for `duration_ns`, then let the frames in flight arrive for `drain_ns`.
+
+        Releases the interpreter lock, so that several threads use several processors. A network runs once.
+        """

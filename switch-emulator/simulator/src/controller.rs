@@ -1,0 +1,100 @@
+//! The far end of a board's control session: it hands over segments one by one and keeps the session alive.
+
+use zodiac_firmware::{Board, Event, Instant, OutputKind};
+
+/// Between two segments of [`Session::exchange`]: longer than the board works on any message, so that each
+/// segment finds it idle.
+const SEGMENT_SPACING_NS: u64 = 10_000_000;
+/// By then a board has begun to connect after power-up (2 s), if it does by itself.
+const CONNECT_PATIENCE_NS: u64 = 3_000_000_000;
+/// From a board's echo request to the controller's answer.
+pub(crate) const ECHO_DELAY_NS: u64 = 1_000_000;
+
+const ECHO_REQUEST: u8 = 2;
+const ECHO_REPLY: u8 = 3;
+const HEADER_BYTES: usize = 8;
+
+/// A board's control session before the run.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    connected: bool,
+    /// How far this board's time has come.
+    pub(crate) now_ns: u64,
+    /// What went wrong, with its instant.
+    pub(crate) events: Vec<(u64, Event)>,
+}
+
+impl Session {
+    /// Opens the session if it is not open, hands over each segment, and gives what the board sent meanwhile.
+    pub(crate) fn exchange(&mut self, board: &mut Board, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut replies = Vec::new();
+        if !self.connected {
+            self.connected = true;
+            self.wait_for_connect(board);
+            board.connected(Instant::from_nanos(self.now_ns));
+            self.settle(board, &mut replies);
+        }
+        for segment in segments {
+            board.segment(Instant::from_nanos(self.now_ns), segment);
+            self.settle(board, &mut replies);
+        }
+        replies
+    }
+
+    fn wait_for_connect(&mut self, board: &mut Board) {
+        let patience = Instant::from_nanos(self.now_ns + CONNECT_PATIENCE_NS);
+        while let Some(at) = board.poll_at().filter(|at| *at <= patience) {
+            board.advance(at);
+            self.now_ns = self.now_ns.max(at.as_nanos());
+            while let Some(output) = board.poll_output() {
+                if output.kind == OutputKind::Connect {
+                    return;
+                }
+            }
+        }
+        self.now_ns = patience.as_nanos();
+        board.advance(patience);
+    }
+
+    fn settle(&mut self, board: &mut Board, replies: &mut Vec<Vec<u8>>) {
+        self.now_ns += SEGMENT_SPACING_NS;
+        board.advance(Instant::from_nanos(self.now_ns));
+        while let Some(output) = board.poll_output() {
+            match output.kind {
+                OutputKind::Controller(bytes) => replies.push(bytes),
+                OutputKind::Event(event) => self.events.push((output.at.as_nanos(), event)),
+                OutputKind::Connect | OutputKind::Close | OutputKind::Frame { .. } => {}
+            }
+        }
+    }
+}
+
+/// Answers to the echo requests among the messages in `bytes`; nothing if there are none.
+pub(crate) fn echo_replies(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut replies = Vec::new();
+    let mut rest = bytes;
+    while rest.len() >= HEADER_BYTES {
+        if rest[1] == ECHO_REQUEST {
+            replies.extend([rest[0], ECHO_REPLY, 0, HEADER_BYTES as u8]);
+            replies.extend(&rest[4..HEADER_BYTES]);
+        }
+        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]])).max(HEADER_BYTES);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    (!replies.is_empty()).then_some(replies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_echo_requests_and_nothing_else() {
+        let hello = [4, 0, 0, 8, 0, 0, 0, 1];
+        let echo = [1, 2, 0, 8, 0xd2, 4, 0, 0];
+        assert_eq!(echo_replies(&hello), None);
+        assert_eq!(echo_replies(&[hello, echo].concat()), Some(vec![1, 3, 0, 8, 0xd2, 4, 0, 0]));
+        assert_eq!(echo_replies(&echo[..5]), None);
+        assert_eq!(echo_replies(&[1, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+}

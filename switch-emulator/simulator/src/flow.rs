@@ -1,0 +1,151 @@
+//! Flows: what their frames look like, and the taps that record when they were sent and received.
+
+/// Recorded instead of an instant for a frame that never arrived.
+pub const LOST: i64 = -1;
+
+/// What became of the frames of one flow. `sent = received + ` what was lost on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Frames that the application offered to the shaper's queue.
+    pub offered: u64,
+    /// Frames that found the queue full; they never reached the tap.
+    pub dropped_at_sender: u64,
+    /// Frames still queued when the sources stopped.
+    pub unsent: u64,
+    /// Frames that passed the sender's tap.
+    pub sent: u64,
+    /// Different frames that reached their host.
+    pub received: u64,
+    /// Further copies of a frame that its host had already.
+    pub duplicates: u64,
+    /// Frames that reached another host.
+    pub misdelivered: u64,
+    /// Frames that reached a host with other bytes after the sequence number than were sent.
+    pub corrupted: u64,
+}
+
+/// A flow and its records.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) id: u32,
+    pub(crate) observed: bool,
+    /// Host that sends, and host that is to receive (none: any other).
+    pub(crate) from: usize,
+    pub(crate) to: Option<usize>,
+    pub(crate) frame_bytes: u64,
+    /// The frame as it was sent last.
+    frame: Vec<u8>,
+    sequence_offset: usize,
+    /// Beginning of each frame at the sender's and the receiver's tap, by sequence number, since the run began.
+    pub(crate) sent_ns: Vec<i64>,
+    pub(crate) received_ns: Vec<i64>,
+    pub(crate) counters: FlowCounters,
+}
+
+impl Flow {
+    /// `frame` must have room for flow and sequence number; the source has checked that.
+    pub(crate) fn new(
+        id: u32,
+        mut frame: Vec<u8>,
+        sequence_offset: usize,
+        frame_bytes: u64,
+        observed: bool,
+        (from, to): (usize, Option<usize>),
+    ) -> Self {
+        frame[sequence_offset - 4..sequence_offset].copy_from_slice(&id.to_be_bytes());
+        Self {
+            id,
+            observed,
+            from,
+            to,
+            frame_bytes,
+            frame,
+            sequence_offset,
+            sent_ns: Vec::new(),
+            received_ns: Vec::new(),
+            counters: FlowCounters::default(),
+        }
+    }
+
+    /// Numbers the frame that passes the sender's tap at `at_ns`.
+    pub(crate) fn send(&mut self, at_ns: i64) -> u32 {
+        let sequence = self.sent_ns.len() as u32;
+        self.sent_ns.push(at_ns);
+        self.received_ns.push(LOST);
+        sequence
+    }
+
+    /// The bytes of frame number `sequence`.
+    pub(crate) fn frame(&mut self, sequence: u32) -> &[u8] {
+        let offset = self.sequence_offset;
+        self.frame[offset..offset + 4].copy_from_slice(&sequence.to_be_bytes());
+        &self.frame
+    }
+
+    /// A frame that carries this flow's identifier passes `host`'s tap at `at_ns`.
+    fn receive(&mut self, host: usize, at_ns: i64, data: &[u8]) {
+        let (sequence, rest) = data[self.sequence_offset..].split_at(4);
+        let sequence = sequence.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        let counters = &mut self.counters;
+        match self.received_ns.get_mut(sequence) {
+            Some(received_ns) if rest == &self.frame[self.sequence_offset + 4..] => {
+                if self.to.map_or(host == self.from, |to| host != to) {
+                    counters.misdelivered += 1;
+                } else if *received_ns == LOST {
+                    *received_ns = at_ns;
+                    counters.received += 1;
+                } else {
+                    counters.duplicates += 1;
+                }
+            }
+            _ => counters.corrupted += 1,
+        }
+    }
+}
+
+/// Finds the flow to which a frame belongs by the bytes that it really carries.
+#[derive(Debug, Default)]
+pub(crate) struct Identities {
+    /// (offset of the identifier, length of the frame, identifier, index of the flow), ascending.
+    entries: Vec<(usize, usize, u32, usize)>,
+    /// The different (offset, length), mostly one.
+    shapes: Vec<(usize, usize)>,
+}
+
+impl Identities {
+    pub(crate) fn new(flows: &[Flow]) -> Self {
+        let mut entries: Vec<_> = flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| (flow.sequence_offset - 4, flow.frame.len(), flow.id, index))
+            .collect();
+        entries.sort_unstable();
+        let mut shapes: Vec<_> = entries.iter().map(|entry| (entry.0, entry.1)).collect();
+        shapes.dedup();
+        Self { entries, shapes }
+    }
+
+    fn find(&self, data: &[u8]) -> Option<usize> {
+        self.shapes.iter().filter(|(_, length)| *length == data.len()).find_map(|&(offset, length)| {
+            let id = data[offset..offset + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+            let key = (offset, length, id);
+            let place = self.entries.partition_point(|entry| (entry.0, entry.1, entry.2) < key);
+            self.entries.get(place).filter(|entry| (entry.0, entry.1, entry.2) == key).map(|entry| entry.3)
+        })
+    }
+
+    /// Records that `host` receives `data`; false if it belongs to no flow.
+    pub(crate) fn receive(&self, flows: &mut [Flow], host: usize, at_ns: i64, data: &[u8]) -> bool {
+        match self.find(data) {
+            Some(index) => {
+                flows[index].receive(host, at_ns, data);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "flow_tests.rs"]
+mod tests;

@@ -1,0 +1,36 @@
+//! Boards, hosts, links and taps in virtual time.
+//!
+//! A [`Network`] is built from boards (the firmware of `zodiac-firmware`, unchanged), hosts and links; sources
+//! on its hosts send as the Loko paper does (section 6.1), and a run gives the instants at which each frame
+//! passed its taps. Time is counted in integer nanoseconds, all that is random comes from one seed, and things
+//! that happen at one instant happen in the order in which they were decided: the same calls give the same
+//! bytes on every machine.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`Network`] | the builder: boards, hosts, cables, controller sessions, sources |
+//! | `run` | the event loop |
+//! | `schedule` | what happens next |
+//! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
+//! | `source`, [`TokenBucket`] | random bursts, the shaper and its queue |
+//! | `flow` | identity of frames, taps, records |
+//! | `controller` | the far end of a board's control session |
+#![forbid(unsafe_code)]
+
+mod bucket;
+mod controller;
+mod error;
+mod flow;
+mod link;
+mod network;
+mod random;
+mod run;
+mod schedule;
+mod source;
+
+pub use bucket::TokenBucket;
+pub use error::Error;
+pub use flow::{FlowCounters, LOST};
+pub use network::Network;
+pub use run::{BoardResult, FlowResult, RunEvent, RunResult};
+pub use source::SourceConfig;

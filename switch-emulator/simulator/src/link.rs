@@ -1,0 +1,132 @@
+//! Links: one direction of a cable.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+
+/// Frame check sequence, which frames here do not carry but wires do.
+pub(crate) const FCS_BYTES: u64 = 4;
+/// Preamble and start-of-frame delimiter.
+const PREAMBLE_BYTES: u64 = 8;
+/// Shortest silence between two frames.
+const GAP_BYTES: u64 = 12;
+/// Shortest frame on a wire, with its frame check sequence; shorter ones are padded.
+pub(crate) const MIN_FRAME_BYTES: u64 = 64;
+
+/// Length of `data` on a wire, with padding and frame check sequence.
+pub(crate) fn size_on_wire(data_bytes: usize) -> u64 {
+    (data_bytes as u64 + FCS_BYTES).max(MIN_FRAME_BYTES)
+}
+
+/// How long things take on a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    rate_bps: u64,
+    propagation_ns: u64,
+}
+
+impl Timing {
+    pub(crate) fn new(rate_bps: f64, propagation_ns: u64) -> Result<Self, Error> {
+        Error::check("rate_bps", rate_bps, 1.0, 1e12)?;
+        if propagation_ns > 1_000_000_000 {
+            return Err(Error::Value {
+                name: "propagation_ns",
+                value: propagation_ns.to_string(),
+                range: "0 .. 1000000000".into(),
+            });
+        }
+        #[allow(clippy::cast_sign_loss)]
+        let rate_bps = rate_bps as u64;
+        Ok(Self { rate_bps, propagation_ns })
+    }
+
+    /// Sending `bytes`, rounded up to a nanosecond.
+    fn sending_ns(self, bytes: u64) -> u64 {
+        (bytes * 8_000_000_000).div_ceil(self.rate_bps)
+    }
+
+    /// wire(l): preamble and frame, from the first bit to the last.
+    pub(crate) fn wire_ns(self, frame_bytes: u64) -> u64 {
+        self.sending_ns(PREAMBLE_BYTES + frame_bytes)
+    }
+
+    /// From the beginning of a frame to the earliest beginning of the next one.
+    pub(crate) fn slot_ns(self, frame_bytes: u64) -> u64 {
+        self.sending_ns(PREAMBLE_BYTES + frame_bytes + GAP_BYTES)
+    }
+
+    /// From the beginning of a frame at one end to its beginning at the other.
+    pub(crate) fn propagation_ns(self) -> u64 {
+        self.propagation_ns
+    }
+
+    pub(crate) fn rate_bps(self) -> u64 {
+        self.rate_bps
+    }
+}
+
+/// What travels on a link.
+#[derive(Debug)]
+pub(crate) enum Cargo {
+    /// A frame of a source, written out only when it arrives.
+    Emission { source: u32, sequence: u32 },
+    /// Any other frame.
+    Bytes(Vec<u8>),
+}
+
+/// One direction of a cable: frames leave it in the order in which they entered.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) timing: Timing,
+    busy_until_ns: u64,
+    in_flight: VecDeque<(u64, Cargo)>,
+}
+
+impl Link {
+    pub(crate) fn new(timing: Timing) -> Self {
+        Self { timing, busy_until_ns: 0, in_flight: VecDeque::new() }
+    }
+
+    /// When the link can begin another frame.
+    pub(crate) fn busy_until_ns(&self) -> u64 {
+        self.busy_until_ns
+    }
+
+    /// Begins a frame at `from_ns`, or as soon as the link is free; gives its beginning at this end.
+    pub(crate) fn begin(&mut self, from_ns: u64, frame_bytes: u64) -> u64 {
+        let begin_ns = from_ns.max(self.busy_until_ns);
+        self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
+        begin_ns
+    }
+
+    /// When a frame that begins at `begin_ns` has completely arrived at the other end.
+    pub(crate) fn arrival_ns(&self, begin_ns: u64, frame_bytes: u64) -> u64 {
+        begin_ns + self.timing.wire_ns(frame_bytes) + self.timing.propagation_ns
+    }
+
+    /// Puts a frame on its way; true if nothing else was, so that its arrival is what happens next here.
+    pub(crate) fn push(&mut self, arrival_ns: u64, cargo: Cargo) -> bool {
+        debug_assert!(self.in_flight.back().is_none_or(|(last_ns, _)| *last_ns <= arrival_ns));
+        self.in_flight.push_back((arrival_ns, cargo));
+        self.in_flight.len() == 1
+    }
+
+    /// Takes the frame that arrives first.
+    pub(crate) fn pop(&mut self) -> Option<(u64, Cargo)> {
+        self.in_flight.pop_front()
+    }
+
+    /// When the next frame arrives.
+    pub(crate) fn next_arrival_ns(&self) -> Option<u64> {
+        self.in_flight.front().map(|(at_ns, _)| *at_ns)
+    }
+
+    /// How many frames are on their way.
+    pub(crate) fn frames(&self) -> usize {
+        self.in_flight.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

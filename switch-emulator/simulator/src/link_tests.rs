@@ -1,0 +1,51 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_fast_ethernet_frame_takes_80_ns_a_byte() {
+    let timing = Timing::new(1e8, 0).expect("in range");
+    assert_eq!(timing.wire_ns(306), (8 + 306) * 80);
+    assert_eq!(timing.slot_ns(306), (8 + 306 + 12) * 80);
+}
+
+#[test]
+fn short_frames_are_padded() {
+    assert_eq!(size_on_wire(0), 64);
+    assert_eq!(size_on_wire(60), 64);
+    assert_eq!(size_on_wire(302), 306);
+}
+
+#[test]
+fn refuses_rates_and_lengths_that_mean_nothing() {
+    assert!(Timing::new(0.0, 0).is_err());
+    assert!(Timing::new(f64::NAN, 0).is_err());
+    assert!(Timing::new(1e8, u64::MAX).is_err());
+}
+
+proptest! {
+    /// Frames keep their order and never overlap, whenever they are offered.
+    #[test]
+    fn first_in_first_out(offers in prop::collection::vec((0u64..10_000_000, 64u64..1519), 1..100)) {
+        let mut link = Link::new(Timing::new(1e8, 500).expect("in range"));
+        let mut offers = offers;
+        offers.sort_unstable();
+        let mut previous_end_ns = 0;
+        for (index, &(at_ns, bytes)) in offers.iter().enumerate() {
+            let begin_ns = link.begin(at_ns, bytes);
+            prop_assert!(begin_ns >= at_ns && begin_ns >= previous_end_ns);
+            previous_end_ns = begin_ns + link.timing.slot_ns(bytes);
+            let arrival_ns = link.arrival_ns(begin_ns, bytes);
+            link.push(arrival_ns, Cargo::Emission { source: 0, sequence: index as u32 });
+        }
+        let mut expected = 0;
+        let mut previous_ns = 0;
+        while let Some((at_ns, cargo)) = link.pop() {
+            prop_assert!(at_ns > previous_ns);
+            previous_ns = at_ns;
+            prop_assert!(matches!(cargo, Cargo::Emission { sequence, .. } if sequence == expected));
+            expected += 1;
+        }
+        prop_assert_eq!(expected as usize, offers.len());
+    }
+}

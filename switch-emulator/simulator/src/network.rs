@@ -1,0 +1,222 @@
+//! Building a network.
+
+use zodiac_firmware::{Board, Config, Instant, PortNumber, Profile};
+
+use crate::controller::Session;
+use crate::error::Error;
+use crate::flow::Flow;
+use crate::link::{Link, Timing};
+use crate::random::Stream;
+use crate::source::{Source, SourceConfig};
+
+/// Streams of random numbers below this belong to flows, from here on to boards.
+const BOARD_STREAMS: u64 = 1 << 32;
+/// Boards, hosts or sources that one network can have; far above what a run could carry.
+const MAX_NODES: usize = 4096;
+/// The only port of a host.
+const HOST_PORT: u8 = 1;
+
+#[derive(Debug)]
+pub(crate) struct BoardNode {
+    pub(crate) name: String,
+    pub(crate) board: Board,
+    pub(crate) session: Session,
+    link_rate_bps: u64,
+    /// Outgoing link of ports 1 .. 4.
+    pub(crate) links: [Option<usize>; 4],
+}
+
+#[derive(Debug)]
+pub(crate) struct HostNode {
+    pub(crate) name: String,
+    /// Outgoing link.
+    pub(crate) link: Option<usize>,
+}
+
+/// Where a link ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Board(usize, PortNumber),
+    Host(usize),
+}
+
+/// Boards, hosts and cables, and the sources on the hosts. See the crate's documentation.
+#[derive(Debug)]
+pub struct Network {
+    seed: u64,
+    pub(crate) boards: Vec<BoardNode>,
+    pub(crate) hosts: Vec<HostNode>,
+    pub(crate) links: Vec<Link>,
+    /// Where each link leads.
+    pub(crate) ends: Vec<End>,
+    /// One for each flow, in the same order.
+    pub(crate) sources: Vec<Source>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) has_run: bool,
+}
+
+impl Network {
+    /// An empty network. `seed` fixes all that is random in it.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            boards: Vec::new(),
+            hosts: Vec::new(),
+            links: Vec::new(),
+            ends: Vec::new(),
+            sources: Vec::new(),
+            flows: Vec::new(),
+            has_run: false,
+        }
+    }
+
+    /// Adds a board, powered up at instant zero.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if the name is taken, [`Error::Board`] if no board can have that `config`.
+    pub fn add_board(&mut self, name: &str, profile: &Profile, config: Config) -> Result<(), Error> {
+        self.check_new(name)?;
+        let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
+        let mut board = Board::new(profile, config, seed)
+            .map_err(|error| Error::Board { name: name.into(), reason: error.to_string() })?;
+        board.advance(Instant::ZERO); // powers it up
+        self.boards.push(BoardNode {
+            name: name.into(),
+            board,
+            session: Session::default(),
+            link_rate_bps: profile.ports.link_rate_bps,
+            links: [None; 4],
+        });
+        Ok(())
+    }
+
+    /// Adds a host with one port, number 1.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if the name is taken.
+    pub fn add_host(&mut self, name: &str) -> Result<(), Error> {
+        self.check_new(name)?;
+        self.hosts.push(HostNode { name: name.into(), link: None });
+        Ok(())
+    }
+
+    /// Lays a cable between two ports, each given as (name, port number).
+    ///
+    /// # Errors
+    /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port that does not exist, is in use, or does
+    /// not run at `rate_bps`; [`Error::Value`] for a rate or propagation that means nothing.
+    pub fn connect(
+        &mut self,
+        a: (&str, u8),
+        b: (&str, u8),
+        rate_bps: f64,
+        propagation_ns: u64,
+    ) -> Result<(), Error> {
+        let timing = Timing::new(rate_bps, propagation_ns)?;
+        let ends = [self.free_port(a, timing)?, self.free_port(b, timing)?];
+        if ends[0] == ends[1] {
+            return Err(Error::Port(format!("{} port {} cannot be connected to itself", a.0, a.1)));
+        }
+        for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            let link = self.links.len();
+            self.links.push(Link::new(timing));
+            self.ends.push(to);
+            match from {
+                End::Board(board, port) => self.boards[board].links[usize::from(port.get()) - 1] = Some(link),
+                End::Host(host) => self.hosts[host].link = Some(link),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands `segments` to a board, each as the payload of one TCP segment from its controller, 10 ms apart,
+    /// and returns what the board sent meanwhile. The first call opens the session.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run.
+    pub fn control(&mut self, board: &str, segments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+        if self.has_run {
+            return Err(Error::Order("control() after run(): install the flows before the run".into()));
+        }
+        let node = self.boards.iter_mut().find(|node| node.name == board).ok_or_else(|| {
+            Error::Name(format!("there is no board named {board:?}: add it with add_board() first"))
+        })?;
+        Ok(node.session.exchange(&mut node.board, segments))
+    }
+
+    /// Adds a source to a host that is connected already.
+    ///
+    /// # Errors
+    /// [`Error::Name`] for an unknown host, [`Error::Port`] if it is not connected, [`Error::Source`] or
+    /// [`Error::Value`] if it could not send what `config` says.
+    pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
+        let from = self.host(host)?;
+        let to = config.destination.as_deref().map(|name| self.host(name)).transpose()?;
+        let link = self.hosts[from].link.ok_or_else(|| {
+            Error::Port(format!("host {host:?} is not connected: connect() it before add_source()"))
+        })?;
+        if self.flows.iter().any(|flow| flow.id == config.flow) {
+            return Err(Error::Source { flow: config.flow, reason: "is there already: number flows apart".into() });
+        }
+        if self.sources.len() == MAX_NODES {
+            return Err(Error::Order(format!("a network has at most {MAX_NODES} sources")));
+        }
+        let source = Source::new(&config, self.links[link].timing, self.seed)?;
+        self.flows.push(Flow::new(
+            config.flow,
+            config.frame,
+            config.sequence_offset,
+            source.frame_bytes(),
+            config.observed,
+            (from, to),
+        ));
+        self.sources.push(source);
+        Ok(())
+    }
+
+    fn check_new(&self, name: &str) -> Result<(), Error> {
+        let taken = self.boards.iter().any(|node| node.name == name) || self.hosts.iter().any(|node| node.name == name);
+        if taken {
+            Err(Error::Name(format!("{name:?} is in the network already: choose another name")))
+        } else if self.boards.len() + self.hosts.len() == MAX_NODES {
+            Err(Error::Order(format!("a network has at most {MAX_NODES} boards and hosts")))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn host(&self, name: &str) -> Result<usize, Error> {
+        self.hosts.iter().position(|node| node.name == name).ok_or_else(|| {
+            Error::Name(format!("there is no host named {name:?}: add it with add_host() first"))
+        })
+    }
+
+    fn free_port(&self, (name, port): (&str, u8), timing: Timing) -> Result<End, Error> {
+        if let Some(index) = self.boards.iter().position(|node| node.name == name) {
+            let node = &self.boards[index];
+            let number = PortNumber::new(port)
+                .ok_or_else(|| Error::Port(format!("board {name:?} has no port {port}: give 1 .. 4")))?;
+            if node.links[usize::from(port) - 1].is_some() {
+                return Err(Error::Port(format!("port {port} of {name:?} is connected already")));
+            }
+            if node.link_rate_bps != timing.rate_bps() {
+                return Err(Error::Port(format!(
+                    "port {port} of {name:?} runs at {} bit/s: give its links that rate_bps",
+                    node.link_rate_bps
+                )));
+            }
+            return Ok(End::Board(index, number));
+        }
+        let index = self.host(name).map_err(|_| {
+            Error::Name(format!("there is neither board nor host named {name:?}: add it first"))
+        })?;
+        if port != HOST_PORT {
+            return Err(Error::Port(format!("host {name:?} has no port {port}: its only port is 1")));
+        }
+        if self.hosts[index].link.is_some() {
+            return Err(Error::Port(format!("host {name:?} is connected already")));
+        }
+        Ok(End::Host(index))
+    }
+}

@@ -1,0 +1,368 @@
+//! The event loop, and what a run gives.
+
+use std::ops::Range;
+
+use zodiac_firmware::{Counters, Instant, OutputKind};
+
+use crate::controller::{echo_replies, ECHO_DELAY_NS};
+use crate::error::Error;
+use crate::flow::{Flow, FlowCounters, Identities};
+use crate::link::{size_on_wire, Cargo};
+use crate::network::{BoardNode, End, Network};
+use crate::schedule::{Schedule, Slot};
+
+/// Events kept of a run; later ones are only counted.
+const MAX_EVENTS: usize = 1_000;
+/// Longest run together with its drain: instants stay far from overflow.
+const MAX_RUN_NS: u64 = 1_000_000_000_000_000;
+
+/// The records of a run. Instants are nanoseconds since its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunResult {
+    /// One for each source, ordered by flow identifier.
+    pub flows: Vec<FlowResult>,
+    /// One for each board, in the order in which they were added.
+    pub boards: Vec<BoardResult>,
+    /// Frames that passed the senders' taps, of all flows.
+    pub packets: u64,
+    /// Frames that reached a host but belong to no flow.
+    pub unidentified: u64,
+    /// Frames that were on a link when the run ended.
+    pub in_flight: u64,
+    /// What went wrong on the boards, in order of time; at most the first 1000.
+    pub events: Vec<RunEvent>,
+    /// Events beyond those.
+    pub events_omitted: u64,
+}
+
+/// The records of one flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowResult {
+    /// The flow's identifier.
+    pub flow: u32,
+    /// Length of its frames with frame check sequence.
+    pub frame_bytes: u64,
+    /// What became of its frames.
+    pub counters: FlowCounters,
+    /// Beginning of each frame at the sender's tap, by sequence number; empty unless the flow is observed.
+    pub sent_ns: Vec<i64>,
+    /// Beginning of each frame at the receiver's tap, [`crate::LOST`] if it never arrived; as long as `sent_ns`.
+    pub received_ns: Vec<i64>,
+}
+
+/// What a board counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardResult {
+    /// The board's name.
+    pub name: String,
+    /// Its own counters.
+    pub counters: Counters,
+    /// Frames that it sent out of ports without a cable.
+    pub unconnected: u64,
+}
+
+/// Something that went wrong on a board; it ends neither board nor run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEvent {
+    /// When, since the beginning of the run; negative before it.
+    pub at_ns: i64,
+    /// The board's name.
+    pub board: String,
+    /// What, where, and how to mend it.
+    pub text: String,
+}
+
+impl Network {
+    /// Lets the sources send for `duration_ns` and then the frames in flight arrive for `drain_ns`.
+    ///
+    /// # Errors
+    /// [`Error::Order`] on a second call: a network runs once. [`Error::Value`] for a run above 10^15 ns.
+    pub fn run(&mut self, duration_ns: u64, drain_ns: u64) -> Result<RunResult, Error> {
+        if self.has_run {
+            return Err(Error::Order("run() a second time: build a new network for each run".into()));
+        }
+        for (name, value) in [("duration_ns", duration_ns), ("drain_ns", drain_ns)] {
+            if value > MAX_RUN_NS {
+                return Err(Error::Value { name, value: value.to_string(), range: format!("0 .. {MAX_RUN_NS}") });
+            }
+        }
+        self.has_run = true;
+        let mut run = Run::new(self, duration_ns, drain_ns);
+        run.carry();
+        Ok(run.finish())
+    }
+}
+
+/// What the board's controller has yet to send.
+#[derive(Debug, Default)]
+struct ControllerSide {
+    /// Answers and when they reach the board, in order.
+    answers: Vec<(u64, Vec<u8>)>,
+}
+
+/// A run under way. Timers: the boards' work, the controllers' answers, the links' arrivals, the sources'
+/// releases, each kind in the order of the network.
+struct Run<'a> {
+    net: &'a mut Network,
+    schedule: Schedule,
+    identities: Identities,
+    controllers: Vec<ControllerSide>,
+    answers: Range<usize>,
+    arrivals: Range<usize>,
+    releases: Range<usize>,
+    begin_ns: u64,
+    end_ns: u64,
+    events: Vec<RunEvent>,
+    events_omitted: u64,
+    unidentified: u64,
+    in_flight: u64,
+    unconnected: Vec<u64>,
+}
+
+impl<'a> Run<'a> {
+    fn new(net: &'a mut Network, duration_ns: u64, drain_ns: u64) -> Self {
+        let boards = net.boards.len();
+        let answers = boards..2 * boards;
+        let arrivals = answers.end..answers.end + net.links.len();
+        let releases = arrivals.end..arrivals.end + net.sources.len();
+        let begin_ns = net.boards.iter().map(|node| node.session.now_ns).max().unwrap_or(0);
+        let mut run = Self {
+            schedule: Schedule::new(releases.end),
+            identities: Identities::new(&net.flows),
+            controllers: (0..boards).map(|_| ControllerSide::default()).collect(),
+            answers,
+            arrivals,
+            releases,
+            begin_ns,
+            end_ns: begin_ns + duration_ns + drain_ns,
+            events: Vec::new(),
+            events_omitted: 0,
+            unidentified: 0,
+            in_flight: 0,
+            unconnected: vec![0; boards],
+            net,
+        };
+        for board in 0..boards {
+            for (at_ns, event) in std::mem::take(&mut run.net.boards[board].session.events) {
+                run.report(board, at_ns, event.to_string());
+            }
+            run.arm_board(board, begin_ns);
+        }
+        for index in 0..run.net.sources.len() {
+            run.net.sources[index].start(begin_ns, begin_ns + duration_ns);
+            run.arm_source(index);
+        }
+        run
+    }
+
+    /// Does everything until the end, in order of time.
+    fn carry(&mut self) {
+        while let Some((now_ns, slot)) = self.schedule.first() {
+            if now_ns > self.end_ns {
+                break;
+            }
+            let slot = usize::from(slot);
+            if slot < self.answers.start {
+                self.net.boards[slot].board.advance(Instant::from_nanos(now_ns));
+                self.collect(slot, now_ns);
+            } else if self.arrivals.contains(&slot) {
+                self.arrive(slot - self.arrivals.start, now_ns);
+            } else if self.releases.contains(&slot) {
+                self.release(slot - self.releases.start, now_ns);
+            } else {
+                self.answer(slot - self.answers.start, now_ns);
+            }
+        }
+    }
+
+    fn arm(&mut self, slot: usize, at_ns: Option<u64>) {
+        self.schedule.arm(slot as Slot, at_ns);
+    }
+
+    fn arm_board(&mut self, board: usize, now_ns: u64) {
+        let at_ns = self.net.boards[board].board.poll_at().map(|at| at.as_nanos().max(now_ns));
+        self.arm(board, at_ns);
+    }
+
+    fn arm_source(&mut self, index: usize) {
+        let line = &self.net.links[self.line(index)];
+        let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
+        self.arm(self.releases.start + index, at_ns);
+    }
+
+    /// The line onto which a source sends.
+    fn line(&self, source: usize) -> usize {
+        let host = self.net.flows[source].from;
+        self.net.hosts[host].link.expect("add_source refuses hosts without a link")
+    }
+
+    /// A source's next frame is due on its host's line.
+    fn release(&mut self, index: usize, now_ns: u64) {
+        let line = self.line(index);
+        let Network { links, sources, flows, ends, .. } = &mut *self.net;
+        let (link, source) = (&mut links[line], &mut sources[index]);
+        // Another source of this host may have taken the line since the timer was armed.
+        if link.busy_until_ns() <= now_ns {
+            source.release(now_ns);
+            let begin_ns = link.begin(now_ns, source.frame_bytes());
+            let sequence = flows[index].send((begin_ns - self.begin_ns) as i64);
+            match ends[line] {
+                End::Board(..) => {
+                    let arrival_ns = link.arrival_ns(begin_ns, source.frame_bytes());
+                    if link.push(arrival_ns, Cargo::Emission { source: index as u32, sequence }) {
+                        self.schedule.arm((self.arrivals.start + line) as Slot, Some(arrival_ns));
+                    }
+                }
+                End::Host(host) => {
+                    let begin_ns = begin_ns + link.timing.propagation_ns();
+                    let data = flows[index].frame(sequence).to_vec();
+                    self.deliver(host, begin_ns, &data);
+                }
+            }
+        }
+        self.arm_source(index);
+    }
+
+    /// The first frame in flight on a link has completely arrived at a board.
+    fn arrive(&mut self, link: usize, now_ns: u64) {
+        let Network { boards, links, flows, ends, .. } = &mut *self.net;
+        let End::Board(board, port) = ends[link] else { return };
+        let Some((_, cargo)) = links[link].pop() else { return };
+        let next_ns = links[link].next_arrival_ns();
+        self.schedule.arm((self.arrivals.start + link) as Slot, next_ns);
+        let now = Instant::from_nanos(now_ns);
+        match cargo {
+            Cargo::Emission { source, sequence } => {
+                boards[board].board.frame(now, port, flows[source as usize].frame(sequence));
+            }
+            Cargo::Bytes(data) => boards[board].board.frame_owned(now, port, data),
+        }
+        self.collect(board, now_ns);
+    }
+
+    /// The controller's next answer reaches its board.
+    fn answer(&mut self, board: usize, now_ns: u64) {
+        let answers = &mut self.controllers[board].answers;
+        let (_, bytes) = answers.remove(0);
+        let next_ns = answers.first().map(|(at_ns, _)| *at_ns);
+        self.arm(self.answers.start + board, next_ns);
+        self.net.boards[board].board.segment(Instant::from_nanos(now_ns), &bytes);
+        self.collect(board, now_ns);
+    }
+
+    /// Takes what a board gives out, and notes when it is to be called again.
+    fn collect(&mut self, board: usize, now_ns: u64) {
+        while let Some(output) = self.net.boards[board].board.poll_output() {
+            let at_ns = output.at.as_nanos();
+            match output.kind {
+                OutputKind::Frame { ports, data } => {
+                    let mut ports = ports.iter();
+                    let last = ports.next();
+                    for port in ports {
+                        self.depart(board, port.get(), at_ns, data.clone());
+                    }
+                    if let Some(port) = last {
+                        self.depart(board, port.get(), at_ns, data);
+                    }
+                }
+                OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
+                OutputKind::Event(event) => self.report(board, at_ns, event.to_string()),
+                OutputKind::Close => self.report(board, at_ns, "the board closed its control session".into()),
+                OutputKind::Connect => {}
+            }
+        }
+        self.arm_board(board, now_ns);
+    }
+
+    /// A frame begins to leave a board by `port` at `at_ns`.
+    fn depart(&mut self, board: usize, port: u8, at_ns: u64, data: Vec<u8>) {
+        let Some(index) = self.net.boards[board].links[usize::from(port) - 1] else {
+            self.unconnected[board] += 1;
+            return;
+        };
+        let link = &mut self.net.links[index];
+        match self.net.ends[index] {
+            End::Host(host) => {
+                let begin_ns = at_ns + link.timing.propagation_ns();
+                self.deliver(host, begin_ns, &data);
+                // The sender's memory, for its next frames.
+                self.net.boards[board].board.recycle(data);
+            }
+            End::Board(..) => {
+                // The board itself keeps the frames of a port apart.
+                let arrival_ns = link.arrival_ns(at_ns, size_on_wire(data.len()));
+                if link.push(arrival_ns, Cargo::Bytes(data)) {
+                    self.schedule.arm((self.arrivals.start + index) as Slot, Some(arrival_ns));
+                }
+            }
+        }
+    }
+
+    /// The beginning of a frame passes a host's tap at `begin_ns`.
+    fn deliver(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
+        if begin_ns > self.end_ns {
+            self.in_flight += 1;
+        } else if !self.identities.receive(&mut self.net.flows, host, (begin_ns - self.begin_ns) as i64, data) {
+            self.unidentified += 1;
+        }
+    }
+
+    /// Keeps the session alive, as a controller does.
+    fn answer_echo(&mut self, board: usize, at_ns: u64, bytes: &[u8]) {
+        if let Some(reply) = echo_replies(bytes) {
+            let answers = &mut self.controllers[board].answers;
+            answers.push((at_ns + ECHO_DELAY_NS, reply));
+            let first_ns = answers.first().map(|(at_ns, _)| *at_ns);
+            self.arm(self.answers.start + board, first_ns);
+        }
+    }
+
+    fn report(&mut self, board: usize, at_ns: u64, text: String) {
+        if self.events.len() < MAX_EVENTS {
+            let at_ns = at_ns as i64 - self.begin_ns as i64;
+            self.events.push(RunEvent { at_ns, board: self.net.boards[board].name.clone(), text });
+        } else {
+            self.events_omitted += 1;
+        }
+    }
+
+    fn finish(mut self) -> RunResult {
+        self.events.sort_by_key(|event| event.at_ns);
+        let Network { boards, links, sources, flows, .. } = self.net;
+        let in_flight: u64 = links.iter().map(|link| link.frames() as u64).sum();
+        for (flow, source) in flows.iter_mut().zip(sources.iter_mut()) {
+            flow.counters.unsent = source.finish();
+            flow.counters.offered = source.counters.offered;
+            flow.counters.dropped_at_sender = source.counters.dropped;
+            flow.counters.sent = flow.sent_ns.len() as u64;
+        }
+        let packets = flows.iter().map(|flow| flow.counters.sent).sum();
+        let mut flows: Vec<_> = flows.iter_mut().map(take_records).collect();
+        flows.sort_by_key(|flow| flow.flow);
+        let board_result = |(node, unconnected): (&BoardNode, u64)| BoardResult {
+            name: node.name.clone(),
+            counters: node.board.counters(),
+            unconnected,
+        };
+        RunResult {
+            flows,
+            boards: boards.iter().zip(self.unconnected).map(board_result).collect(),
+            packets,
+            unidentified: self.unidentified,
+            in_flight: self.in_flight + in_flight,
+            events: self.events,
+            events_omitted: self.events_omitted,
+        }
+    }
+}
+
+fn take_records(flow: &mut Flow) -> FlowResult {
+    let records = |column: &mut Vec<i64>| if flow.observed { std::mem::take(column) } else { Vec::new() };
+    FlowResult {
+        flow: flow.id,
+        frame_bytes: flow.frame_bytes,
+        counters: flow.counters,
+        sent_ns: records(&mut flow.sent_ns),
+        received_ns: records(&mut flow.received_ns),
+    }
+}
