@@ -72,7 +72,9 @@ impl Action {
                 port @ 0..=255 => Self::Output(port),
                 ports::IN_PORT => Self::OutputToIngress,
                 ports::FLOOD | ports::ALL => Self::Flood,
-                ports::CONTROLLER => Self::OutputToController { max_bytes: be16(slot, 6) },
+                ports::CONTROLLER => Self::OutputToController {
+                    max_bytes: be16(slot, 6),
+                },
                 _ => Self::Nothing,
             },
             types::SET_VLAN_VID => Self::SetVlanVid(be16(slot, 4)),
@@ -100,7 +102,10 @@ pub(crate) struct Actions {
 impl Actions {
     /// Reads the four slots of an entry. An entry whose first slot is empty drops; other empty slots are passed over.
     pub(crate) fn read(bytes: &[u8]) -> Self {
-        let mut actions = Self { slots: [Action::Nothing; SLOTS], count: 0 };
+        let mut actions = Self {
+            slots: [Action::Nothing; SLOTS],
+            count: 0,
+        };
         for (index, slot) in bytes.chunks_exact(SLOT_BYTES).take(SLOTS).enumerate() {
             let slot = slot.try_into().unwrap_or(&[0; SLOT_BYTES]);
             match Action::read(slot) {
@@ -149,8 +154,19 @@ pub(crate) struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    pub(crate) fn new(frame: &'a mut Vec<u8>, in_port: u16, tagged: bool, flooded: PortMask) -> Self {
-        Self { frame, in_port, tagged, flooded, vlan_vid: 0 }
+    pub(crate) fn new(
+        frame: &'a mut Vec<u8>,
+        in_port: u16,
+        tagged: bool,
+        flooded: PortMask,
+    ) -> Self {
+        Self {
+            frame,
+            in_port,
+            tagged,
+            flooded,
+            vlan_vid: 0,
+        }
     }
 
     /// Performs one action on the frame; gives where to send the frame as it is now, if anywhere.
@@ -158,13 +174,23 @@ impl<'a> Rewriter<'a> {
         let ip = if self.tagged { 18 } else { 14 };
         match action {
             Action::Output(port) if port == self.in_port => {}
-            Action::Output(port) => return Some(Destination::Ports(PortMask::from_bits(tail_tag(port)))),
-            Action::OutputToIngress => return Some(Destination::Ports(PortMask::from_bits(tail_tag(self.in_port)))),
+            Action::Output(port) => {
+                return Some(Destination::Ports(PortMask::from_bits(tail_tag(port))))
+            }
+            Action::OutputToIngress => {
+                return Some(Destination::Ports(PortMask::from_bits(tail_tag(
+                    self.in_port,
+                ))))
+            }
             Action::Flood => {
                 let ingress = tail_tag(self.in_port);
-                return Some(Destination::Ports(PortMask::from_bits(self.flooded.bits() & !ingress)));
+                return Some(Destination::Ports(PortMask::from_bits(
+                    self.flooded.bits() & !ingress,
+                )));
             }
-            Action::OutputToController { max_bytes } => return Some(Destination::Controller { max_bytes }),
+            Action::OutputToController { max_bytes } => {
+                return Some(Destination::Controller { max_bytes })
+            }
             Action::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
                 self.set_vlan(self.vlan_vid);
@@ -213,7 +239,9 @@ impl<'a> Rewriter<'a> {
 /// The transport checksum covers everything to the end of the frame, Ethernet padding included, so it is wrong for
 /// short packets, as on the board.
 fn update_checksums(frame: &mut [u8], ip: usize) {
-    let Some(packet) = frame.get_mut(ip..).filter(|packet| packet.len() >= 20) else { return };
+    let Some(packet) = frame.get_mut(ip..).filter(|packet| packet.len() >= 20) else {
+        return;
+    };
     let header = usize::from(packet[0] & 0x0f) * 4;
     let protocol = packet[9];
     let checksum_at = match protocol {
@@ -223,7 +251,10 @@ fn update_checksums(frame: &mut [u8], ip: usize) {
         _ => None,
     };
     let length = packet.len();
-    if let Some(at) = checksum_at.map(|at| header + at).filter(|at| at + 2 <= length) {
+    if let Some(at) = checksum_at
+        .map(|at| header + at)
+        .filter(|at| at + 2 <= length)
+    {
         packet[at..at + 2].fill(0);
         let mut sum = sum16(&packet[header..]);
         if protocol != 1 {
@@ -238,8 +269,14 @@ fn update_checksums(frame: &mut [u8], ip: usize) {
 
 fn sum16(bytes: &[u8]) -> u64 {
     let pairs = bytes.chunks_exact(2);
-    let last = pairs.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
-    pairs.map(|pair| u64::from(pair[0]) << 8 | u64::from(pair[1])).sum::<u64>() + last
+    let last = pairs
+        .remainder()
+        .first()
+        .map_or(0, |byte| u64::from(*byte) << 8);
+    pairs
+        .map(|pair| u64::from(pair[0]) << 8 | u64::from(pair[1]))
+        .sum::<u64>()
+        + last
 }
 
 fn fold(mut sum: u64) -> [u8; 2] {

@@ -162,7 +162,10 @@ impl Board {
     /// What has happened to frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { ring_units_peak: self.ring.peak(), ..self.out.counters }
+        Counters {
+            ring_units_peak: self.ring.peak(),
+            ..self.out.counters
+        }
     }
 
     fn control(&mut self, now: Instant, control: Control) {
@@ -176,12 +179,18 @@ impl Board {
         self.out.counters.received += 1;
         if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) {
             self.out.counters.dropped_size += 1;
-            self.out.event(now, Event::FrameMalformed { length_bytes: u32::try_from(bytes).unwrap_or(u32::MAX) });
+            self.out.event(
+                now,
+                Event::FrameMalformed {
+                    length_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+                },
+            );
             return self.out.pool.recycle(data);
         }
         if !self.agent.handles(port) {
             self.out.counters.dropped_policy += 1;
-            self.out.event(now, Event::PortNotOpenFlow { port: port.get() });
+            self.out
+                .event(now, Event::PortNotOpenFlow { port: port.get() });
             return self.out.pool.recycle(data);
         }
         let Some(at) = self.ingress.admit(now, length_with_fcs(data.len())) else {
@@ -222,7 +231,9 @@ impl Board {
                 None => Duration::ZERO,
             },
             Work::Control => {
-                let Some((_, control)) = self.controls.pop_front() else { return Duration::ZERO };
+                let Some((_, control)) = self.controls.pop_front() else {
+                    return Duration::ZERO;
+                };
                 match control {
                     Control::Connected => self.agent.connected(pass, &mut self.out),
                     Control::Disconnected => self.agent.disconnected(),

@@ -49,13 +49,18 @@ impl ReceiveRing {
     /// When the frame that is next for the CPU has arrived or will arrive.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         // An empty ring has room for any frame, so the first one on the link is the next one.
-        self.held.front().or(self.arriving.front()).map(|frame| frame.at)
+        self.held
+            .front()
+            .or(self.arriving.front())
+            .map(|frame| frame.at)
     }
 
     /// Lets the frames in that have arrived until `now`, this instant included; `dropped` gets those without room.
     pub(crate) fn admit_until(&mut self, now: Instant, mut dropped: impl FnMut(ReceivedFrame)) {
         while self.arriving.front().is_some_and(|frame| frame.at <= now) {
-            let Some(frame) = self.arriving.pop_front() else { return };
+            let Some(frame) = self.arriving.pop_front() else {
+                return;
+            };
             let units = self.units_of(&frame);
             if self.used + units > self.units {
                 dropped(frame);
@@ -86,7 +91,11 @@ impl ReceiveRing {
 
 /// Length on the wire of a frame of `bytes` bytes: padded to the minimum, with FCS.
 pub(crate) const fn length_with_fcs(bytes: usize) -> usize {
-    (if bytes < MIN_FRAME_BYTES { MIN_FRAME_BYTES } else { bytes }) + FCS_BYTES
+    (if bytes < MIN_FRAME_BYTES {
+        MIN_FRAME_BYTES
+    } else {
+        bytes
+    }) + FCS_BYTES
 }
 
 /// Shortest frame without FCS.

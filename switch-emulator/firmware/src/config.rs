@@ -73,12 +73,22 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, reason: String| Err(ConfigError { key, reason });
         if self.name.is_empty() || self.name.len() > 15 {
-            return refuse("name", format!("`{}` has {} characters; 1 to 15 fit", self.name, self.name.len()));
+            return refuse(
+                "name",
+                format!(
+                    "`{}` has {} characters; 1 to 15 fit",
+                    self.name,
+                    self.name.len()
+                ),
+            );
         }
         if !matches!(self.openflow_version, 0 | 1 | 4) {
             return refuse(
                 "openflow_version",
-                format!("{} is none of 0 (as the controller asks), 1 (OpenFlow 1.0), 4 (OpenFlow 1.3)", self.openflow_version),
+                format!(
+                    "{} is none of 0 (as the controller asks), 1 (OpenFlow 1.0), 4 (OpenFlow 1.3)",
+                    self.openflow_version
+                ),
             );
         }
         let openflow: PortMask = self.openflow_ports.iter().copied().collect();
@@ -89,8 +99,15 @@ impl Config {
         if native.len() != self.native_ports.len() {
             return refuse("native_ports", "a port is named twice".into());
         }
-        if let Some(port) = self.native_ports.iter().find(|port| openflow.contains(**port)) {
-            return refuse("native_ports", format!("port {port} is also an OpenFlow port; take it from one of the two"));
+        if let Some(port) = self
+            .native_ports
+            .iter()
+            .find(|port| openflow.contains(**port))
+        {
+            return refuse(
+                "native_ports",
+                format!("port {port} is also an OpenFlow port; take it from one of the two"),
+            );
         }
         Ok(())
     }
@@ -115,7 +132,9 @@ impl FromStr for MacAddress {
         let mut bytes = [0; 6];
         let mut pairs = text.split(':');
         for byte in &mut bytes {
-            let pair = pairs.next().filter(|pair| pair.len() == 2 && pair.bytes().all(|c| c.is_ascii_hexdigit()));
+            let pair = pairs
+                .next()
+                .filter(|pair| pair.len() == 2 && pair.bytes().all(|c| c.is_ascii_hexdigit()));
             *byte = u8::from_str_radix(pair.ok_or_else(wrong)?, 16).map_err(|_| wrong())?;
         }
         if pairs.next().is_some() {
@@ -133,7 +152,9 @@ impl Serialize for MacAddress {
 
 impl<'de> Deserialize<'de> for MacAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

@@ -60,7 +60,12 @@ impl Costs {
             (wild & wildcards::DL_VLAN_PCP == 0, entry.dl_vlan_pcp_ps),
             (wild & wildcards::NW_TOS == 0, entry.nw_tos_ps),
         ];
-        entry.base_ps + fields.iter().filter(|(present, _)| *present).map(|(_, cost)| cost).sum::<i64>()
+        entry.base_ps
+            + fields
+                .iter()
+                .filter(|(present, _)| *present)
+                .map(|(_, cost)| cost)
+                .sum::<i64>()
     }
 
     /// Passing over an entry whose priority is not above the best hit.
@@ -82,16 +87,21 @@ impl Costs {
             let cost = match action {
                 Action::Output(_) | Action::OutputToIngress | Action::Flood => {
                     outputs += 1;
-                    if outputs == 1 { costs.output } else { costs.output_again }
+                    if outputs == 1 {
+                        costs.output
+                    } else {
+                        costs.output_again
+                    }
                 }
                 Action::OutputToController { .. } => {
                     outputs += 1;
                     costs.packet_in
                 }
                 Action::SetDlSrc(_) | Action::SetDlDst(_) | Action::SetTpDst(_) => costs.set_dl,
-                Action::SetNwSrc(_) | Action::SetNwDst(_) | Action::SetNwTos(_) | Action::SetTpSrc(_) => {
-                    costs.set_checksummed
-                }
+                Action::SetNwSrc(_)
+                | Action::SetNwDst(_)
+                | Action::SetNwTos(_)
+                | Action::SetTpSrc(_) => costs.set_checksummed,
                 Action::SetVlanVid(_) | Action::SetVlanPcp(_) => costs.set_vlan,
                 Action::StripVlan if tagged => costs.strip_vlan,
                 Action::StripVlan => costs.strip_vlan_untagged,

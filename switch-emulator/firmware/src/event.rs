@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// Something went wrong. Its `Display` says what, where, and how to mend it; it never ends the emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -112,7 +114,7 @@ impl fmt::Display for Event {
 }
 
 /// What has happened to frames since power-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Frames that came in on a port.
     pub received: u64,

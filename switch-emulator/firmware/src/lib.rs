@@ -20,6 +20,7 @@
 //!
 //! let profile = Profile::from_toml(ZODIAC_FX).unwrap();
 //! let mut board = Board::new(&profile, Config::default(), 0).unwrap();
+//! board.advance(Instant::ZERO); // power on
 //! board.advance(Instant::from_nanos(3_000_000_000));
 //! let output = board.poll_output().expect("the board has tried to reach its controller");
 //! assert_eq!(output.kind, zodiac_firmware::OutputKind::Connect);

@@ -1,5 +1,7 @@
 //! Matches of OpenFlow 1.0, and the search as the firmware does it.
 
+use serde::Serialize;
+
 use crate::cost::Costs;
 use crate::openflow::bytes::{be16, be32, be48};
 use crate::packet::{Key, TAGGED};
@@ -24,7 +26,7 @@ pub(crate) mod wildcards {
 pub(crate) const MATCH_BYTES: usize = 40;
 
 /// A match of OpenFlow 1.0 as the controller sent it (`ofp_match`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)] // the standard's fields
 pub struct Match {
     pub wildcards: u32,
@@ -70,10 +72,11 @@ impl Match {
     /// not compared.
     pub(crate) fn selects(&self, entry: &Self) -> bool {
         let wild = |bit: u32| self.wildcards & bit != 0;
-        let prefix_equal = |shift: u32, ours: u32, theirs: u32| match (self.wildcards >> shift) & 0x3f {
-            bits @ 0..32 => (ours ^ theirs) >> bits == 0,
-            _ => true,
-        };
+        let prefix_equal =
+            |shift: u32, ours: u32, theirs: u32| match (self.wildcards >> shift) & 0x3f {
+                bits @ 0..32 => (ours ^ theirs) >> bits == 0,
+                _ => true,
+            };
         self.wildcards == EVERYTHING
             || ((wild(wildcards::IN_PORT) || self.in_port == entry.in_port)
                 && (wild(wildcards::DL_VLAN) || self.dl_vlan == entry.dl_vlan)
@@ -104,7 +107,8 @@ impl Rule {
     fn compile(bytes: &[u8]) -> Self {
         let entry = Match::read(bytes);
         let wild = |bit: u32| entry.wildcards & bit != 0;
-        let field = |absent: bool, value: u64, mask: u64| if absent { (0, 0) } else { (value, mask) };
+        let field =
+            |absent: bool, value: u64, mask: u64| if absent { (0, 0) } else { (value, mask) };
         let number = |bit: u32, value: u64, mask: u64| field(wild(bit) || value == 0, value, mask);
         let address = |shift: u32, value: u32| match (entry.wildcards >> shift) & 0x3f {
             bits @ 0..32 if value != 0 => {
@@ -117,7 +121,11 @@ impl Rule {
         let dl_src = field(wild(wildcards::DL_SRC), be48(bytes, 6), MAC);
         let dl_dst = field(wild(wildcards::DL_DST), be48(bytes, 12), MAC);
         let dl_type = number(wildcards::DL_TYPE, entry.dl_type.into(), 0xffff);
-        let tagged = field(wild(wildcards::DL_VLAN) || entry.dl_vlan == 0xffff, TAGGED, TAGGED);
+        let tagged = field(
+            wild(wildcards::DL_VLAN) || entry.dl_vlan == 0xffff,
+            TAGGED,
+            TAGGED,
+        );
         let nw_proto = number(wildcards::NW_PROTO, entry.nw_proto.into(), 0xff);
         let nw_src = address(wildcards::NW_SRC_SHIFT, entry.nw_src);
         let nw_dst = address(wildcards::NW_DST_SHIFT, entry.nw_dst);
@@ -131,7 +139,10 @@ impl Rule {
                 pick(tagged) | pick(nw_proto) << 32 | pick(tp_src) << 16 | pick(tp_dst),
             ]
         };
-        Self { value: word(|(value, _)| value), mask: word(|(_, mask)| mask) }
+        Self {
+            value: word(|(value, _)| value),
+            mask: word(|(_, mask)| mask),
+        }
     }
 
     #[inline]
@@ -171,7 +182,11 @@ pub(crate) struct Search {
 
 impl Search {
     /// Prepares the search through `entries`: match and priority, in table order.
-    pub(crate) fn rebuild<'a>(&mut self, costs: &Costs, entries: impl Iterator<Item = (&'a [u8], u16)>) {
+    pub(crate) fn rebuild<'a>(
+        &mut self,
+        costs: &Costs,
+        entries: impl Iterator<Item = (&'a [u8], u16)>,
+    ) {
         self.rules.clear();
         self.priorities.clear();
         self.cost_before.clear();
@@ -198,9 +213,18 @@ impl Search {
     /// priority wins, and among equal ones the first.
     pub(crate) fn find(&self, key: &Key) -> Found {
         let all = self.rules.len();
-        let first = if key.matchable { self.rules.iter().position(|rule| rule.matches(key)) } else { None };
+        let first = if key.matchable {
+            self.rules.iter().position(|rule| rule.matches(key))
+        } else {
+            None
+        };
         let Some(first) = first else {
-            return Found { index: None, examined: all, skipped: 0, cost_ps: self.cost_before[all] };
+            return Found {
+                index: None,
+                examined: all,
+                skipped: 0,
+                cost_ps: self.cost_before[all],
+            };
         };
         let mut best = first;
         let mut examined = first + 1;
@@ -211,14 +235,20 @@ impl Search {
             }
             if self.priorities[index] > self.priorities[best] {
                 examined += 1;
-                cost_ps += self.cost_before[index + 1] - self.cost_before[index] + self.after_hit_ps;
+                cost_ps +=
+                    self.cost_before[index + 1] - self.cost_before[index] + self.after_hit_ps;
                 if self.rules[index].matches(key) {
                     best = index;
                 }
             }
         }
         let skipped = all - examined;
-        Found { index: Some(best), examined, skipped, cost_ps: cost_ps + self.skipped_ps * skipped as i64 }
+        Found {
+            index: Some(best),
+            examined,
+            skipped,
+            cost_ps: cost_ps + self.skipped_ps * skipped as i64,
+        }
     }
 }
 

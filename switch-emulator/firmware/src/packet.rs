@@ -86,7 +86,8 @@ impl Key {
         };
         self.matchable = true;
         self.words[2] = u64::from(be32(frame, ip + 12)) << 32 | u64::from(be32(frame, ip + 16));
-        self.words[3] |= u64::from(protocol) << 32 | u64::from(source) << 16 | u64::from(destination);
+        self.words[3] |=
+            u64::from(protocol) << 32 | u64::from(source) << 16 | u64::from(destination);
     }
 }
 

@@ -55,7 +55,8 @@ impl From<PortNumber> for u8 {
 impl TryFrom<u8> for PortNumber {
     type Error = String;
     fn try_from(number: u8) -> Result<Self, String> {
-        Self::new(number).ok_or_else(|| format!("there is no port {number}; the board has ports 1 to {PORTS}"))
+        Self::new(number)
+            .ok_or_else(|| format!("there is no port {number}; the board has ports 1 to {PORTS}"))
     }
 }
 
@@ -99,7 +100,9 @@ impl PortMask {
 
     /// Its ports, ascending.
     pub fn iter(self) -> impl Iterator<Item = PortNumber> {
-        (1..=PORTS as u8).map(PortNumber).filter(move |port| self.contains(*port))
+        (1..=PORTS as u8)
+            .map(PortNumber)
+            .filter(move |port| self.contains(*port))
     }
 
     pub(crate) const fn with(self, port: PortNumber) -> Self {
@@ -171,14 +174,19 @@ pub(crate) struct Ingress {
 
 impl Ingress {
     pub(crate) fn new(wire: Wire) -> Self {
-        Self { wire, inner: Link::default() }
+        Self {
+            wire,
+            inner: Link::default(),
+        }
     }
 
     /// A frame has arrived at a front port at `now`; gives the instant at which it has arrived in the ring, or
     /// nothing when the integrated switch has no room left: frames that wait there longer than its buffer lasts.
     pub(crate) fn admit(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = now + self.wire.transit;
-        if self.inner.free_at.saturating_since(ready).as_nanos() > SWITCH_BUFFER_BYTES * self.wire.byte_ns {
+        if self.inner.free_at.saturating_since(ready).as_nanos()
+            > SWITCH_BUFFER_BYTES * self.wire.byte_ns
+        {
             return None;
         }
         let duration = self.wire.inner(length);

@@ -243,40 +243,73 @@ impl Profile {
     fn check(&self) -> Result<(), ProfileError> {
         let refuse = |key, reason: String| Err(ProfileError::Value { key, reason });
         if self.format != FORMAT {
-            return refuse("format", format!("{} is not known; this emulator reads format {FORMAT}", self.format));
+            return refuse(
+                "format",
+                format!(
+                    "{} is not known; this emulator reads format {FORMAT}",
+                    self.format
+                ),
+            );
         }
         if self.ports.count != 4 {
-            return refuse("ports.count", format!("{}: the emulated board has 4 ports", self.ports.count));
+            return refuse(
+                "ports.count",
+                format!("{}: the emulated board has 4 ports", self.ports.count),
+            );
         }
         if self.ports.link_rate_bps == 0 || 8_000_000_000 % self.ports.link_rate_bps != 0 {
             return refuse(
                 "ports.link_rate_bps",
-                format!("{}: a byte must take a whole number of nanoseconds", self.ports.link_rate_bps),
+                format!(
+                    "{}: a byte must take a whole number of nanoseconds",
+                    self.ports.link_rate_bps
+                ),
             );
         }
         if self.buffer.packets != 1 {
-            return refuse("buffer.packets", format!("{}: the CPU works on 1 frame at a time", self.buffer.packets));
+            return refuse(
+                "buffer.packets",
+                format!(
+                    "{}: the CPU works on 1 frame at a time",
+                    self.buffer.packets
+                ),
+            );
         }
         if self.buffer.units == 0 || self.buffer.unit_bytes == 0 {
             return refuse("buffer", "units and unit_bytes must be at least 1".into());
         }
         if self.table.entries == 0 || self.table.entries > 128 {
-            return refuse("table.entries", format!("{}: choose 1 to 128", self.table.entries));
+            return refuse(
+                "table.entries",
+                format!("{}: choose 1 to 128", self.table.entries),
+            );
         }
         if !(0.01..=100.0).contains(&self.cpu.capacity_factor) {
             return refuse(
                 "cpu.capacity_factor",
-                format!("{}: choose a number near 1, as 0.94 to 1.06", self.cpu.capacity_factor),
+                format!(
+                    "{}: choose a number near 1, as 0.94 to 1.06",
+                    self.cpu.capacity_factor
+                ),
             );
         }
         if self.cpu.loop_ps < 1_000 {
-            return refuse("cpu.loop_ps", format!("{}: one pass takes at least 1000 ps", self.cpu.loop_ps));
+            return refuse(
+                "cpu.loop_ps",
+                format!("{}: one pass takes at least 1000 ps", self.cpu.loop_ps),
+            );
         }
         if self.cpu.timers.period_ns < 1_000_000 {
-            return refuse("cpu.timers.period_ns", format!("{}: choose at least 1000000", self.cpu.timers.period_ns));
+            return refuse(
+                "cpu.timers.period_ns",
+                format!("{}: choose at least 1000000", self.cpu.timers.period_ns),
+            );
         }
         if self.integrated_switch.transit_ps < 0 || self.cpu.timers.cost_ps < 0 {
-            return refuse("integrated_switch.transit_ps, cpu.timers.cost_ps", "time does not run backwards".into());
+            return refuse(
+                "integrated_switch.transit_ps, cpu.timers.cost_ps",
+                "time does not run backwards".into(),
+            );
         }
         Ok(())
     }
@@ -289,7 +322,14 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> ProfileError {
     ProfileError::Syntax {
         line: before.matches('\n').count() + 1,
         column: at - start + 1,
-        text: text[start..].lines().next().unwrap_or("").trim().chars().take(60).collect(),
+        text: text[start..]
+            .lines()
+            .next()
+            .unwrap_or("")
+            .trim()
+            .chars()
+            .take(60)
+            .collect(),
         reason: error.message().replace('\n', "; "),
     }
 }
@@ -309,9 +349,11 @@ enum Source {
 #[serde(deny_unknown_fields)]
 struct Sourced<T> {
     value: T,
+    #[expect(dead_code, reason = "read to refuse an unknown source")]
     source: Source,
     range: Option<[T; 2]>,
     #[serde(default)]
+    #[expect(dead_code, reason = "read to refuse a note that is no text")]
     note: String,
 }
 
@@ -349,7 +391,9 @@ impl Number for f64 {
     }
 }
 
-fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     struct NumberVisitor<T>(PhantomData<T>);
 
     impl<'de, T: Number + Deserialize<'de>> Visitor<'de> for NumberVisitor<T> {
@@ -368,12 +412,12 @@ fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(deserializer:
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            let Sourced { value, source: _, range, note: _ } =
+            let Sourced { value, range, .. } =
                 Sourced::<T>::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
             match range {
-                Some([low, high]) if value < low || value > high => {
-                    Err(A::Error::custom(format!("value {value} lies outside its range [{low}, {high}]")))
-                }
+                Some([low, high]) if value < low || value > high => Err(A::Error::custom(format!(
+                    "value {value} lies outside its range [{low}, {high}]"
+                ))),
                 _ => Ok(value),
             }
         }

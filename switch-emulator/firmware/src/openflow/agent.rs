@@ -87,7 +87,11 @@ impl Agent {
 
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
         let bit = PortMask::EMPTY.with(port).bits();
-        self.link_up = PortMask::from_bits(if up { self.link_up.bits() | bit } else { self.link_up.bits() & !bit });
+        self.link_up = PortMask::from_bits(if up {
+            self.link_up.bits() | bit
+        } else {
+            self.link_up.bits() & !bit
+        });
     }
 
     /// Time of the agent: flows are as old as this tells.
@@ -114,8 +118,15 @@ impl Agent {
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
-        let version = if self.forced_version == 0 { 4 } else { self.forced_version };
-        out.controller(now, Message::new(version, message::HELLO, [0, 0, 0, 1]).finish());
+        let version = if self.forced_version == 0 {
+            4
+        } else {
+            self.forced_version
+        };
+        out.controller(
+            now,
+            Message::new(version, message::HELLO, [0, 0, 0, 1]).finish(),
+        );
     }
 
     /// The TCP session has ended.
@@ -171,15 +182,33 @@ impl Agent {
         while at < segment.len() && !self.halted {
             let bytes = &segment[at..];
             let (version, kind, length) = (bytes[0], be16(bytes, 0) as u8, be16(bytes, 2));
-            let header = bytes.len() >= HEADER_BYTES && (1..=MAX_VERSION).contains(&version) && kind <= MAX_TYPE && length > 0;
+            let header = bytes.len() >= HEADER_BYTES
+                && (1..=MAX_VERSION).contains(&version)
+                && kind <= MAX_TYPE
+                && length > 0;
             if !header {
                 let offset_bytes = at as u16;
-                out.event(now, Event::HeaderRefused { offset_bytes, version, message_type: kind, length_bytes: length });
+                out.event(
+                    now,
+                    Event::HeaderRefused {
+                        offset_bytes,
+                        version,
+                        message_type: kind,
+                        length_bytes: length,
+                    },
+                );
                 return;
             }
             if usize::from(length) > bytes.len() {
                 let available_bytes = bytes.len() as u16;
-                out.event(now, Event::MessageSplit { message_type: kind, length_bytes: length, available_bytes });
+                out.event(
+                    now,
+                    Event::MessageSplit {
+                        message_type: kind,
+                        length_bytes: length,
+                        available_bytes,
+                    },
+                );
                 return;
             }
             self.message(now, bytes, usize::from(length), out);
@@ -192,13 +221,18 @@ impl Agent {
         let xid = be32(bytes, 4).to_be_bytes();
         match bytes[1] {
             message::HELLO => return self.hello(now, bytes[0], out),
-            message::ECHO_REQUEST => return out.controller(now, self.reply(message::ECHO_REPLY, xid).finish()),
+            message::ECHO_REQUEST => {
+                return out.controller(now, self.reply(message::ECHO_REPLY, xid).finish())
+            }
             _ if self.version != VERSION_1_0 => return,
             _ => {}
         }
         let reply = match bytes[1] {
             message::FEATURES_REQUEST => self.features(xid),
-            message::GET_CONFIG_REQUEST => self.reply(message::GET_CONFIG_REPLY, xid).u16(0).u16(0x8000),
+            message::GET_CONFIG_REQUEST => self
+                .reply(message::GET_CONFIG_REPLY, xid)
+                .u16(0)
+                .u16(0x8000),
             message::BARRIER_REQUEST => self.reply(message::BARRIER_REPLY, xid),
             message::VENDOR => self.reply(message::ERROR, xid).u16(1).u16(3),
             message::STATS_REQUEST => match self.statistics(now, bytes, out) {
@@ -206,11 +240,25 @@ impl Agent {
                 None => return,
             },
             message::FLOW_MOD => {
-                let Err(refusal) = self.table.flow_mod(FlowMod::new(bytes, length), self.now_s()) else { return };
+                let Err(refusal) = self
+                    .table
+                    .flow_mod(FlowMod::new(bytes, length), self.now_s())
+                else {
+                    return;
+                };
                 let (error_type, error_code) = refusal.error();
-                out.event(now, Event::FlowModRefused { error_type, error_code });
+                out.event(
+                    now,
+                    Event::FlowModRefused {
+                        error_type,
+                        error_code,
+                    },
+                );
                 let data = &bytes[..length.min(ERROR_DATA_BYTES)];
-                self.reply(message::ERROR, xid).u16(error_type).u16(error_code).bytes(data)
+                self.reply(message::ERROR, xid)
+                    .u16(error_type)
+                    .u16(error_code)
+                    .bytes(data)
             }
             message::PACKET_OUT => return self.packet_out(now, bytes, length, out),
             _ => return,
@@ -265,13 +313,18 @@ impl Agent {
     }
 
     fn report_links(&mut self, now: Instant, out: &mut Outbox) {
-        let changed = PortMask::from_bits((self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits());
+        let changed = PortMask::from_bits(
+            (self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits(),
+        );
         self.link_seen = self.link_up;
         if !self.is_established() {
             return;
         }
         for port in changed.iter() {
-            let status = self.reply(message::PORT_STATUS, [0; 4]).u8(2).uninitialised(7);
+            let status = self
+                .reply(message::PORT_STATUS, [0; 4])
+                .u8(2)
+                .uninitialised(7);
             let status = self.port_description(status, port);
             out.controller(now, status.finish());
         }
@@ -287,7 +340,10 @@ struct RandomBytes {
 
 impl RandomBytes {
     fn next_byte(&mut self) -> u8 {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
     }
 }

@@ -2,12 +2,18 @@
 
 /// Two bytes at `at`.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..at + 2).map_or_else(|| slow(bytes, at, 2) as u16, |b| u16::from_be_bytes([b[0], b[1]]))
+    bytes.get(at..at + 2).map_or_else(
+        || slow(bytes, at, 2) as u16,
+        |b| u16::from_be_bytes([b[0], b[1]]),
+    )
 }
 
 /// Four bytes at `at`.
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or_else(|| slow(bytes, at, 4) as u32, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    bytes.get(at..at + 4).map_or_else(
+        || slow(bytes, at, 4) as u32,
+        |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]),
+    )
 }
 
 /// Six bytes at `at`.
@@ -20,5 +26,7 @@ pub(crate) fn be48(bytes: &[u8], at: usize) -> u64 {
 
 #[cold]
 fn slow(bytes: &[u8], at: usize, count: usize) -> u64 {
-    (at..at + count).fold(0, |sum, i| sum << 8 | u64::from(bytes.get(i).copied().unwrap_or(0)))
+    (at..at + count).fold(0, |sum, i| {
+        sum << 8 | u64::from(bytes.get(i).copied().unwrap_or(0))
+    })
 }

@@ -51,7 +51,13 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) const fn new(watched: bool) -> Self {
-        Self { state: State::Waiting, heartbeat: 0, waited: 0, features_seen: false, watched }
+        Self {
+            state: State::Waiting,
+            heartbeat: 0,
+            waited: 0,
+            features_seen: false,
+            watched,
+        }
     }
 
     pub(super) fn is_established(&self) -> bool {

@@ -12,7 +12,9 @@ use crate::port::PortMask;
 use crate::time::{Duration, Instant};
 
 /// Types that pass the EtherType filter.
-const USUAL_TYPES: [u16; 8] = [0x0800, 0x0806, 0x86dd, 0x0842, 0x8100, 0x88e7, 0x8847, 0x88cc];
+const USUAL_TYPES: [u16; 8] = [
+    0x0800, 0x0806, 0x86dd, 0x0842, 0x8100, 0x88e7, 0x8847, 0x88cc,
+];
 
 /// Why a frame goes to the controller.
 const NO_MATCH: u8 = 0;
@@ -30,7 +32,12 @@ enum Decision {
 
 impl Agent {
     /// Handles a frame in the pass that begins at `pass`; gives how long the CPU is busy with it.
-    pub(crate) fn frame(&mut self, pass: Instant, frame: ReceivedFrame, out: &mut Outbox) -> Duration {
+    pub(crate) fn frame(
+        &mut self,
+        pass: Instant,
+        frame: ReceivedFrame,
+        out: &mut Outbox,
+    ) -> Duration {
         let ReceivedFrame { port, data, .. } = frame;
         let length = length_with_fcs(data.len());
         out.counters.processed += 1;
@@ -75,7 +82,15 @@ impl Agent {
         }
     }
 
-    fn carry_out(&self, at: Instant, decision: &Decision, tagged: bool, mut data: Vec<u8>, in_port: u16, out: &mut Outbox) {
+    fn carry_out(
+        &self,
+        at: Instant,
+        decision: &Decision,
+        tagged: bool,
+        mut data: Vec<u8>,
+        in_port: u16,
+        out: &mut Outbox,
+    ) {
         match decision {
             Decision::Drop => {}
             Decision::Miss => self.packet_in(at, NO_MATCH, in_port, &data, out),
@@ -90,7 +105,9 @@ impl Agent {
                             let kept = rewriter.frame.len().min(max_bytes.into());
                             self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], out);
                         }
-                        Some(Destination::Ports(ports)) if rest.len() == 0 => return out.send(at, ports, data),
+                        Some(Destination::Ports(ports)) if rest.len() == 0 => {
+                            return out.send(at, ports, data)
+                        }
                         Some(Destination::Ports(ports)) => out.send_copy(at, ports, rewriter.frame),
                     }
                     sent = true;
@@ -117,7 +134,13 @@ impl Agent {
     }
 
     /// Sends the frame of a PACKET_OUT. Its actions are not performed: only the port of the last one counts.
-    pub(super) fn packet_out(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
+    pub(super) fn packet_out(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
         let in_port = be16(bytes, HEADER_BYTES + 4);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
@@ -139,7 +162,11 @@ impl Agent {
             port => tail_tag((port.wrapping_sub(1) % 256) + 1),
         };
         // With the highest bit set the integrated switch looks the address up; it has learnt none.
-        let ports = if mask & 0x80 == 0 { PortMask::from_bits(mask) } else { PortMask::EMPTY };
+        let ports = if mask & 0x80 == 0 {
+            PortMask::from_bits(mask)
+        } else {
+            PortMask::EMPTY
+        };
         out.send(now, ports, data);
     }
 }

@@ -27,17 +27,31 @@ mod kind {
 
 impl Agent {
     /// The answer to the STATS_REQUEST at the beginning of `bytes`, if there is one.
-    pub(super) fn statistics(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) -> Option<Message> {
+    pub(super) fn statistics(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut Outbox,
+    ) -> Option<Message> {
         let xid = [bytes[4], bytes[5], bytes[6], bytes[7]];
         let kind = be16(bytes, 8);
         let reply = self.reply(message::STATS_REPLY, xid).u16(kind).u16(0);
         match kind {
-            kind::DESC => Some(description(Message::new(bytes[0], message::STATS_REPLY, xid).u16(kind).u16(0))),
+            kind::DESC => Some(description(
+                Message::new(bytes[0], message::STATS_REPLY, xid)
+                    .u16(kind)
+                    .u16(0),
+            )),
             kind::FLOW => {
                 let reply = self.flows(reply);
                 if reply.len() > REPLY_BYTES {
                     self.halted = true;
-                    out.event(now, Event::StatsReplyOverrun { length_bytes: reply.len() as u16 });
+                    out.event(
+                        now,
+                        Event::StatsReplyOverrun {
+                            length_bytes: reply.len() as u16,
+                        },
+                    );
                     return None;
                 }
                 Some(reply)
@@ -57,13 +71,23 @@ impl Agent {
     }
 
     fn flows(&self, reply: Message) -> Message {
-        self.table.views().take(FLOW_ENTRIES).fold(reply, |reply, entry| self.flow(reply, &entry))
+        self.table
+            .views()
+            .take(FLOW_ENTRIES)
+            .fold(reply, |reply, entry| self.flow(reply, &entry))
     }
 
     fn flow(&self, reply: Message, entry: &EntryView) -> Message {
-        let actions = entry.slots.chunks_exact(SLOT_BYTES).filter(|slot| be16(slot, 2) != 0);
+        let actions = entry
+            .slots
+            .chunks_exact(SLOT_BYTES)
+            .filter(|slot| be16(slot, 2) != 0);
         let action_bytes = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
-        let length = 88 + actions.clone().map(|slot| usize::from(be16(slot, 2))).sum::<usize>();
+        let length = 88
+            + actions
+                .clone()
+                .map(|slot| usize::from(be16(slot, 2)))
+                .sum::<usize>();
         let reply = reply
             .u16(length as u16)
             .u8(0)
@@ -80,7 +104,9 @@ impl Agent {
             .u64(i64::from(entry.bytes) as u64);
         actions.fold(reply, |reply, slot| {
             let kept = action_bytes(slot);
-            reply.bytes(&slot[..kept]).zeros(usize::from(be16(slot, 2)) - kept)
+            reply
+                .bytes(&slot[..kept])
+                .zeros(usize::from(be16(slot, 2)) - kept)
         })
     }
 
@@ -97,7 +123,11 @@ impl Agent {
         if wanted == crate::actions::ports::NONE {
             return self.flooded.iter().fold(reply, port);
         }
-        match u8::try_from(wanted).ok().and_then(PortNumber::new).filter(|port| self.flooded.contains(*port)) {
+        match u8::try_from(wanted)
+            .ok()
+            .and_then(PortNumber::new)
+            .filter(|port| self.flooded.contains(*port))
+        {
             Some(wanted) => port(reply, wanted),
             None => self.reply(message::ERROR, [0; 4]).u16(1).u16(2),
         }

@@ -36,7 +36,11 @@ pub(crate) struct FlowMod<'a> {
 impl<'a> FlowMod<'a> {
     pub(crate) fn new(bytes: &'a [u8], length: usize) -> Self {
         let head = core::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0));
-        Self { bytes, length, head }
+        Self {
+            bytes,
+            length,
+            head,
+        }
     }
 
     fn fields(&self) -> Match {
@@ -52,7 +56,10 @@ struct ActionCopier<'a> {
 
 impl<'a> ActionCopier<'a> {
     const fn new(message: FlowMod<'a>) -> Self {
-        Self { message, at: FLOW_MOD_BYTES }
+        Self {
+            message,
+            at: FLOW_MOD_BYTES,
+        }
     }
 
     /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it
@@ -63,14 +70,22 @@ impl<'a> ActionCopier<'a> {
                 break;
             }
             let action = self.message.bytes.get(self.at..).unwrap_or(&[]);
-            let (kind, length, argument) = (be16(action, 0), usize::from(be16(action, 2)), be16(action, 4));
+            let (kind, length, argument) = (
+                be16(action, 0),
+                usize::from(be16(action, 2)),
+                be16(action, 4),
+            );
             if kind == types::OUTPUT && argument == ports::NORMAL {
                 return Err(Refusal::BadOutPort);
             }
             let offset = slot * SLOT_BYTES;
-            table.memory.write(slots, offset, &action[..length.min(action.len())]);
+            table
+                .memory
+                .write(slots, offset, &action[..length.min(action.len())]);
             if kind == types::SET_VLAN_VID && argument == 0 {
-                table.memory.write(slots, offset, &types::STRIP_VLAN.to_be_bytes());
+                table
+                    .memory
+                    .write(slots, offset, &types::STRIP_VLAN.to_be_bytes());
             }
             if matches!(length, 8 | 16) {
                 self.at += length;
@@ -86,10 +101,15 @@ impl FlowTable {
         // Only the low byte of the command counts, and unknown commands do nothing.
         let done = match message.head[field::COMMAND + 1] {
             0 => self.add(message, now_s),
-            1 => self.modify(message, now_s, |table, entry| message.fields().selects(&Match::read(&table.head(entry)[field::MATCH..]))),
+            1 => self.modify(message, now_s, |table, entry| {
+                message
+                    .fields()
+                    .selects(&Match::read(&table.head(entry)[field::MATCH..]))
+            }),
             2 => self.modify(message, now_s, |table, entry| {
                 let head = table.head(entry);
-                same_match(head, &message.head) && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
+                same_match(head, &message.head)
+                    && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
             }),
             3 => {
                 self.delete(message);
@@ -129,7 +149,12 @@ impl FlowTable {
 
     /// Gives the first selected entry the new actions, and further ones what is left of them; then, if any was
     /// selected, appends the message as a new entry too.
-    fn modify(&mut self, message: FlowMod, now_s: u32, selected: impl Fn(&Self, &Entry) -> bool) -> Result<(), Refusal> {
+    fn modify(
+        &mut self,
+        message: FlowMod,
+        now_s: u32,
+        selected: impl Fn(&Self, &Entry) -> bool,
+    ) -> Result<(), Refusal> {
         let mut copier = ActionCopier::new(message);
         let mut any = false;
         for index in 0..self.entries.len() {
@@ -152,7 +177,9 @@ impl FlowTable {
         let wanted = message.fields();
         let mut index = 0;
         while index < self.entries.len() {
-            if !wanted.selects(&Match::read(&self.head(&self.entries[index])[field::MATCH..])) {
+            if !wanted.selects(&Match::read(
+                &self.head(&self.entries[index])[field::MATCH..],
+            )) {
                 index += 1;
                 continue;
             }
@@ -161,7 +188,8 @@ impl FlowTable {
             if index == last {
                 break;
             }
-            let head: [u8; FLOW_MOD_BYTES] = core::array::from_fn(|i| self.head(&self.entries[index])[i]);
+            let head: [u8; FLOW_MOD_BYTES] =
+                core::array::from_fn(|i| self.head(&self.entries[index])[i]);
             let mut slots = [0; ACTION_BYTES];
             for (bytes, address) in slots.chunks_exact_mut(4).zip(&self.slot_addresses[last..]) {
                 bytes.copy_from_slice(&address.to_le_bytes());

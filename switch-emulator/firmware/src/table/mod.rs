@@ -3,6 +3,8 @@
 mod flow_mod;
 mod memory;
 
+use serde::Serialize;
+
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
 use crate::cost::Costs;
 use crate::matching::{Found, Match, Search, MATCH_BYTES};
@@ -29,7 +31,7 @@ pub(crate) mod field {
 }
 
 /// An entry of the flow table, as a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flow {
     /// What it matches.
     pub fields: Match,
@@ -171,7 +173,10 @@ impl FlowTable {
         }
         let heads = self.entries.iter().map(|entry| {
             let head = self.memory.read(entry.head, FLOW_MOD_BYTES);
-            (&head[field::MATCH..field::MATCH + MATCH_BYTES], be16(head, field::PRIORITY))
+            (
+                &head[field::MATCH..field::MATCH + MATCH_BYTES],
+                be16(head, field::PRIORITY),
+            )
         });
         self.search.rebuild(&self.costs, heads);
     }
@@ -183,7 +188,8 @@ impl EntryView<'_> {
         Flow {
             fields: Match::read(&self.head[field::MATCH..]),
             priority: be16(self.head, field::PRIORITY),
-            cookie: be48(self.head, field::COOKIE) << 16 | u64::from(be16(self.head, field::COOKIE + 6)),
+            cookie: be48(self.head, field::COOKIE) << 16
+                | u64::from(be16(self.head, field::COOKIE + 6)),
             idle_timeout_s: be16(self.head, field::IDLE_TIMEOUT),
             hard_timeout_s: be16(self.head, field::HARD_TIMEOUT),
             flags: be16(self.head, field::FLAGS),
