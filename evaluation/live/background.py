@@ -1,7 +1,7 @@
 """Labs that stay up after the command that started them, and the files by which they are found again.
 
-A lab that is up is a confined tree plus files in `state_folder()`: a description, a socket to talk to it, a log.
-Those of a lab that has ended, however it did, are recognised and removed.
+A lab that is up is a confined tree plus files in `state_folder()`: a description, a socket to talk to it, and
+a log. Those of a lab that has ended, however it did, are recognised and removed.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ class BackgroundLab:
         """Remove the files of a lab that has ended."""
         for file in (_file(self.name), _socket(self.name), _log(self.name)):
             file.unlink(missing_ok=True)
+        _remove_empty_folder()
 
 
 def up(lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int) -> BackgroundLab:
@@ -155,6 +156,7 @@ def up(lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int) -> B
     except BaseException:
         tree.close()
         _log(lab.name).unlink(missing_ok=True)
+        _remove_empty_folder()
         raise
     started = psutil.Process(tree.pid).create_time()
     running = BackgroundLab(name=lab.name, path=str(lab.path), pid=tree.pid, started=started)
@@ -169,6 +171,11 @@ def _describe(process: psutil.Process) -> str:
         return f"shell of {command[-1].removeprefix(_SHELL_PREFIX)}"
     modules = [word for flag, word in itertools.pairwise(command) if flag == "-m"]
     return modules[0] if modules else process.name()
+
+
+def _remove_empty_folder() -> None:
+    with contextlib.suppress(OSError):  # other labs are noted there
+        state_folder().rmdir()
 
 
 def _file(name: str) -> Path:
