@@ -92,15 +92,19 @@ class Job:
 
     def kept(self) -> PointResult | None:
         """What an earlier run with the same fingerprint kept. Raises `InputError` if the file is damaged."""
-        return kept_result(self.path, self.plan.fingerprint(self.x))
+        if not self.path.exists():
+            return None
+        return kept_result(summary(self.path), self.plan.fingerprint(self.x), self.path)
 
 
-def kept_result(path: Path, fingerprint: Mapping[str, Any]) -> PointResult | None:
-    """The result in a point's file, if it is there and has this fingerprint. Raises `InputError`."""
-    if not path.exists():
-        return None
-    found = summary(path)
-    if found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+def point_result_values(fingerprint: Mapping[str, Any], result: PointResult) -> dict[str, Any]:
+    """A point's result with its fingerprint as plain values, to be kept with the records."""
+    return {"fingerprint": dict(fingerprint), "result": _POINT_RESULT.dump_python(result, mode="json")}
+
+
+def kept_result(found: Any, fingerprint: Mapping[str, Any], path: Path) -> PointResult | None:
+    """The result among kept values if they have this fingerprint. Raises `InputError` if they are damaged."""
+    if not isinstance(found, dict) or found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
         return None
     try:
         return _POINT_RESULT.validate_python(found.get("result"))
@@ -170,9 +174,7 @@ def run_point(
             boards=totals.boards,
             host=totals.host(),
         )
-        writer.describe(
-            {"fingerprint": plan.fingerprint(job.x), "result": _POINT_RESULT.dump_python(result, mode="json")}
-        )
+        writer.describe(point_result_values(plan.fingerprint(job.x), result))
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -61,9 +62,10 @@ def _draw_boxes(result: FigureResult) -> Figure:
     axes.set_ylim(0, top)
     axes.set_ylabel("end-to-end delay [ms]")
     axes.set_xticks(list(places.values()), [f"{x:g}" for x in places])
-    axes.set_xlim(-0.6, len(places) - 0.4)
+    margin = max(0.6, 2.5 - len(places) / 2)
+    axes.set_xlim(-margin, len(places) - 1 + margin)
     unit = f" [{result.x.unit}]" if result.x.unit else ""
-    axes.set_xlabel(f"{result.x.name}{unit}")
+    axes.set_xlabel(_symbols(f"{result.x.name}{unit}"))
     _loss(axes, result.series)
     _legend(figure, axes, result)
     return figure
@@ -87,9 +89,14 @@ def _claims(figure: Figure, claims: Sequence[ClaimResult], *, top: float, step: 
         mark, colour = ("✓", _HOLDS) if claim.holds else ("✗", _GUARANTEE)
         y = top - line * step
         figure.text(0.03, y, mark, color=colour, fontsize=9, va="center", weight="bold")
-        figure.text(0.055, y, claim.claim, fontsize=7.5, va="center")
-        figure.text(0.50, y, f"paper: {claim.paper}", fontsize=7.5, va="center", color="#444444")
-        figure.text(0.70, y, f"here: {claim.here}", fontsize=7.5, va="center", color=colour)
+        figure.text(0.055, y, _symbols(claim.claim), fontsize=7, va="center")
+        figure.text(0.40, y, f"paper: {claim.paper}", fontsize=7, va="center", color="#444444")
+        figure.text(0.60, y, f"here: {claim.here}", fontsize=7, va="center", color=colour)
+
+
+def _symbols(text: str) -> str:
+    """m_r and m_b as the paper sets them."""
+    return re.sub(r"m_([rb])", r"$m_\1$", text)
 
 
 def _boxes(axes: Axes, series: Sequence[Series]) -> None:

@@ -169,8 +169,6 @@ def read_result(path: Path) -> FigureResult:
 
 
 def read_results(directory: Path) -> list[FigureResult]:
-    """Every figure's result in a directory, tables first. Raises `InputError` if there is none."""
+    """Every figure's result in a directory, tables first. Raises `InputError` if one is damaged."""
     found = [read_result(path) for path in sorted(directory.glob("*.json"))]
-    if not found:
-        raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
     return sorted(found, key=lambda result: (result.table is None, result.paper, result.figure))

@@ -83,6 +83,10 @@ class Setting:
     floor_ns: float
     """Delay between the taps when every switch is idle (docs/architecture.md, delay terms)."""
 
+    def admitted(self) -> tuple[Flow, ...]:
+        """The flows as Loko admits them, whatever is sent."""
+        return tuple(sender.as_flow() for sender in senders(self, (1.0, 1.0)))
+
 
 def allocation_of(figure: Figure, lab: Lab, scheme: str) -> Allocation:
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind."""
@@ -126,22 +130,29 @@ def prepare(sweep: Sweep) -> Setting:
 
 
 def traffic(setting: Setting, x: float, *, offered_load: float | None = None) -> tuple[FlowTraffic, ...]:
-    """The senders of a point: equation 8 times m_r and m_b. Flows without a share send nothing.
+    """The senders at x: `senders` with the multipliers of that point."""
+    return senders(setting, setting.sweep.multipliers(x), offered_load=offered_load)
+
+
+def senders(
+    setting: Setting, multipliers: tuple[float, float], *, offered_load: float | None = None
+) -> tuple[FlowTraffic, ...]:
+    """Equation 8 times the multipliers m_r and m_b. Flows without a share send nothing.
 
     Each burst of the generator fills the bucket as far as whole frames can. `offered_load` overrides the
     experiment's.
     """
     sweep = setting.sweep
-    rate_multiplier, burst_multiplier = sweep.multipliers(x)
+    rate_multiplier, burst_multiplier = multipliers
     load = sweep.offered_load if offered_load is None else offered_load
-    senders = []
+    found = []
     for number, flow in enumerate(sweep.flows):
         bucket = setting.shares.first if flow.share == 1 else setting.shares.second
         if bucket.rate_bps == 0:
             continue
         burst_bytes = int(burst_multiplier * bucket.burst_bytes)
         rate_bps = rate_multiplier * bucket.rate_bps
-        senders.append(
+        found.append(
             FlowTraffic(
                 flow=number,
                 source=flow.source,
@@ -149,12 +160,12 @@ def traffic(setting: Setting, x: float, *, offered_load: float | None = None) ->
                 udp_source=_UDP_SOURCE + number,
                 udp_destination=_UDP_DESTINATION + number,
                 frame_bytes=sweep.frame_bytes,
-                shaper_rate_bps=round(rate_bps),
+                shaper_rate_bps=int(rate_bps),
                 shaper_burst_bytes=burst_bytes,
-                offered_rate_bps=round(rate_bps * load),
+                offered_rate_bps=int(rate_bps * load),
                 offered_burst_bytes=burst_bytes // sweep.frame_bytes * sweep.frame_bytes,
                 queue_bytes=sweep.sender_queue_frames * sweep.frame_bytes,
                 observed=flow.label in sweep.observed,
             )
         )
-    return tuple(senders)
+    return tuple(found)

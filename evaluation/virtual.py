@@ -7,19 +7,20 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import dpkt
-import numpy as np
+import switch_emulator
 from loko.controller.messages import session_segments
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
+from loko.flow import Flow
 from loko.lab import Host, Lab
 
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 
-_DRAIN_NS: Final = 500_000_000
+_DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
 
 _HEADERS_BYTES: Final = 14 + 20 + 8
@@ -32,10 +33,16 @@ _FCS_BYTES: Final = 4
 class VirtualRunner:
     """Carries traffic through a simulated lab. Runs may be under way on several threads at once."""
 
-    def __init__(self, lab: Lab, *, entries: int, capacity_factor: float | None = None) -> None:
-        """`capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2)."""
+    def __init__(
+        self, lab: Lab, flows: Sequence[Flow], *, entries: int, capacity_factor: float | None = None
+    ) -> None:
+        """The boards get the controller's tables for `flows`.
+
+        `capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2).
+        Raises `InputError` if the tables do not hold the flows.
+        """
         self._lab = lab
-        self._entries = entries
+        self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor
         self._profiles = tempfile.TemporaryDirectory(prefix="loko-profiles-")
         self._profile_of = {
@@ -55,19 +62,18 @@ class VirtualRunner:
         network = self._network(traffic, seed)
         result = network.run(duration_ns=round(seconds * 1e9), drain_ns=_DRAIN_NS)
         if result.events:
-            raise RunError(f"lab '{self._lab.name}', seed {seed}: {result.events[0]}")
+            event = result.events[0]
+            raise RunError(f"{event.board}, {event.at_ns} ns after the start with seed {seed}: {event.text}")
         return RunRecords(
-            flow=result.flow.astype(np.int32, copy=False),
-            sequence=result.sequence.astype(np.int64, copy=False),
+            flow=result.flow,
+            sequence=result.sequence,
             sent_ns=result.sent_ns,
             received_ns=result.received_ns,
-            size=result.size.astype(np.int32, copy=False),
-            boards={name: dict(counters) for name, counters in sorted(result.boards.items())},
+            size=result.size,
+            boards=result.boards,
         )
 
-    def _network(self, traffic: Sequence[FlowTraffic], seed: int) -> Any:
-        import switch_emulator  # noqa: PLC0415 - built by `make setup`; the message of a missing one is ours
-
+    def _network(self, traffic: Sequence[FlowTraffic], seed: int) -> switch_emulator.Network:
         lab = self._lab
         network = switch_emulator.Network(seed=seed)
         for name, switch in lab.switches.items():
@@ -76,8 +82,7 @@ class VirtualRunner:
             network.add_host(name)
         for link in lab.links:
             network.connect(link.a.node, link.a.port, link.b.node, link.b.port)
-        tables = switch_entries(lab, [flow.as_flow() for flow in traffic], entries=self._entries)
-        for name, entries in tables.items():
+        for name, entries in self._tables.items():
             _install(network, name, entries)
         for flow in traffic:
             network.add_source(
@@ -91,6 +96,7 @@ class VirtualRunner:
                 burst_bytes=flow.offered_burst_bytes,
                 queue_bytes=flow.queue_bytes,
                 observed=flow.observed,
+                destination=flow.destination,
             )
         return network
 
@@ -128,7 +134,7 @@ def _mac(host: Host) -> bytes:
     return bytes.fromhex(host.mac.replace(":", ""))
 
 
-def _install(network: Any, switch: str, entries: Sequence[FlowEntry]) -> None:
+def _install(network: switch_emulator.Network, switch: str, entries: Sequence[FlowEntry]) -> None:
     """Open the control session and fill the table; the board must answer the barrier at the end."""
     segments = session_segments(entries)
     replies = network.control(switch, segments)

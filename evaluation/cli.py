@@ -1,0 +1,247 @@
+"""The command `loko`: what it takes, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from loko.commands import model, plan
+from loko.document import InputError
+from rich.console import Console
+from rich.table import Table
+from typer.exceptions import TyperException
+
+from evaluation.live.commands import doctor, lab_app
+from evaluation.runner import RunError
+
+WRONG_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    name="loko",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee did"
+    " not hold, 2 wrong input.",
+)
+app.command()(model)
+app.command()(plan)
+app.command()(doctor)
+app.add_typer(lab_app, name="lab")
+
+
+class ModeName(StrEnum):
+    """Where the switches are."""
+
+    VIRTUAL = "virtual"
+    LIVE = "live"
+    HARDWARE = "hardware"
+
+
+class PointChoice(StrEnum):
+    """Which points of a figure."""
+
+    ALL = "all"
+    ADMITTED = "admitted"
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def evaluate(
+    figures: Annotated[
+        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
+    ] = None,
+    *,
+    mode: Annotated[
+        ModeName, typer.Option(help="Boards in virtual time, or live on this machine as root.")
+    ] = ModeName.VIRTUAL,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.01, max=3600, help="Length of a run. Default: the paper's.")
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes."),
+    ] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE.")] = None,
+    points: Annotated[
+        PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
+    ] = PointChoice.ALL,
+    quick: Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
+    ] = None,
+    capacity_factor: Annotated[
+        float | None,
+        typer.Option(min=0.5, max=2, help="True capacity over equation 6; the paper allows 0.94 to 1.06."),
+    ] = None,
+    offered_load: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay figures of the papers and compare them with what the papers say.
+
+    Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
+    parameters is not run again. Status 1 if a guarantee that the paper keeps is violated and no stall of the
+    host explains it; other claims that do not hold are reported, and change the status with --strict only.
+
+    Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
+    """
+    from evaluation.evaluate import Options  # noqa: PLC0415 - so that `loko --help` need not load it
+    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
+    from evaluation.experiment import experiments, select  # noqa: PLC0415
+    from evaluation.files import output_directory  # noqa: PLC0415
+    from evaluation.progress import ProgressBar  # noqa: PLC0415
+
+    chosen = select(figures or [], experiments())
+    if mode is ModeName.HARDWARE:
+        raise InputError("--mode hardware: not available yet; use --mode virtual or --mode live")
+    if mode is ModeName.LIVE:
+        _check_live(capacity_factor)
+    directory = output_directory(out if out is not None else Path("results") / mode.value)
+    options = Options(
+        mode=mode.value,
+        seed=seed,
+        out=directory,
+        runs=runs,
+        seconds=seconds,
+        points=points.value,
+        quick=quick,
+        jobs=jobs if jobs is not None else len(os.sched_getaffinity(0)),
+        offered_load=offered_load,
+        capacity_factor=capacity_factor,
+    )
+    with ProgressBar() as progress:
+        results = replay(chosen, options, progress)
+    violations = sum(result.violations for result in results)
+    if as_json:
+        summary = [
+            {
+                "figure": result.figure,
+                "violations": result.violations,
+                "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
+            }
+            for result in results
+        ]
+        _print_json({"out": str(directory), "violations": violations, "figures": summary})
+    else:
+        _print_results(results, directory, violations)
+    if violations or (strict and any(result.broken_claims for result in results)):
+        raise typer.Exit(1)
+
+
+def _check_live(capacity_factor: float | None) -> None:
+    if capacity_factor is not None:
+        raise InputError("--capacity-factor: for --mode virtual only; leave it out")
+    if os.geteuid() != 0:
+        raise InputError("--mode live: needs root for network namespaces; use sudo, or --mode virtual")
+
+
+@app.command()
+def figures(*, as_json: JsonOption = False) -> None:
+    """List what can be replayed, from which paper, and how long it takes at the paper's scale.
+
+    Example: loko figures --json
+    """
+    from evaluation.estimate import estimate_s  # noqa: PLC0415 - so that `loko --help` need not load it
+    from evaluation.experiment import experiments  # noqa: PLC0415
+
+    known = experiments().values()
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "paper": one.paper,
+                    "modes": [mode for mode in one.modes if mode != "hardware"],
+                    "estimate_s": {mode: round(value, 1) for mode, value in estimate_s(one).items()},
+                }
+                for one in known
+            ]
+        )
+        return
+    table = Table("figure", "title", "virtual", "live", box=None)
+    for one in known:
+        times = estimate_s(one)
+        table.add_row(one.name, one.title, *(_duration(times[mode]) for mode in ("virtual", "live")))
+    Console().print(table)
+
+
+@app.command()
+def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
+    """Write DIR/report.html anew from the results in DIR.
+
+    Example: loko report results/virtual
+    """
+    from evaluation.report import write_report  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    typer.echo(f"written: {write_report(directory)}")
+
+
+def main() -> None:
+    """Run the command line. Wrong input ends with one line and status 2, never with a traceback."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = app(standalone_mode=False)
+    except TyperException as error:
+        message = " ".join(error.format_message().split())
+        _end(f"{message} (see 'loko --help')" if message else "no command given (see 'loko --help')")
+    except (InputError, RunError) as error:
+        _end(str(error))
+    except OSError as error:
+        _end(f"{error.filename or 'system'}: {error.strerror or error}")
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("interrupted; repeat the command to go on from the points that are complete", err=True)
+        sys.exit(INTERRUPTED)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(message: str) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(WRONG_INPUT)
+
+
+def _print_json(values: Any) -> None:
+    typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
+
+
+def _print_results(results: list[Any], directory: Path, violations: int) -> None:
+    for result in results:
+        broken = result.broken_claims
+        kept = "" if result.table is not None else "guarantee kept, "
+        kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
+        count = len(result.claims)
+        typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
+        for claim in broken:
+            typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+        if result.provenance.host.stalls:
+            host = result.provenance.host
+            typer.echo(f"  the host stalled {host.stalls} times, at worst {host.worst_stall_us:.0f} us")
+    if violations:
+        typer.echo("a guarantee that the paper keeps does not hold here")
+    typer.echo(f"report: {directory / 'report.html'}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"

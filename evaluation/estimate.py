@@ -1,0 +1,34 @@
+"""How long a figure takes at the paper's scale, from rates measured once."""
+
+from __future__ import annotations
+
+import os
+
+from evaluation.experiment import Experiment, Sweep
+from evaluation.traffic import prepare, traffic
+
+PACKETS_PER_CPU_S = 750_000
+"""Simulated, analysed and written in virtual time; measured on two cores of a 2.x GHz x86-64 VM."""
+
+LIVE_OVERHEAD_S = 3.0
+"""What a live run needs beside its own length: starting the generators, draining, reading the captures."""
+
+
+def packets(sweep: Sweep) -> int:
+    """Packets of all flows at the paper's scale, as far as the shapers let them pass."""
+    setting = prepare(sweep)
+    bits_per_s = sum(
+        min(flow.shaper_rate_bps, flow.offered_rate_bps)
+        for x in sweep.x.values
+        for flow in traffic(setting, x)
+    )
+    return int(bits_per_s * sweep.runs * sweep.seconds / (8 * sweep.frame_bytes))
+
+
+def estimate_s(experiment: Experiment) -> dict[str, float]:
+    """Estimated time in seconds of each mode that is there."""
+    if not isinstance(experiment, Sweep):
+        return {"virtual": 1.0, "live": 1.0}
+    cores = len(os.sched_getaffinity(0))
+    live_s = len(experiment.x.values) * experiment.runs * (experiment.seconds + LIVE_OVERHEAD_S)
+    return {"virtual": 1.0 + packets(experiment) / (PACKETS_PER_CPU_S * cores), "live": live_s}

@@ -1,0 +1,56 @@
+"""Which runner carries out a sweep in which mode, kept open as long as it can serve further points."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from evaluation.campaign import Plan
+from evaluation.runner import Runner
+from evaluation.virtual import VirtualRunner
+
+
+class Runners:
+    """Hands out runners. A live lab is kept until a sweep with other flows needs another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, Runner] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def runner(self, plan: Plan) -> Runner:
+        """The runner for a sweep. Raises `RunError` or `InputError` if it cannot be set up."""
+        setting = plan.setting
+        flows = setting.admitted()
+        key = repr((plan.mode, setting.lab.path, flows, plan.sweep.entries, plan.capacity_factor))
+        with self._lock:
+            if key not in self._open:
+                if plan.mode == "live":
+                    self._close()
+                    from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
+
+                    runner: Runner = LiveRunner(setting.lab, flows, seed=plan.seed)
+                else:
+                    runner = VirtualRunner(
+                        setting.lab,
+                        flows,
+                        entries=plan.sweep.entries,
+                        capacity_factor=plan.capacity_factor,
+                    )
+                self._open[key] = self._stack.enter_context(runner)
+            return self._open[key]
+
+    def _close(self) -> None:
+        """Close what is open: two live labs would take each other's processor."""
+        self._stack.close()
+        self._open.clear()

@@ -1,0 +1,51 @@
+"""The progress bar of a replay: on standard error, only on a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from evaluation.campaign import Job
+
+
+class ProgressBar:
+    """Shows how many runs are done and how long the rest may take."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("runs"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def begin(self, runs: int, kept: int) -> None:
+        """Set the number of runs."""
+        text = f"replaying ({kept} points are there already)" if kept else "replaying"
+        self._bar.update(self._task, total=runs, description=text)
+
+    def ran(self, job: Job) -> None:
+        """Count a run."""
+        self._bar.update(self._task, advance=1, description=f"{job.plan.sweep.name} at {job.x:g}")
+
+    def writing(self, figure: str) -> None:
+        """Name the figure that is put together."""
+        self._bar.update(self._task, description=f"writing {figure}")

@@ -1,0 +1,81 @@
+"""The report of a folder of results: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from loko.document import InputError
+from markupsafe import Markup
+
+from evaluation import draw
+from evaluation.files import write_atomically
+from evaluation.result import FigureResult, Point, read_results
+
+REPORT = "report.html"
+
+
+def write_report(directory: Path) -> Path:
+    """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line."""
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such folder; give the --out folder of a 'loko evaluate'")
+    results = read_results(directory)
+    if not results:
+        raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
+    path = directory / REPORT
+    write_atomically(path, render(results).encode())
+    return path
+
+
+def render(results: list[FigureResult]) -> str:
+    """The report as HTML; the same results give the same text."""
+    environment = Environment(
+        loader=PackageLoader("evaluation"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(symbols=_symbols, title=_title, percent=_percent, packets=_packets)
+    return environment.get_template("report.html.j2").render(
+        results=results,
+        pictures={result.figure: _picture(result) for result in results},
+        violations=sum(result.violations for result in results),
+        guaranteed_packets=sum(
+            point.packets for result in results for point in _points(result) if point.guaranteed
+        ),
+        explained=sum(point.explained for result in results for point in _points(result) if point.guaranteed),
+    )
+
+
+def _points(result: FigureResult) -> list[Point]:
+    return [point for series in result.series for point in series.points]
+
+
+def _picture(result: FigureResult) -> Markup:
+    """The picture as an inline SVG element; its identifiers are made unique within the page."""
+    text = draw.svg(result).decode()
+    text = text[text.index("<svg") :]
+    prefix = f"{result.figure}-"
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    text = re.sub(r'href="#', f'href="#{prefix}', text)
+    text = re.sub(r"url\(#", f"url(#{prefix}", text)
+    return Markup(text)  # noqa: S704 - drawn by us; matplotlib escapes the texts in it
+
+
+def _symbols(text: str) -> Markup:
+    """m_r and m_b with a subscript."""
+    return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
+
+
+def _title(figure: str) -> str:
+    return figure.replace("fig", "Figure ").replace("table", "Table ")
+
+
+def _percent(share: float) -> str:
+    return "0" if share == 0 else f"{100 * share:.3g} %"
+
+
+def _packets(count: int) -> str:
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
