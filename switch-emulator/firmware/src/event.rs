@@ -33,14 +33,14 @@ pub enum Event {
         /// Version byte of the HELLO.
         version: u8,
     },
-    /// A FLOW_MOD was refused with an error message.
+    /// A `FLOW_MOD` was refused with an error message.
     FlowModRefused {
         /// OpenFlow error type.
         error_type: u16,
         /// OpenFlow error code.
         error_code: u16,
     },
-    /// The controller sent no FEATURES_REQUEST in time: connection closed.
+    /// The controller sent no `FEATURES_REQUEST` in time: connection closed.
     NoFeaturesRequest,
     /// Nothing came from the controller for too long: connection closed.
     ControllerSilent,

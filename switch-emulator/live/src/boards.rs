@@ -1,0 +1,189 @@
+//! The boards of the process and the links between them, in order of time. Sans-IO.
+
+use zodiac_firmware::{Board, Counters, Instant, Output, OutputKind, PortMask, PortNumber};
+
+use crate::agenda::Agenda;
+use crate::config::PortAddress;
+use crate::receive_port::LinkTiming;
+
+/// Ports of a board.
+const PORTS: usize = 4;
+
+/// All boards. Whatever is due is done in order of time over all of them, so that a frame that passes from one to
+/// another keeps its exact instants however late the host is.
+#[derive(Debug)]
+pub struct Boards {
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    board: Board,
+    timing: LinkTiming,
+    /// Frames that will have arrived completely.
+    arrivals: Agenda<(PortNumber, Vec<u8>)>,
+    /// The other ends of this board's internal links.
+    peers: [Option<PortAddress>; PORTS],
+    linked: PortMask,
+    /// The board's calls take non-decreasing instants; this is the last.
+    last: Instant,
+}
+
+impl Slot {
+    fn next_at(&self) -> Option<Instant> {
+        self.arrivals
+            .next_at()
+            .into_iter()
+            .chain(self.board.poll_at())
+            .min()
+    }
+
+    /// The instant for the next call: what is due in the past happens now.
+    fn step_to(&mut self, at: Instant) -> Instant {
+        self.last = self.last.max(at);
+        self.last
+    }
+}
+
+impl Boards {
+    /// These boards, with the timing of their links, wired to each other.
+    #[must_use]
+    pub fn new(boards: Vec<(Board, LinkTiming)>, links: &[[PortAddress; 2]]) -> Self {
+        let slots = boards.into_iter().map(|(board, timing)| Slot {
+            board,
+            timing,
+            arrivals: Agenda::new(),
+            peers: [None; PORTS],
+            linked: PortMask::EMPTY,
+            last: Instant::ZERO,
+        });
+        let mut slots: Vec<Slot> = slots.collect();
+        for (near, far) in links.iter().flat_map(|[a, b]| [(a, b), (b, a)]) {
+            let slot = &mut slots[near.board];
+            slot.peers[index(near.port)] = Some(*far);
+            slot.linked = slot.linked.iter().chain([near.port]).collect();
+        }
+        Self { slots }
+    }
+
+    /// No cable is plugged into this port. To be called before anything else.
+    pub fn unplug(&mut self, at: PortAddress) {
+        self.slots[at.board]
+            .board
+            .link_state(Instant::ZERO, at.port, false);
+    }
+
+    /// A frame will have completely arrived at `at`. Instants of the past count as soon as possible.
+    pub fn arrive(&mut self, to: PortAddress, at: Instant, frame: Vec<u8>) {
+        self.slots[to.board].arrivals.add(at, (to.port, frame));
+    }
+
+    /// The controller's connection is established.
+    pub fn connected(&mut self, board: usize, now: Instant) {
+        let slot = &mut self.slots[board];
+        let now = slot.step_to(now);
+        slot.board.connected(now);
+    }
+
+    /// The controller's connection has ended.
+    pub fn disconnected(&mut self, board: usize, now: Instant) {
+        let slot = &mut self.slots[board];
+        let now = slot.step_to(now);
+        slot.board.disconnected(now);
+    }
+
+    /// Payload of a TCP segment from the controller.
+    pub fn segment(&mut self, board: usize, now: Instant, bytes: &[u8]) {
+        let slot = &mut self.slots[board];
+        let now = slot.step_to(now);
+        slot.board.segment(now, bytes);
+    }
+
+    /// Does all that is due until `now` and hands each output to `take`, in each board's order. What goes over an
+    /// internal link is not among them.
+    pub fn run_until(&mut self, now: Instant, mut take: impl FnMut(usize, Output)) {
+        for board in 0..self.slots.len() {
+            self.drain(board, &mut take);
+        }
+        while let Some((at, board)) = self.next_due().filter(|(at, _)| *at <= now) {
+            let slot = &mut self.slots[board];
+            if slot.arrivals.next_at() == Some(at) {
+                if let Some((_, (port, frame))) = slot.arrivals.pop() {
+                    let at = slot.step_to(at);
+                    slot.board.frame_owned(at, port, frame);
+                }
+            } else {
+                let at = slot.step_to(at);
+                slot.board.advance(at);
+            }
+            self.drain(board, &mut take);
+        }
+    }
+
+    /// Memory of a frame that has left, for frames to come.
+    pub fn recycle(&mut self, board: usize, frame: Vec<u8>) {
+        self.slots[board].board.recycle(frame);
+    }
+
+    /// What has happened to the board's frames.
+    #[must_use]
+    pub fn counters(&self, board: usize) -> Counters {
+        self.slots[board].board.counters()
+    }
+
+    fn next_due(&self) -> Option<(Instant, usize)> {
+        let due = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter_map(|(board, slot)| Some((slot.next_at()?, board)));
+        due.min()
+    }
+
+    fn drain(&mut self, board: usize, take: &mut impl FnMut(usize, Output)) {
+        while let Some(output) = self.slots[board].board.poll_output() {
+            let Output {
+                at,
+                kind: OutputKind::Frame { ports, data },
+            } = output
+            else {
+                take(board, output);
+                continue;
+            };
+            let outside = self.pass_on(board, at, ports, &data);
+            if outside.is_empty() {
+                self.recycle(board, data);
+            } else {
+                take(
+                    board,
+                    Output {
+                        at,
+                        kind: OutputKind::Frame {
+                            ports: outside,
+                            data,
+                        },
+                    },
+                );
+            }
+        }
+    }
+
+    /// Sends a frame over the internal links among `ports`; gives the others.
+    fn pass_on(&mut self, board: usize, at: Instant, ports: PortMask, data: &[u8]) -> PortMask {
+        let slot = &self.slots[board];
+        let (linked, peers, timing) = (slot.linked, slot.peers, slot.timing);
+        for port in ports.iter().filter(|port| linked.contains(*port)) {
+            if let Some(peer) = peers[index(port)] {
+                self.arrive(peer, at + timing.wire(data.len()), data.to_vec());
+            }
+        }
+        PortMask::from_bits(ports.bits() & !linked.bits())
+    }
+}
+
+fn index(port: PortNumber) -> usize {
+    usize::from(port.get()) - 1
+}
+
+#[cfg(test)]
+mod tests;

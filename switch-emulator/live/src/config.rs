@@ -1,0 +1,347 @@
+//! The configuration file of `zodiac-fx`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use zodiac_firmware::{Config as Settings, PortNumber, Profile, ZODIAC_FX};
+
+use crate::error::StartError;
+
+/// Name of the profile that comes with the program.
+const BUILT_IN_PROFILE: &str = "zodiac-fx";
+/// Where other profiles lie, seen from this crate; a checkout that was moved after the build has none.
+const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles");
+
+/// A checked configuration: everything that can be known without touching the machine.
+#[derive(Debug)]
+pub struct Config {
+    /// The program as a whole.
+    pub process: Process,
+    /// The boards, in the order of the file.
+    pub boards: Vec<BoardConfig>,
+    /// Ports wired to each other inside the process.
+    pub internal_links: Vec<[PortAddress; 2]>,
+}
+
+/// A board's port: index of the board in [`Config::boards`] and number of the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortAddress {
+    /// Index of the board.
+    pub board: usize,
+    /// Number of its port.
+    pub port: PortNumber,
+}
+
+/// One board.
+#[derive(Debug)]
+pub struct BoardConfig {
+    /// Name in logs and reports.
+    pub name: String,
+    /// The device's numbers.
+    pub profile: Profile,
+    /// Where it connects to.
+    pub controller: SocketAddr,
+    /// Seed of what is random about it.
+    pub seed: u64,
+    /// Interface of each data port; the others have no link.
+    pub ports: BTreeMap<PortNumber, String>,
+    /// The board's own settings.
+    pub settings: Settings,
+}
+
+/// The program as a whole.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Process {
+    /// Core of the data thread; without it the kernel chooses.
+    pub cpu: Option<usize>,
+    /// How the data thread is scheduled.
+    pub scheduling: Scheduling,
+    /// Whether to refuse to start if the kernel refuses the scheduling, instead of going on with a warning.
+    pub scheduling_required: bool,
+    /// A longer gap between two looks at the clock counts as a stall.
+    pub stall_threshold_us: u64,
+    /// A frame is handed to the kernel so much before its departure; without it measured at the start.
+    pub send_lead_ns: Option<u64>,
+    /// Where the report is written, at the end and on SIGUSR1.
+    pub report: Option<PathBuf>,
+    /// File that is created when the boards run.
+    pub ready: Option<PathBuf>,
+    /// CSV file for each departure, intended and real.
+    pub trace: Option<PathBuf>,
+    /// Place in the frame of the 32-bit number that the trace repeats. Default: first bytes of the UDP payload.
+    pub trace_sequence_offset: usize,
+    internal_links: Vec<[String; 2]>,
+}
+
+/// Scheduling class of the data thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduling {
+    /// `SCHED_DEADLINE` with runtime = deadline = period = 1 ms.
+    Deadline,
+    /// `SCHED_FIFO`, priority 50.
+    Fifo,
+    /// Ordinary scheduling: long and frequent stalls.
+    Other,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            cpu: None,
+            scheduling: Scheduling::Deadline,
+            scheduling_required: false,
+            stall_threshold_us: 50,
+            send_lead_ns: None,
+            report: None,
+            ready: None,
+            trace: None,
+            trace_sequence_offset: 42,
+            internal_links: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    process: Process,
+    #[serde(default)]
+    board: Vec<BoardTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoardTable {
+    name: String,
+    #[serde(default = "built_in_profile")]
+    profile: String,
+    controller: String,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    ports: BTreeMap<String, String>,
+    #[serde(default)]
+    config: Settings,
+}
+
+fn built_in_profile() -> String {
+    BUILT_IN_PROFILE.to_owned()
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// One line: file, line or key, what is wrong, what is allowed.
+    pub fn load(path: &Path) -> Result<Self, StartError> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| {
+            StartError::new(format!(
+                "{shown}: cannot read the configuration: {error}; give the path of a TOML file"
+            ))
+        })?;
+        Self::parse(&text, &shown.to_string())
+    }
+
+    /// Checks the text of a file; `file` names it in errors.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str) -> Result<Self, StartError> {
+        let parsed: File =
+            toml::from_str(text).map_err(|error| syntax_error(text, file, &error))?;
+        let refuse = |line: String| Err(StartError::new(format!("{file}: {line}")));
+        if parsed.board.is_empty() {
+            return refuse(
+                "there is no board; add a [[board]] with name, controller and [board.ports]".into(),
+            );
+        }
+        if parsed.process.stall_threshold_us == 0 {
+            return refuse(
+                "process.stall_threshold_us is 0; the smallest is 1, the default 50".into(),
+            );
+        }
+        let boards = parsed
+            .board
+            .into_iter()
+            .map(|table| check_board(table, file))
+            .collect::<Result<Vec<_>, _>>()?;
+        check_names(&boards, file)?;
+        let links = parsed.process.internal_links.iter();
+        let internal_links = links
+            .map(|ends| link(ends, &boards, file))
+            .collect::<Result<Vec<_>, _>>()?;
+        check_links(&internal_links, &boards, file)?;
+        Ok(Self {
+            process: parsed.process,
+            boards,
+            internal_links,
+        })
+    }
+}
+
+/// "file, line n, key: reason" of an error of the TOML reader.
+fn syntax_error(text: &str, file: &str, error: &toml::de::Error) -> StartError {
+    let Some(span) = error.span() else {
+        return StartError::new(format!("{file}: {}", error.message()));
+    };
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let shown = text.lines().nth(line - 1).unwrap_or("").trim();
+    StartError::new(format!(
+        "{file}, line {line}: {}: {}",
+        shown,
+        error.message()
+    ))
+}
+
+fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError> {
+    let BoardTable {
+        name,
+        profile,
+        controller,
+        seed,
+        ports,
+        config: settings,
+    } = table;
+    let at = |key: &str| format!("{file}, board {name}, {key}");
+    if name.is_empty() {
+        return Err(StartError::new(format!(
+            "{file}: a board's name is empty; give it one, such as s1"
+        )));
+    }
+    let profile = load_profile(&profile, &at("profile"))?;
+    let controller = controller.parse().map_err(|_| {
+        let key = at("controller");
+        StartError::new(format!(
+            "{key}: `{controller}` is no address; write IP address and port, such as 127.0.0.1:6633"
+        ))
+    })?;
+    let ports = ports
+        .into_iter()
+        .map(|(number, interface)| {
+            let known = number.parse().ok().and_then(PortNumber::new).filter(|port| {
+                u64::from(port.get()) <= profile.ports.count && !interface.is_empty()
+            });
+            known.map(|port| (port, interface)).ok_or_else(|| {
+                let (key, count) = (at("ports"), profile.ports.count);
+                StartError::new(format!(
+                    "{key}: `{number}` is no port with an interface; ports 1 to {count} take one each, such as 1 = \"s1-eth1\""
+                ))
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let board = BoardConfig {
+        name: name.clone(),
+        profile,
+        controller,
+        seed,
+        ports,
+        settings,
+    };
+    board
+        .power_up()
+        .map_err(|error| StartError::new(format!("{}: {error}", at("config"))))?;
+    Ok(board)
+}
+
+impl BoardConfig {
+    /// The board, switched on.
+    ///
+    /// # Errors
+    /// Settings that no board can have.
+    pub fn power_up(&self) -> Result<zodiac_firmware::Board, zodiac_firmware::ConfigError> {
+        zodiac_firmware::Board::new(&self.profile, self.settings.clone(), self.seed)
+    }
+}
+
+fn load_profile(profile: &str, key: &str) -> Result<Profile, StartError> {
+    if profile == BUILT_IN_PROFILE {
+        return Profile::from_toml(ZODIAC_FX)
+            .map_err(|error| StartError::new(format!("{key}: the built-in profile: {error}")));
+    }
+    let is_path = profile.contains('/') || Path::new(profile).extension().is_some();
+    let path = if is_path {
+        PathBuf::from(profile)
+    } else {
+        Path::new(PROFILES).join(format!("{profile}.toml"))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let path = path.display();
+        StartError::new(format!(
+            "{key}: unknown profile `{profile}` ({path}: {error}); use {BUILT_IN_PROFILE} or the path of a TOML file"
+        ))
+    })?;
+    Profile::from_toml(&text)
+        .map_err(|error| StartError::new(format!("{key}: {}: {error}", path.display())))
+}
+
+fn check_names(boards: &[BoardConfig], file: &str) -> Result<(), StartError> {
+    let mut names = BTreeSet::new();
+    let mut interfaces = BTreeMap::new();
+    for board in boards {
+        let name = &board.name;
+        if !names.insert(name) {
+            return Err(StartError::new(format!(
+                "{file}: two boards are called {name}; give each its own name"
+            )));
+        }
+        for (port, interface) in &board.ports {
+            if let Some((other, other_port)) = interfaces.insert(interface, (name, port)) {
+                return Err(StartError::new(format!(
+                    "{file}, board {name}, ports: interface {interface} of port {port} already is port {other_port} \
+                     of board {other}; each port needs its own interface"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn link(
+    ends: &[String; 2],
+    boards: &[BoardConfig],
+    file: &str,
+) -> Result<[PortAddress; 2], StartError> {
+    let end = |text: &String| {
+        let (name, number) = text.split_once(':')?;
+        let board = boards.iter().position(|board| board.name == name)?;
+        let port = PortNumber::new(number.parse().ok()?)?;
+        Some(PortAddress { board, port })
+    };
+    let known = |text| {
+        end(text).ok_or_else(|| {
+            StartError::new(format!(
+                "{file}, process.internal_links: `{text}` is no port of a board; write board and port, such as s1:3"
+            ))
+        })
+    };
+    Ok([known(&ends[0])?, known(&ends[1])?])
+}
+
+fn check_links(
+    links: &[[PortAddress; 2]],
+    boards: &[BoardConfig],
+    file: &str,
+) -> Result<(), StartError> {
+    let mut taken = BTreeSet::new();
+    for end in links.iter().flatten() {
+        let board = &boards[end.board];
+        if board.ports.contains_key(&end.port) || !taken.insert(*end) {
+            return Err(StartError::new(format!(
+                "{file}, process.internal_links: port {} of board {} is wired twice; a port has one interface or one link",
+                end.port, board.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

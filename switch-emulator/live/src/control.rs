@@ -1,0 +1,477 @@
+//! The controllers' TCP connections: a thread of ordinary priority, so that TCP never stalls the data thread.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{mpsc, Arc};
+use std::time::Duration as Timeout;
+
+use rtrb::{Consumer, Producer, RingBuffer};
+use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use socket2::{Domain, Socket, Type};
+use zodiac_firmware::Instant;
+
+use crate::clock::Clock;
+use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
+
+/// Commands and notices that fit in the channels.
+const CHANNEL_MESSAGES: usize = 4096;
+/// Replies that wait for a controller that does not read; what goes beyond is lost, as on a board.
+const MAX_UNSENT_BYTES: usize = 1 << 18;
+const READ_BYTES: usize = 1 << 16;
+/// How soon the thread tries again when the data thread has not taken its notices.
+const RETRY: Timeout = Timeout::from_millis(2);
+
+/// Numbers a board's connections, so that what belongs to an old one can be told apart.
+pub type SessionNumber = u64;
+
+/// From the data thread.
+#[derive(Debug)]
+pub enum Command {
+    /// Begin a new connection; one that exists is given up.
+    Connect(SessionNumber),
+    /// Close the connection.
+    Close,
+    /// Send one message.
+    Send(Vec<u8>),
+}
+
+/// To the data thread.
+#[derive(Debug)]
+pub enum Notice {
+    /// The connection is established.
+    Connected(SessionNumber),
+    /// The connection has ended.
+    Disconnected(SessionNumber),
+    /// The payload of what a board would have got as one TCP segment.
+    Segment(SessionNumber, Vec<u8>),
+}
+
+/// A line for the log about a board's connection.
+#[derive(Debug)]
+pub struct Line {
+    /// When.
+    pub at: Instant,
+    /// Which board.
+    pub board: usize,
+    /// What.
+    pub text: String,
+    /// Whether the connection stands from now on, if that changed.
+    pub connected: Option<bool>,
+}
+
+/// The data thread's end of a board's connection.
+#[derive(Debug)]
+pub struct ControlPort {
+    commands: Producer<Command>,
+    notices: Consumer<Notice>,
+    waker: Waker,
+}
+
+impl ControlPort {
+    /// Hands over a command; never waits.
+    ///
+    /// # Errors
+    /// The command, if the control thread is too far behind.
+    pub fn command(&mut self, command: Command) -> Result<(), Command> {
+        let result = self
+            .commands
+            .push(command)
+            .map_err(|rtrb::PushError::Full(command)| command);
+        self.waker.wake();
+        result
+    }
+
+    /// The next notice, if any.
+    pub fn notice(&mut self) -> Option<Notice> {
+        self.notices.pop().ok()
+    }
+}
+
+/// Wakes the control thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Wakes the thread, now or when it next wants to sleep.
+    pub fn wake(&self) {
+        // Fails only if the counter is full: then the thread is awake.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// All boards' connections.
+#[derive(Debug)]
+pub struct Control {
+    clock: Clock,
+    links: Vec<Link>,
+    waker: Waker,
+    log: mpsc::Sender<Line>,
+}
+
+impl Control {
+    /// Connections to these controllers, one a board, and the data thread's ends of them.
+    ///
+    /// # Errors
+    /// No free file descriptor.
+    pub fn new(
+        clock: Clock,
+        controllers: &[SocketAddr],
+        log: mpsc::Sender<Line>,
+    ) -> io::Result<(Self, Vec<ControlPort>)> {
+        let waker = Waker(Arc::new(eventfd(
+            0,
+            EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC,
+        )?));
+        let mut ports = Vec::new();
+        let mut links = Vec::new();
+        for (board, &controller) in controllers.iter().enumerate() {
+            let (to_control, commands) = RingBuffer::new(CHANNEL_MESSAGES);
+            let (to_data, notices) = RingBuffer::new(CHANNEL_MESSAGES);
+            ports.push(ControlPort {
+                commands: to_control,
+                notices,
+                waker: waker.clone(),
+            });
+            links.push(Link {
+                commands,
+                outlet: Outlet {
+                    board,
+                    notices: to_data,
+                    waiting: VecDeque::new(),
+                    log: log.clone(),
+                },
+                controller,
+                session: None,
+                refusal: None,
+            });
+        }
+        Ok((
+            Self {
+                clock,
+                links,
+                waker: waker.clone(),
+                log,
+            },
+            ports,
+        ))
+    }
+
+    /// Wakes the thread from outside.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Serves the connections until `stop` is set and the thread woken. Closes them at the end.
+    ///
+    /// # Errors
+    /// The kernel cannot wait for sockets.
+    pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        while !stop.load(Relaxed) {
+            self.wait()?;
+            let now = self.clock.now();
+            for link in &mut self.links {
+                link.outlet.deliver();
+                link.take_commands(now);
+                link.serve(now, &mut buffer);
+            }
+        }
+        drop(self.log);
+        Ok(())
+    }
+
+    /// Waits until a socket is ready, a command has come or something is due.
+    fn wait(&self) -> io::Result<()> {
+        let now = self.clock.now();
+        let timeout = self.links.iter().filter_map(|link| link.timeout(now)).min();
+        let timeout = timeout.map(|span| Timespec {
+            tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: span.subsec_nanos().into(),
+        });
+        let mut fds = vec![PollFd::from_borrowed_fd(
+            self.waker.0.as_fd(),
+            PollFlags::IN,
+        )];
+        fds.extend(self.links.iter().filter_map(Link::interest));
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Empties the counter; there is nothing to read if something else ended the waiting.
+        let _ = rustix::io::read(&*self.waker.0, &mut [0; 8]);
+        Ok(())
+    }
+}
+
+/// One board's connection.
+#[derive(Debug)]
+struct Link {
+    controller: SocketAddr,
+    commands: Consumer<Command>,
+    outlet: Outlet,
+    session: Option<Session>,
+    /// Why the last attempts failed; told once, not with each attempt.
+    refusal: Option<ErrorKind>,
+}
+
+#[derive(Debug)]
+struct Session {
+    number: SessionNumber,
+    socket: Socket,
+    established: bool,
+    cutter: StreamCutter,
+    unsent: Vec<u8>,
+}
+
+/// Where a connection's notices and lines go.
+#[derive(Debug)]
+struct Outlet {
+    board: usize,
+    notices: Producer<Notice>,
+    /// Notices that found the channel full; no more is read from the socket until they are gone.
+    waiting: VecDeque<Notice>,
+    log: mpsc::Sender<Line>,
+}
+
+impl Outlet {
+    fn deliver(&mut self) {
+        while let Some(notice) = self.waiting.pop_front() {
+            if let Err(rtrb::PushError::Full(notice)) = self.notices.push(notice) {
+                self.waiting.push_front(notice);
+                return;
+            }
+        }
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.waiting.push_back(notice);
+        self.deliver();
+    }
+
+    fn line(&self, at: Instant, text: String) {
+        self.tell(at, text, None);
+    }
+
+    fn tell(&self, at: Instant, text: String, connected: Option<bool>) {
+        // The reader is gone only when the program ends.
+        let _ = self.log.send(Line {
+            at,
+            board: self.board,
+            text,
+            connected,
+        });
+    }
+
+    fn cut(&mut self, now: Instant, number: SessionNumber, cut: Cut) {
+        for remark in cut.remarks {
+            self.line(now, remark.to_string());
+        }
+        for segment in cut.segments {
+            self.notify(Notice::Segment(number, segment));
+        }
+    }
+}
+
+impl Link {
+    fn timeout(&self, now: Instant) -> Option<Timeout> {
+        let retry = (!self.outlet.waiting.is_empty()).then_some(RETRY);
+        let session = self.session.as_ref();
+        let give_up = session.and_then(|session| session.cutter.deadline());
+        let give_up = give_up.map(|due| Timeout::from_nanos(due.saturating_since(now).as_nanos()));
+        retry.into_iter().chain(give_up).min()
+    }
+
+    fn interest(&self) -> Option<PollFd<'_>> {
+        let session = self.session.as_ref()?;
+        let mut flags = PollFlags::empty();
+        if session.established && self.outlet.waiting.is_empty() {
+            flags |= PollFlags::IN;
+        }
+        if !session.established || !session.unsent.is_empty() {
+            flags |= PollFlags::OUT;
+        }
+        Some(PollFd::from_borrowed_fd(session.socket.as_fd(), flags))
+    }
+
+    fn take_commands(&mut self, now: Instant) {
+        while let Ok(command) = self.commands.pop() {
+            match command {
+                Command::Connect(number) => self.connect(now, number),
+                Command::Close => {
+                    if self
+                        .session
+                        .take()
+                        .is_some_and(|session| session.established)
+                    {
+                        let text = format!("board closed the connection to {}", self.controller);
+                        self.outlet.tell(now, text, Some(false));
+                    }
+                }
+                Command::Send(message) => self.send(now, message),
+            }
+        }
+    }
+
+    fn connect(&mut self, now: Instant, number: SessionNumber) {
+        if self
+            .session
+            .take()
+            .is_some_and(|session| session.established)
+        {
+            self.outlet.tell(
+                now,
+                format!("board gave up the connection to {}", self.controller),
+                Some(false),
+            );
+        }
+        match begin_connect(self.controller) {
+            Ok(socket) => {
+                self.session = Some(Session {
+                    number,
+                    socket,
+                    established: false,
+                    cutter: StreamCutter::new(),
+                    unsent: Vec::new(),
+                });
+            }
+            Err(error) => self.refused(now, &error),
+        }
+    }
+
+    fn refused(&mut self, now: Instant, error: &io::Error) {
+        self.session = None;
+        if self.refusal.replace(error.kind()) != Some(error.kind()) {
+            let controller = self.controller;
+            self.outlet.line(
+                now,
+                format!(
+                    "cannot connect to controller {controller}: {error}; the board tries again"
+                ),
+            );
+        }
+    }
+
+    fn ended(&mut self, now: Instant, how: &str) {
+        if let Some(session) = self.session.take() {
+            self.outlet.tell(
+                now,
+                format!("controller {} {how}", self.controller),
+                Some(false),
+            );
+            self.outlet.notify(Notice::Disconnected(session.number));
+        }
+    }
+
+    fn send(&mut self, now: Instant, message: Vec<u8>) {
+        let Some(session) = self.session.as_mut().filter(|session| session.established) else {
+            return;
+        };
+        if session.unsent.len() + message.len() > MAX_UNSENT_BYTES {
+            let text = format!(
+                "controller {} does not read; a message to it is lost",
+                self.controller
+            );
+            self.outlet.line(now, text);
+            return;
+        }
+        session.unsent.extend(message);
+    }
+
+    fn serve(&mut self, now: Instant, buffer: &mut [u8]) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| !session.established)
+        {
+            self.finish_connect(now);
+        }
+        let Some(session) = self.session.as_mut().filter(|session| session.established) else {
+            return;
+        };
+        let cut = session.cutter.give_up(now);
+        self.outlet.cut(now, session.number, cut);
+        if let Err(error) = session.flush() {
+            return self.ended(now, &ending(&error));
+        }
+        self.read(now, buffer);
+    }
+
+    fn finish_connect(&mut self, now: Instant) {
+        let Some(session) = self.session.as_mut() else {
+            return;
+        };
+        match session.socket.take_error() {
+            Ok(None) if session.socket.peer_addr().is_ok() => {
+                session.established = true;
+                self.refusal = None;
+                let number = session.number;
+                self.outlet.tell(
+                    now,
+                    format!("connected to controller {}", self.controller),
+                    Some(true),
+                );
+                self.outlet.notify(Notice::Connected(number));
+            }
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => self.refused(now, &error),
+        }
+    }
+
+    fn read(&mut self, now: Instant, buffer: &mut [u8]) {
+        while self.outlet.waiting.is_empty() {
+            let Some(session) = self.session.as_mut() else {
+                return;
+            };
+            match (&session.socket).read(buffer) {
+                Ok(0) => return self.ended(now, "closed the connection"),
+                Ok(length) => {
+                    let cut = session.cutter.read(now, &buffer[..length]);
+                    self.outlet.cut(now, session.number, cut);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return self.ended(now, &ending(&error)),
+            }
+        }
+    }
+}
+
+impl Session {
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match (&self.socket).write(&self.unsent) {
+                Ok(length) => drop(self.unsent.drain(..length)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ending(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => "reset the connection".into(),
+        _ => format!("is gone: {error}"),
+    }
+}
+
+/// A TCP connection on its way, with the board's options: no Nagle delay, segments of 536 bytes.
+fn begin_connect(controller: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(controller), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_mss(SEGMENT_BYTES as u32)?;
+    match socket.connect(&controller.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,420 @@
+//! The data thread: reads interfaces, runs the boards, sends frames at their departure instants.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
+
+use crate::agenda::Agenda;
+use crate::boards::Boards;
+use crate::checksum;
+use crate::clock::{Clock, ClockPair};
+use crate::config::PortAddress;
+use crate::control::{Command, ControlPort, Notice, SessionNumber};
+use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
+use crate::receive_port::ReceivePort;
+use crate::stall::StallWatch;
+use crate::telemetry::{Departure, Message, Note, Telemetry};
+
+/// A departure so near is waited for in a tight loop; one pass of the outer loop takes less.
+const SPIN: Duration = Duration::from_micros(8);
+/// How long the relation between the two clocks is taken as constant.
+const PAIR_VALID: Duration = Duration::from_millis(1);
+/// Longest frame without FCS that the interface may deliver: 1514 bytes and two VLAN tags.
+const MAX_FRAME_BYTES: usize = 1522;
+/// Frames read from one interface in a row, so that a flood there cannot keep the thread from the rest.
+const READS_PER_PASS: usize = 64;
+
+/// A data port on an interface.
+#[derive(Debug)]
+pub struct DataPort {
+    address: PortAddress,
+    socket: PacketSocket,
+    receive: ReceivePort,
+    /// Troubles that were told already.
+    told: Vec<Trouble>,
+}
+
+/// What can go wrong with an interface; each is told once a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    Oversize,
+    Overrun,
+    Checksum,
+    Receive,
+    Send,
+}
+
+impl DataPort {
+    /// The port behind this socket.
+    #[must_use]
+    pub fn new(address: PortAddress, socket: PacketSocket, receive: ReceivePort) -> Self {
+        Self {
+            address,
+            socket,
+            receive,
+            told: Vec::new(),
+        }
+    }
+}
+
+/// A board's connection as the data thread sees it.
+#[derive(Debug)]
+struct Session {
+    control: ControlPort,
+    number: SessionNumber,
+    behind_told: bool,
+}
+
+/// All that the data thread works with.
+#[derive(Debug)]
+pub struct DataPlane {
+    clock: Clock,
+    pair: ClockPair,
+    watch: StallWatch,
+    boards: Boards,
+    ports: Vec<DataPort>,
+    sessions: Vec<Session>,
+    /// What leaves later: frames, messages, connects and closes, with their board.
+    outgoing: Agenda<(usize, OutputKind)>,
+    send_lead: Duration,
+    /// Place of the sequence number in frames, if departures are traced.
+    trace_offset: Option<usize>,
+    telemetry: Telemetry,
+    buffer: ReceiveBuffer,
+}
+
+/// How the data plane keeps time.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// A longer gap between two looks at the clock is a stall.
+    pub stall_threshold: Duration,
+    /// A frame is handed to the kernel so much before its departure.
+    pub send_lead: Duration,
+    /// Place of the sequence number in frames, if departures are traced.
+    pub trace_offset: Option<usize>,
+}
+
+impl DataPlane {
+    /// Ready to run; instants count from the start of `clock`, which is the boards' power-up.
+    #[must_use]
+    pub fn new(
+        clock: Clock,
+        boards: Boards,
+        ports: Vec<DataPort>,
+        controls: Vec<ControlPort>,
+        timing: Timing,
+        telemetry: Telemetry,
+    ) -> Self {
+        let pair = clock.pair();
+        let sessions = controls
+            .into_iter()
+            .map(|control| Session {
+                control,
+                number: 0,
+                behind_told: false,
+            })
+            .collect();
+        Self {
+            clock,
+            pair,
+            watch: StallWatch::new(timing.stall_threshold, pair.now),
+            boards,
+            ports,
+            sessions,
+            outgoing: Agenda::new(),
+            send_lead: timing.send_lead,
+            trace_offset: timing.trace_offset,
+            telemetry,
+            buffer: ReceiveBuffer::new(),
+        }
+    }
+
+    /// Runs until asked to stop.
+    pub fn run(mut self) {
+        let mut pass_began = self.look();
+        while !self.telemetry.shared.stop.load(Relaxed) {
+            self.pass(pass_began);
+            let now = self.look();
+            self.telemetry
+                .shared
+                .passes
+                .record(now.saturating_since(pass_began).as_nanos());
+            pass_began = now;
+            if self.telemetry.shared.counters_wanted() {
+                self.tell_counters();
+            }
+        }
+        self.tell_counters();
+    }
+
+    /// Everything that is due at `now`. Interfaces come first: what arrived until `now` is then known.
+    fn pass(&mut self, now: Instant) {
+        if now.saturating_since(self.pair.now) > PAIR_VALID {
+            self.pair = self.clock.pair();
+        }
+        for index in 0..self.ports.len() {
+            self.receive(index);
+        }
+        self.run_boards(now);
+        for board in 0..self.sessions.len() {
+            self.take_notices(board, now);
+        }
+        self.run_boards(now);
+        self.depart(now);
+    }
+
+    /// Reads the clock under the eyes of the stall watch.
+    fn look(&mut self) -> Instant {
+        let now = self.clock.now();
+        if let Some(stall) = self.watch.observe(now) {
+            self.telemetry
+                .stall(self.pair.realtime_of(stall.start), stall);
+        }
+        now
+    }
+
+    fn receive(&mut self, index: usize) {
+        for _ in 0..READS_PER_PASS {
+            match self.ports[index].socket.receive(&mut self.buffer) {
+                Ok(None) => return,
+                Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
+                    let bytes = received.interface_bytes;
+                    self.trouble(index, Trouble::Oversize, || {
+                        format!("delivered a frame of {bytes} bytes, which no link carries: it is lost; turn segmentation offload off")
+                    });
+                }
+                Ok(Some(mut received)) => {
+                    if received.checksum == Checksum::Partial
+                        && checksum::complete(&mut received.data).is_err()
+                    {
+                        self.trouble(index, Trouble::Checksum, || {
+                            "delivered a frame whose checksum is left to hardware: it passes with a wrong one; turn checksum offload off".into()
+                        });
+                    }
+                    self.arrive(index, received.stamp_realtime_ns, received.data);
+                }
+                Err(error) => {
+                    return self.trouble(index, Trouble::Receive, || {
+                        format!("cannot be read: {error}")
+                    })
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
+        // The wall clock may have been set since the stamp: nothing arrives from the future.
+        let stamp = self
+            .pair
+            .instant_of(stamp_realtime_ns)
+            .min(self.clock.now());
+        let port = &mut self.ports[index];
+        match port.receive.arrival(stamp, frame.len()) {
+            Ok(at) => self.boards.arrive(port.address, at, frame),
+            Err(_) => self.trouble(index, Trouble::Overrun, || {
+                "gets more than a 100 Mbit/s link carries: frames are lost; shape the sender".into()
+            }),
+        }
+    }
+
+    fn run_boards(&mut self, now: Instant) {
+        let Self {
+            boards,
+            outgoing,
+            telemetry,
+            pair,
+            ..
+        } = self;
+        boards.run_until(now, |board, Output { at, kind }| match kind {
+            OutputKind::Event(event) => telemetry.tell(Message::Note {
+                at_ns: pair.realtime_of(at),
+                board: Some(board),
+                note: Note::Firmware(event),
+            }),
+            kind => outgoing.add(at, (board, kind)),
+        });
+    }
+
+    fn take_notices(&mut self, board: usize, now: Instant) {
+        while let Some(notice) = self.sessions[board].control.notice() {
+            let current = self.sessions[board].number;
+            match notice {
+                Notice::Connected(number) if number == current => self.boards.connected(board, now),
+                Notice::Disconnected(number) if number == current => {
+                    self.boards.disconnected(board, now);
+                }
+                Notice::Segment(number, bytes) if number == current => {
+                    self.boards.segment(board, now, &bytes);
+                }
+                // Of a connection that the board has given up since.
+                Notice::Connected(_) | Notice::Disconnected(_) | Notice::Segment(..) => {}
+            }
+        }
+    }
+
+    /// Lets everything leave that is due, and waits for what is due at once.
+    fn depart(&mut self, pass_began: Instant) {
+        loop {
+            let now = self.look();
+            match self.outgoing.next_at() {
+                Some(at) if at <= now + SPIN => {}
+                _ => {
+                    self.watch.caught_up(pass_began);
+                    return;
+                }
+            }
+            let Some((at, (board, kind))) = self.outgoing.pop() else {
+                return;
+            };
+            match kind {
+                OutputKind::Frame { ports, data } => {
+                    self.send(board, at, ports, &data);
+                    self.boards.recycle(board, data);
+                }
+                OutputKind::Controller(message) => self.command(board, Command::Send(message)),
+                OutputKind::Connect => {
+                    self.sessions[board].number += 1;
+                    self.command(board, Command::Connect(self.sessions[board].number));
+                }
+                OutputKind::Close => {
+                    // Whatever is still on its way belongs to no connection any more.
+                    self.sessions[board].number += 1;
+                    self.command(board, Command::Close);
+                }
+                OutputKind::Event(_) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, board: usize, at: Instant, ports: PortMask, frame: &[u8]) {
+        for port in ports.iter() {
+            let address = PortAddress { board, port };
+            // A port without an interface has no link: what leaves by it is gone.
+            let Some(index) = self.ports.iter().position(|port| port.address == address) else {
+                continue;
+            };
+            let mut now = self.look();
+            while now + self.send_lead < at {
+                std::hint::spin_loop();
+                now = self.look();
+            }
+            let result = self.ports[index].socket.send(frame);
+            // A stall within the call delays the frame, too.
+            self.look();
+            match result {
+                Ok(()) => self.account(board, port, at, now + self.send_lead, frame),
+                Err(error) => self.trouble(index, Trouble::Send, || {
+                    format!("refuses a frame: {error}: it is lost")
+                }),
+            }
+        }
+    }
+
+    fn account(
+        &mut self,
+        board: usize,
+        port: PortNumber,
+        at: Instant,
+        left: Instant,
+        frame: &[u8],
+    ) {
+        let in_stall = self.watch.excuses(at);
+        let lateness_ns = left.saturating_since(at).as_nanos();
+        let shared = &self.telemetry.shared;
+        let histogram = if in_stall {
+            &shared.lateness_in_stalls
+        } else {
+            &shared.lateness
+        };
+        histogram.record(lateness_ns);
+        if let Some(offset) = self.trace_offset {
+            let number = frame
+                .get(offset..offset + 4)
+                .and_then(|bytes| bytes.try_into().ok());
+            self.telemetry.tell(Message::Departure(Departure {
+                board,
+                port,
+                sequence: number.map_or(0, u32::from_be_bytes),
+                intended_ns: self.pair.realtime_of(at),
+                left_ns: self.pair.realtime_of(left),
+                in_stall,
+            }));
+        }
+    }
+
+    fn command(&mut self, board: usize, command: Command) {
+        let session = &mut self.sessions[board];
+        if session.control.command(command).is_err() && !session.behind_told {
+            session.behind_told = true;
+            let text = "the control thread gets no time: a message to the controller is lost; give the machine more cores";
+            self.note(board, text.into());
+        }
+    }
+
+    fn trouble(&mut self, index: usize, trouble: Trouble, text: impl FnOnce() -> String) {
+        let port = &mut self.ports[index];
+        if port.told.contains(&trouble) {
+            return;
+        }
+        port.told.push(trouble);
+        let text = format!(
+            "interface {} of port {} {}",
+            port.socket.interface(),
+            port.address.port,
+            text()
+        );
+        let board = port.address.board;
+        self.note(board, text);
+    }
+
+    fn note(&mut self, board: usize, text: String) {
+        let at_ns = self.pair.realtime_of(self.clock.now());
+        self.telemetry.tell(Message::Note {
+            at_ns,
+            board: Some(board),
+            note: Note::Text(text),
+        });
+    }
+
+    fn tell_counters(&mut self) {
+        for board in 0..self.sessions.len() {
+            let counters = self.boards.counters(board);
+            self.telemetry.tell(Message::Counters { board, counters });
+        }
+    }
+}
+
+/// Measures how long after the call to send a frame an interface's peer stamps it, on the loopback interface: the
+/// constant part of the way, to be subtracted from departures. `None` if loopback is down or not to be had.
+#[must_use]
+pub fn measure_send_lead(clock: Clock) -> Option<Duration> {
+    const ROUNDS: usize = 101;
+    const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+    let sender = PacketSocket::open("lo", "the program").ok()?;
+    let receiver = PacketSocket::open("lo", "the program").ok()?;
+    let mut buffer = ReceiveBuffer::new();
+    let mut frame = vec![0; 302];
+    frame[12..14].copy_from_slice(&TYPE_LOCAL_EXPERIMENTAL);
+    let mut once = |round: usize| -> io::Result<Option<u64>> {
+        frame[14..22].copy_from_slice(&round.to_be_bytes());
+        let pair = clock.pair();
+        sender.send(&frame)?;
+        while let Some(received) = receiver.receive(&mut buffer)? {
+            if received.data == frame {
+                return Ok(Some(
+                    received.stamp_realtime_ns.saturating_sub(pair.realtime_ns),
+                ));
+            }
+        }
+        Ok(None)
+    };
+    let mut leads: Vec<u64> = (0..ROUNDS)
+        .filter_map(|round| once(round).ok().flatten())
+        .collect();
+    leads.sort_unstable();
+    leads
+        .get(leads.len() / 2)
+        .copied()
+        .map(Duration::from_nanos)
+}

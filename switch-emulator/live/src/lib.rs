@@ -1,0 +1,38 @@
+//! Zodiac FX boards on real interfaces, in real time.
+//!
+//! One process carries one board or several. A busy-polling *data thread* reads frames with their kernel stamps, runs
+//! the firmware of `zodiac-firmware` and hands each frame to the kernel at the instant that the firmware computed from
+//! its arrival, so that a late wake-up never adds up over several hops. Everything that may block is on threads of
+//! ordinary priority, joined to it by bounded, wait-free channels.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`config`] | the configuration file |
+//! | [`supervisor`] | starts the threads, watches signals |
+//! | [`data_plane`] | the data thread |
+//! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
+//! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
+//! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
+//! | [`packet_socket`], [`checksum`], [`clock`], [`realtime`] | the operating system |
+//!
+//! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
+//! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
+
+pub mod agenda;
+pub mod boards;
+pub mod checksum;
+pub mod clock;
+pub mod config;
+pub mod control;
+pub mod data_plane;
+pub mod error;
+pub mod histogram;
+pub mod journal;
+pub mod packet_socket;
+pub mod realtime;
+pub mod receive_port;
+pub mod report;
+pub mod stall;
+pub mod stream;
+pub mod supervisor;
+pub mod telemetry;

@@ -1,0 +1,116 @@
+//! The program `zodiac-fx`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use rustix::process::{getppid, set_parent_process_death_signal, Signal};
+use zodiac_live::config::Config;
+use zodiac_live::error::{RunError, StartError};
+use zodiac_live::supervisor;
+
+const EXAMPLE: &str = r#"Example:
+  zodiac-fx run lab.toml        with lab.toml:
+
+    [process]
+    cpu = 1                           # core of the data thread
+    scheduling = "deadline"           # deadline | fifo | other
+    report = "/tmp/report.json"       # written at the end and on SIGUSR1
+    ready = "/tmp/ready"              # created when the boards run
+
+    [[board]]
+    name = "s1"
+    controller = "127.0.0.1:6633"
+    [board.ports]                     # data ports; the others have no link
+    1 = "s1-eth1"
+    2 = "s1-eth2"
+    [board.config]                    # the board's settings
+    mac = "70:b3:d5:6c:00:01"
+
+More keys of [process]: scheduling_required, stall_threshold_us, send_lead_ns, trace, trace_sequence_offset,
+internal_links. SIGTERM and SIGINT end the program with exit status 0. kernel.sched_rt_runtime_us is -1 meanwhile."#;
+
+/// Emulated Zodiac FX switches on real interfaces, in real time
+#[derive(Parser)]
+#[command(version, after_help = EXAMPLE)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the boards until SIGTERM or SIGINT
+    #[command(after_help = EXAMPLE)]
+    Run {
+        /// Configuration file (TOML)
+        config: PathBuf,
+        /// End with SIGTERM when the starting process ends, however it ends
+        #[arg(long)]
+        die_with_parent: bool,
+    },
+    /// Check a configuration without touching interfaces or the network
+    #[command(after_help = EXAMPLE)]
+    Check {
+        /// Configuration file (TOML)
+        config: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Run {
+            config,
+            die_with_parent,
+        } => run(&config, die_with_parent),
+        Command::Check { config } => check(&config),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("zodiac-fx: {error}");
+            match error {
+                RunError::Start(_) => ExitCode::from(2),
+                RunError::Ended(_) => ExitCode::from(1),
+            }
+        }
+    }
+}
+
+fn run(config: &std::path::Path, die_with_parent: bool) -> Result<(), RunError> {
+    if die_with_parent {
+        end_with_parent()?;
+    }
+    supervisor::run(&Config::load(config)?)
+}
+
+fn check(path: &std::path::Path) -> Result<(), RunError> {
+    let config = Config::load(path)?;
+    let boards: Vec<_> = config
+        .boards
+        .iter()
+        .map(|board| board.name.as_str())
+        .collect();
+    println!(
+        "{}: in order; boards: {}",
+        path.display(),
+        boards.join(", ")
+    );
+    Ok(())
+}
+
+fn end_with_parent() -> Result<(), StartError> {
+    let parent = getppid();
+    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| {
+        StartError::new(format!(
+            "--die-with-parent: the kernel refuses: {error}; leave it out"
+        ))
+    })?;
+    // The parent may have ended before the kernel knew.
+    if getppid() != parent {
+        return Err(StartError::new(
+            "--die-with-parent: the starting process has ended already",
+        ));
+    }
+    Ok(())
+}

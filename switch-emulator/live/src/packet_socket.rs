@@ -1,0 +1,434 @@
+//! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
+//!
+//! The only module with unsafe code beside [`realtime`](crate::realtime): no safe crate offers packet sockets with
+//! auxiliary data.
+
+// The C library's types of constants and fields differ from system call to system call; all values are small.
+#![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
+use std::io;
+use std::mem::{size_of, zeroed, MaybeUninit};
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr;
+
+use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
+
+use crate::error::StartError;
+
+/// A receive queue for 100 Mbit/s through stalls of 100 ms and more, small frames and their bookkeeping included.
+const RECEIVE_QUEUE_BYTES: libc::c_int = 16 << 20;
+/// Takes the longest frame that a board may see (1518 + VLAN tags) with room to tell longer ones.
+const BUFFER_BYTES: usize = 2048;
+const CONTROL_BYTES: usize = 256;
+
+/// Frames with a partial checksum: the interface's checksum offload left it to hardware that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// Complete, or none of our business.
+    Ready,
+    /// The transport checksum is still to be completed.
+    Partial,
+}
+
+/// What an interface delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// The frame without FCS, its VLAN tag put back.
+    pub data: Vec<u8>,
+    /// `CLOCK_REALTIME` nanoseconds at which the kernel saw it.
+    pub stamp_realtime_ns: u64,
+    /// Whether the transport checksum is complete.
+    pub checksum: Checksum,
+    /// Length on the interface; longer than `data` if it did not fit.
+    pub interface_bytes: usize,
+}
+
+/// Memory for one reception, used again and again.
+#[derive(Debug)]
+pub struct ReceiveBuffer {
+    frame: Box<[u8; BUFFER_BYTES]>,
+    control: Box<ControlBuffer>,
+}
+
+#[derive(Debug)]
+#[repr(C, align(16))]
+struct ControlBuffer([u8; CONTROL_BYTES]);
+
+impl ReceiveBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            frame: Box::new([0; BUFFER_BYTES]),
+            control: Box::new(ControlBuffer([0; CONTROL_BYTES])),
+        }
+    }
+}
+
+impl Default for ReceiveBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A packet socket bound to one interface. Ignores what leaves through the interface.
+#[derive(Debug)]
+pub struct PacketSocket {
+    socket: Socket,
+    interface: String,
+}
+
+impl PacketSocket {
+    /// Opens the interface; `owner` says in errors whose it is, such as `board s1`.
+    ///
+    /// # Errors
+    /// No permission, no such interface, interface down, or the kernel refuses an option.
+    pub fn open(interface: &str, owner: &str) -> Result<Self, StartError> {
+        // Protocol 0 receives nothing until the socket is bound to its interface.
+        let socket = Socket::new(Domain::PACKET, Type::RAW, None).map_err(|error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                StartError::new(
+                    "no permission to open raw sockets; run as root or with the capability CAP_NET_RAW",
+                )
+            } else {
+                StartError::new(format!("cannot open a packet socket: {error}"))
+            }
+        })?;
+        let index = interface_index(&socket, interface).ok_or_else(|| {
+            StartError::new(format!(
+                "interface {interface} of {owner} does not exist; create the lab first: loko lab up two-switch"
+            ))
+        })?;
+        let failed = |what: &str, error: io::Error| {
+            StartError::new(format!("interface {interface} of {owner}: {what}: {error}"))
+        };
+        let flags = interface_flags(&socket, interface)
+            .map_err(|error| failed("cannot read flags", error))?;
+        if flags & libc::IFF_UP == 0 {
+            return Err(StartError::new(format!(
+                "interface {interface} of {owner} is down; set it up first: ip link set {interface} up"
+            )));
+        }
+        configure(&socket, index).map_err(|error| failed("the kernel refuses an option", error))?;
+        bind(&socket, index).map_err(|error| failed("cannot bind", error))?;
+        Ok(Self {
+            socket,
+            interface: interface.to_owned(),
+        })
+    }
+
+    /// Name of the interface.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// The next frame if there is one; never waits.
+    ///
+    /// # Errors
+    /// What the interface reports, such as that it went down; the socket stays usable.
+    pub fn receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<Option<Received>> {
+        let mut vector = libc::iovec {
+            iov_base: buffer.frame.as_mut_ptr().cast(),
+            iov_len: BUFFER_BYTES,
+        };
+        // SAFETY: msghdr is plain data for which all-zero is a valid value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = buffer.control.0.as_mut_ptr().cast();
+        header.msg_controllen = CONTROL_BYTES;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: header points to a live iovec and to live buffers of the lengths that it states.
+        let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut header, flags) };
+        let Ok(interface_bytes) = usize::try_from(length) else {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(error),
+            };
+        };
+        let control = Control::parse(&header);
+        let data = &buffer.frame[..interface_bytes.min(BUFFER_BYTES)];
+        Ok(Some(Received {
+            data: with_tag(data, control.tag),
+            stamp_realtime_ns: control.stamp_realtime_ns,
+            checksum: control.checksum,
+            interface_bytes,
+        }))
+    }
+
+    /// Sends a frame without FCS; never waits.
+    ///
+    /// # Errors
+    /// What the kernel reports: no memory for it now, interface down or gone.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        self.socket
+            .send_with_flags(frame, libc::MSG_DONTWAIT)
+            .map(|_| ())
+    }
+
+    /// A reader of this socket's losses for another thread.
+    ///
+    /// # Errors
+    /// No free file descriptor.
+    pub fn losses(&self) -> io::Result<Losses> {
+        Ok(Losses {
+            socket: self.socket.try_clone()?,
+            interface: self.interface.clone(),
+            lost: 0,
+        })
+    }
+}
+
+/// Counts what the kernel dropped because the data thread did not fetch it in time.
+#[derive(Debug)]
+pub struct Losses {
+    socket: Socket,
+    interface: String,
+    lost: u64,
+}
+
+impl Losses {
+    /// Name of the interface.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Frames lost since the start.
+    pub fn read(&mut self) -> u64 {
+        let mut statistics = MaybeUninit::<libc::tpacket_stats>::zeroed();
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into the value, which has that size.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                statistics.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result == 0 {
+            // SAFETY: initialised with zeros, for which the type is valid, and then by the kernel.
+            let statistics = unsafe { statistics.assume_init() };
+            // Reading the kernel's count sets it to zero.
+            self.lost += u64::from(statistics.tp_drops);
+        }
+        self.lost
+    }
+}
+
+fn interface_request(interface: &str) -> Option<libc::ifreq> {
+    // SAFETY: ifreq is plain data for which all-zero is a valid value.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    // The last byte stays zero: the kernel wants a terminated name.
+    let room = &mut request.ifr_name[..libc::IFNAMSIZ - 1];
+    if interface.len() > room.len() {
+        return None;
+    }
+    for (to, from) in room.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Some(request)
+}
+
+fn interface_index(socket: &Socket, interface: &str) -> Option<libc::c_int> {
+    let mut request = interface_request(interface)?;
+    // SAFETY: SIOCGIFINDEX reads the terminated name and writes the index into the live request.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFINDEX as _,
+            &raw mut request,
+        )
+    };
+    // SAFETY: zeroed and after success written by the kernel; all values of this member of the union are valid.
+    (result == 0).then_some(unsafe { request.ifr_ifru.ifru_ifindex })
+}
+
+fn interface_flags(socket: &Socket, interface: &str) -> io::Result<libc::c_int> {
+    let mut request =
+        interface_request(interface).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: SIOCGIFFLAGS reads the terminated name and writes the flags into the live request.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFFLAGS as _,
+            &raw mut request,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: after success the kernel has written this member of the union; all its values are valid.
+    Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
+}
+
+fn configure(socket: &Socket, index: libc::c_int) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+    // Beyond the system's limit with CAP_NET_ADMIN, else up to it.
+    if set_option(
+        fd,
+        libc::SOL_SOCKET,
+        libc::SO_RCVBUFFORCE,
+        &RECEIVE_QUEUE_BYTES,
+    )
+    .is_err()
+    {
+        set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_QUEUE_BYTES)?;
+    }
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: index,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option_value(
+        fd,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &promiscuous,
+    )
+}
+
+fn set_option(
+    fd: RawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &libc::c_int,
+) -> io::Result<()> {
+    set_option_value(fd, level, name, value)
+}
+
+fn set_option_value<T>(
+    fd: RawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads the size of T from a live T; the callers pass the option's own type.
+    let result = unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn bind(socket: &Socket, index: libc::c_int) -> io::Result<()> {
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: sockaddr_ll is one of the kernel's socket addresses, which the storage is made for.
+    let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index;
+    // SAFETY: the storage holds an initialised sockaddr_ll of that size.
+    let address =
+        unsafe { SockAddr::new(storage, size_of::<libc::sockaddr_ll>() as libc::socklen_t) };
+    socket.bind(&address)
+}
+
+/// What comes beside a frame.
+struct Control {
+    stamp_realtime_ns: u64,
+    checksum: Checksum,
+    tag: Option<[u8; 4]>,
+}
+
+impl Control {
+    fn parse(header: &libc::msghdr) -> Self {
+        let mut control = Self {
+            stamp_realtime_ns: 0,
+            checksum: Checksum::Ready,
+            tag: None,
+        };
+        // SAFETY: header was filled in by recvmsg; its control buffer is alive and aligned for cmsghdr.
+        let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
+        // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or points to a complete header in the buffer.
+        while let Some(message) = unsafe { next.as_ref() } {
+            match (message.cmsg_level, message.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    // SAFETY: the kernel puts a timespec into a message of this type; the read needs no alignment.
+                    let stamp: libc::timespec =
+                        unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
+                    control.stamp_realtime_ns =
+                        stamp.tv_sec.unsigned_abs() * 1_000_000_000 + stamp.tv_nsec.unsigned_abs();
+                }
+                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                    // SAFETY: the kernel puts a tpacket_auxdata into a message of this type; as above.
+                    let auxiliary: libc::tpacket_auxdata =
+                        unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
+                    control.take_auxiliary(&auxiliary);
+                }
+                _ => {}
+            }
+            // SAFETY: message is a header inside the control buffer of header.
+            next = unsafe { libc::CMSG_NXTHDR(header, message) };
+        }
+        control
+    }
+
+    fn take_auxiliary(&mut self, auxiliary: &libc::tpacket_auxdata) {
+        if auxiliary.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0 {
+            self.checksum = Checksum::Partial;
+        }
+        if auxiliary.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+            let protocol = if auxiliary.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+                auxiliary.tp_vlan_tpid
+            } else {
+                libc::ETH_P_8021Q as u16
+            };
+            let [a, b] = protocol.to_be_bytes();
+            let [c, d] = auxiliary.tp_vlan_tci.to_be_bytes();
+            self.tag = Some([a, b, c, d]);
+        }
+    }
+}
+
+/// Both MAC addresses; the VLAN tag follows them.
+const ADDRESSES_BYTES: usize = 12;
+
+fn with_tag(data: &[u8], tag: Option<[u8; 4]>) -> Vec<u8> {
+    match tag {
+        Some(tag) if data.len() >= ADDRESSES_BYTES => {
+            let (addresses, rest) = data.split_at(ADDRESSES_BYTES);
+            [addresses, &tag, rest].concat()
+        }
+        _ => data.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_the_kernel_took_out_is_put_back() {
+        let mut frame = vec![1; 12];
+        frame.extend([0x08, 0x00, 0x45]);
+        let tagged = with_tag(&frame, Some([0x81, 0x00, 0x00, 0x64]));
+        assert_eq!(&tagged[..12], &[1; 12]);
+        assert_eq!(&tagged[12..], &[0x81, 0x00, 0x00, 0x64, 0x08, 0x00, 0x45]);
+        assert_eq!(with_tag(&frame, None), frame);
+        assert_eq!(with_tag(&frame[..3], Some([0x81, 0, 0, 1])), &frame[..3]);
+    }
+
+    #[test]
+    fn a_name_longer_than_the_kernel_takes_is_no_interface() {
+        assert!(interface_request("a-name-of-16-abc").is_none());
+        assert!(interface_request("a-name-of-15-ab").is_some());
+    }
+}

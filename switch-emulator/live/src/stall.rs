@@ -1,0 +1,116 @@
+//! Notices when the host kept the data thread from running.
+
+use zodiac_firmware::{Duration, Instant};
+
+/// A span in which the data thread did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// The last instant before it at which the thread looked at the clock.
+    pub start: Instant,
+    /// Until the thread looked at the clock again.
+    pub duration: Duration,
+}
+
+/// Watches the instants at which the data thread looks at the clock: a gap above the threshold is a stall.
+#[derive(Debug)]
+pub struct StallWatch {
+    threshold: Duration,
+    last: Instant,
+    /// End of the newest stall.
+    stalled_until: Instant,
+    /// What was due during the stall has not all left yet.
+    recovering: bool,
+}
+
+impl StallWatch {
+    /// A watch that begins now.
+    #[must_use]
+    pub fn new(threshold: Duration, now: Instant) -> Self {
+        Self {
+            threshold,
+            last: now,
+            stalled_until: Instant::ZERO,
+            recovering: false,
+        }
+    }
+
+    /// To be called with every reading of the clock. Tells the stall that just ended, if any.
+    pub fn observe(&mut self, now: Instant) -> Option<Stall> {
+        let gap = now.saturating_since(self.last);
+        let start = core::mem::replace(&mut self.last, now);
+        if gap <= self.threshold {
+            return None;
+        }
+        self.stalled_until = now;
+        self.recovering = true;
+        Some(Stall {
+            start,
+            duration: gap,
+        })
+    }
+
+    /// Everything that had come when the pass began is dealt with, and nothing is overdue: if no stall ended since,
+    /// what falls due from now on is not late because of one.
+    pub fn caught_up(&mut self, pass_began: Instant) {
+        if pass_began >= self.stalled_until {
+            self.recovering = false;
+        }
+    }
+
+    /// Whether something that was due at this instant was kept from leaving in time by a stall.
+    #[must_use]
+    pub fn excuses(&self, due: Instant) -> bool {
+        self.recovering || due <= self.stalled_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1_000)
+    }
+
+    fn watch() -> StallWatch {
+        StallWatch::new(Duration::from_micros(50), at(1_000))
+    }
+
+    #[test]
+    fn a_gap_of_the_threshold_is_no_stall() {
+        let mut watch = watch();
+        assert_eq!(watch.observe(at(1_050)), None);
+        assert_eq!(watch.observe(at(1_100)), None);
+        assert!(!watch.excuses(at(1_100)));
+    }
+
+    #[test]
+    fn a_longer_gap_is_a_stall_with_its_beginning() {
+        let mut watch = watch();
+        watch.observe(at(1_010));
+        let stall = Stall {
+            start: at(1_010),
+            duration: Duration::from_micros(51),
+        };
+        assert_eq!(watch.observe(at(1_061)), Some(stall));
+    }
+
+    #[test]
+    fn a_stall_excuses_until_caught_up() {
+        let mut watch = watch();
+        watch.observe(at(2_000));
+        assert!(watch.excuses(at(1_500)));
+        assert!(
+            watch.excuses(at(2_010)),
+            "behind the queue that the stall left"
+        );
+        watch.caught_up(at(1_999));
+        assert!(
+            watch.excuses(at(2_010)),
+            "a pass that began before has not seen what came during the stall"
+        );
+        watch.caught_up(at(2_000));
+        assert!(watch.excuses(at(2_000)));
+        assert!(!watch.excuses(at(2_001)));
+    }
+}

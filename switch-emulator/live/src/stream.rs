@@ -1,0 +1,196 @@
+//! Cuts the controller's byte stream into what a board would have got as TCP segments.
+//!
+//! A board parses each segment by itself and loses a message that lies across two. The kernel's stream has no
+//! segments, and how it splits is a matter of the host's timing, so the cut is made to the board's advantage:
+//! whole messages, as many as were read at once and fit in one segment. What a board could not have taken in any
+//! case, a message longer than its segment size, is handed over in pieces and is lost there as on a board.
+
+use zodiac_firmware::{Duration, Instant};
+
+/// The board's maximum segment size in bytes.
+pub const SEGMENT_BYTES: usize = 536;
+/// An unfinished message that got no further bytes for so long is handed over as it is. Only a broken controller
+/// leaves one; a board would have looked at it at once and dropped it.
+pub const PATIENCE: Duration = Duration::from_millis(250);
+
+const HEADER_BYTES: usize = 8;
+const HIGHEST_VERSION: u8 = 6;
+
+/// What the cutter has to say about the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remark {
+    /// A message came in several reads. Said once a connection.
+    SplitMessage,
+    /// A message of so many bytes does not fit in a segment. Said once a connection.
+    LongMessage(usize),
+    /// A message stopped half-way; the rest did not come in time. Said once a connection.
+    UnfinishedMessage,
+    /// Bytes that are no OpenFlow header. Said once a connection.
+    Garbage,
+}
+
+impl std::fmt::Display for Remark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::SplitMessage => write!(
+                f,
+                "a message from the controller came in several TCP segments and was put together; a real board \
+                 would have lost it: write each message at once"
+            ),
+            Self::LongMessage(bytes) => write!(
+                f,
+                "a message of {bytes} bytes from the controller is longer than a segment of {SEGMENT_BYTES} bytes: \
+                 a board loses it; send shorter messages"
+            ),
+            Self::UnfinishedMessage => write!(
+                f,
+                "a message from the controller stopped half-way; what came of it was handed to the board as it is: \
+                 look for a wrong length field"
+            ),
+            Self::Garbage => write!(
+                f,
+                "bytes from the controller are no OpenFlow message; they were handed to the board as they are: \
+                 does something else use its address?"
+            ),
+        }
+    }
+}
+
+/// Cuts one connection's stream. Sans-IO: bytes and instants in, segments and remarks out.
+#[derive(Debug, Default)]
+pub struct StreamCutter {
+    /// The unfinished message at the end of what was read.
+    pending: Vec<u8>,
+    pending_since: Instant,
+    said: Vec<Remark>,
+}
+
+/// What one read yielded.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Segments in order, none empty or longer than [`SEGMENT_BYTES`].
+    pub segments: Vec<Vec<u8>>,
+    /// What is worth a line in the log.
+    pub remarks: Vec<Remark>,
+}
+
+enum Header {
+    Incomplete,
+    Garbage,
+    Message(usize),
+}
+
+impl StreamCutter {
+    /// A cutter for a new connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what one read returned.
+    pub fn read(&mut self, now: Instant, bytes: &[u8]) -> Cut {
+        let mut cut = Cut::default();
+        let continued = !self.pending.is_empty();
+        let mut buffer = core::mem::take(&mut self.pending);
+        buffer.extend_from_slice(bytes);
+        let mut rest = buffer.as_slice();
+        let mut segment = Vec::new();
+        let mut first = true;
+        loop {
+            match parse_header(rest) {
+                Header::Message(length) if length <= rest.len() => {
+                    if first && continued {
+                        self.remark(&mut cut, Remark::SplitMessage);
+                    }
+                    let (message, behind) = rest.split_at(length);
+                    self.add_message(&mut cut, &mut segment, message);
+                    rest = behind;
+                }
+                Header::Garbage => {
+                    self.remark(&mut cut, Remark::Garbage);
+                    flush(&mut cut, &mut segment);
+                    cut.segments
+                        .extend(rest.chunks(SEGMENT_BYTES).map(<[u8]>::to_vec));
+                    rest = &[];
+                    break;
+                }
+                Header::Message(_) | Header::Incomplete => break,
+            }
+            first = false;
+        }
+        flush(&mut cut, &mut segment);
+        self.pending = rest.to_vec();
+        self.pending_since = now;
+        cut
+    }
+
+    /// When [`give_up`](Self::give_up) is due, if a message is unfinished.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        (!self.pending.is_empty()).then(|| self.pending_since + PATIENCE)
+    }
+
+    /// Hands over an unfinished message that has waited too long. Early calls are harmless.
+    pub fn give_up(&mut self, now: Instant) -> Cut {
+        let mut cut = Cut::default();
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.remark(&mut cut, Remark::UnfinishedMessage);
+            let pending = core::mem::take(&mut self.pending);
+            cut.segments
+                .extend(pending.chunks(SEGMENT_BYTES).map(<[u8]>::to_vec));
+        }
+        cut
+    }
+
+    fn add_message(&mut self, cut: &mut Cut, segment: &mut Vec<u8>, message: &[u8]) {
+        if message.len() > SEGMENT_BYTES {
+            self.remark(cut, Remark::LongMessage(message.len()));
+            flush(cut, segment);
+            cut.segments
+                .extend(message.chunks(SEGMENT_BYTES).map(<[u8]>::to_vec));
+            return;
+        }
+        if segment.len() + message.len() > SEGMENT_BYTES {
+            flush(cut, segment);
+        }
+        segment.extend_from_slice(message);
+    }
+
+    fn remark(&mut self, cut: &mut Cut, remark: Remark) {
+        let kind = core::mem::discriminant(&remark);
+        if !self
+            .said
+            .iter()
+            .any(|said| core::mem::discriminant(said) == kind)
+        {
+            self.said.push(remark);
+            cut.remarks.push(remark);
+        }
+    }
+}
+
+fn flush(cut: &mut Cut, segment: &mut Vec<u8>) {
+    if !segment.is_empty() {
+        cut.segments.push(core::mem::take(segment));
+    }
+}
+
+/// Reads the fixed header: version, type, 16-bit length, transaction (OpenFlow 1.0, section 5.1).
+fn parse_header(bytes: &[u8]) -> Header {
+    if bytes
+        .first()
+        .is_some_and(|&version| version == 0 || version > HIGHEST_VERSION)
+    {
+        return Header::Garbage;
+    }
+    let Some(length) = bytes.get(2..4) else {
+        return Header::Incomplete;
+    };
+    match usize::from(u16::from_be_bytes([length[0], length[1]])) {
+        0..HEADER_BYTES => Header::Garbage,
+        length => Header::Message(length),
+    }
+}
+
+#[cfg(test)]
+mod tests;

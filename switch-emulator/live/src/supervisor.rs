@@ -1,0 +1,262 @@
+//! Starts the threads, watches signals, ends everything in order.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{mpsc, Arc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration as Pause, Instant as Deadline};
+
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use zodiac_firmware::{Duration, Profile};
+
+use crate::boards::Boards;
+use crate::clock::Clock;
+use crate::config::{Config, PortAddress};
+use crate::control::{Control, ControlPort, Waker};
+use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
+use crate::error::{RunError, StartError};
+use crate::journal::Journal;
+use crate::packet_socket::{Losses, PacketSocket};
+use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
+use crate::receive_port::{LinkTiming, ReceivePort};
+use crate::telemetry::{Message, Note, Shared, Telemetry};
+
+/// How often signals and messages are looked at.
+const TURN: Pause = Pause::from_millis(20);
+/// How long the data thread may take to hand over its counters.
+const COUNTERS_WAIT: Pause = Pause::from_secs(1);
+
+/// Set by signals.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    report: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// SIGTERM and SIGINT end the program cleanly, a second one at once; SIGUSR1 asks for a report.
+    fn install() -> io::Result<Self> {
+        let signals = Self {
+            stop: Arc::default(),
+            report: Arc::default(),
+        };
+        for signal in [SIGTERM, SIGINT] {
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&signals.stop))?;
+            signal_hook::flag::register(signal, Arc::clone(&signals.stop))?;
+        }
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.report))?;
+        Ok(signals)
+    }
+}
+
+/// Runs the boards until a signal ends it.
+///
+/// # Errors
+/// `Start` for whatever keeps the boards from running, `Ended` if they stop by themselves.
+pub fn run(config: &Config) -> Result<(), RunError> {
+    let start_failed =
+        |what: &str, error: io::Error| StartError::new(format!("cannot {what}: {error}"));
+    let signals = Signals::install().map_err(|error| start_failed("watch signals", error))?;
+    if let Some(cpu) = config.process.cpu {
+        check_cpu(cpu)?;
+    }
+    let clock = Clock::start();
+    let (ports, losses) = open_ports(config)?;
+    let boards = power_up(config)?;
+    let shared = Arc::new(Shared::default());
+    let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
+    let (line_sender, lines) = mpsc::channel();
+    let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
+    let (control, controls) = Control::new(clock, &controllers, line_sender)
+        .map_err(|error| start_failed("set up the control thread", error))?;
+    let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
+
+    // Restored when all threads have ended.
+    let _unlimited = UnlimitedRuntime::obtain();
+    let waker = control.waker();
+    let data = start_data_thread(
+        config,
+        DataParts {
+            clock,
+            boards,
+            ports,
+            controls,
+            telemetry,
+        },
+    )?;
+    let control = start_control_thread(control, Arc::clone(&shared))?;
+    let threads = Threads {
+        shared,
+        waker,
+        data,
+        control,
+    };
+    watch(&signals, &threads, &mut journal);
+    let ended = threads.end();
+    journal.collect();
+    journal.close();
+    ended
+}
+
+/// Keeps the journal until a signal comes or a thread ends.
+fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
+    let mut report_due: Option<Deadline> = None;
+    while !signals.stop.load(Relaxed) && !threads.any_ended() {
+        journal.collect();
+        if signals.report.swap(false, Relaxed) {
+            journal.expect_counters();
+            threads.shared.ask_for_counters();
+            report_due = Some(Deadline::now() + COUNTERS_WAIT);
+        }
+        if report_due.is_some_and(|due| journal.has_counters() || Deadline::now() >= due) {
+            report_due = None;
+            journal.write_report();
+        }
+        thread::sleep(TURN);
+    }
+}
+
+fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartError> {
+    let (mut ports, mut losses) = (Vec::new(), Vec::new());
+    for (board, settings) in config.boards.iter().enumerate() {
+        for (&port, interface) in &settings.ports {
+            let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
+            losses.push(socket.losses().map_err(StartError::new)?);
+            let receive = ReceivePort::new(link_timing(&settings.profile));
+            ports.push(DataPort::new(PortAddress { board, port }, socket, receive));
+        }
+    }
+    Ok((ports, losses))
+}
+
+fn power_up(config: &Config) -> Result<Boards, StartError> {
+    let boards = config.boards.iter().map(|board| {
+        let firmware = board
+            .power_up()
+            .map_err(|error| StartError::new(format!("board {}: {error}", board.name)))?;
+        Ok((firmware, link_timing(&board.profile)))
+    });
+    let mut boards = Boards::new(
+        boards.collect::<Result<_, StartError>>()?,
+        &config.internal_links,
+    );
+    for (board, settings) in config.boards.iter().enumerate() {
+        for &port in &settings.settings.openflow_ports {
+            let address = PortAddress { board, port };
+            if !settings.ports.contains_key(&port)
+                && !config
+                    .internal_links
+                    .iter()
+                    .flatten()
+                    .any(|end| *end == address)
+            {
+                boards.unplug(address);
+            }
+        }
+    }
+    Ok(boards)
+}
+
+fn link_timing(profile: &Profile) -> LinkTiming {
+    LinkTiming {
+        rate_bps: profile.ports.link_rate_bps,
+        preamble_bytes: profile.ports.preamble_bytes,
+        gap_bytes: profile.ports.interframe_gap_bytes,
+    }
+}
+
+/// What the data thread takes with it.
+struct DataParts {
+    clock: Clock,
+    boards: Boards,
+    ports: Vec<DataPort>,
+    controls: Vec<ControlPort>,
+    telemetry: Telemetry,
+}
+
+/// Starts the data thread and waits until it is scheduled as far as possible.
+fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>, StartError> {
+    let process = &config.process;
+    let (cpu, scheduling, required) =
+        (process.cpu, process.scheduling, process.scheduling_required);
+    let configured_lead = process.send_lead_ns.map(Duration::from_nanos);
+    let stall_threshold = Duration::from_micros(process.stall_threshold_us);
+    let trace_offset = process
+        .trace
+        .is_some()
+        .then_some(process.trace_sequence_offset);
+    let (ready, prepared) = mpsc::channel();
+    let thread = thread::Builder::new().name("data".into()).spawn(move || {
+        let DataParts {
+            clock,
+            boards,
+            ports,
+            controls,
+            mut telemetry,
+        } = parts;
+        let (scheduling, warning) = match prepare_thread(cpu, scheduling, required) {
+            Ok(obtained) => obtained,
+            Err(error) => return drop(ready.send(Err(error))),
+        };
+        let send_lead = configured_lead
+            .or_else(|| measure_send_lead(clock))
+            .unwrap_or(Duration::ZERO);
+        if let Some(text) = warning {
+            let at_ns = clock.pair().realtime_ns;
+            telemetry.tell(Message::Note {
+                at_ns,
+                board: None,
+                note: Note::Text(text),
+            });
+        }
+        let timing = Timing {
+            stall_threshold,
+            send_lead,
+            trace_offset,
+        };
+        telemetry.tell(Message::Running {
+            scheduling,
+            send_lead_ns: send_lead.as_nanos(),
+        });
+        // The starter waits for this and cannot be gone.
+        let _ = ready.send(Ok(()));
+        DataPlane::new(clock, boards, ports, controls, timing, telemetry).run();
+    });
+    let thread = thread
+        .map_err(|error| StartError::new(format!("cannot start the data thread: {error}")))?;
+    prepared.recv().map_err(|_| {
+        StartError::new("the data thread ended before it began; report this as a bug")
+    })??;
+    Ok(thread)
+}
+
+fn start_control_thread(
+    control: Control,
+    shared: Arc<Shared>,
+) -> Result<JoinHandle<io::Result<()>>, StartError> {
+    let run = move || control.run(&shared.stop);
+    let thread = thread::Builder::new().name("control".into()).spawn(run);
+    thread.map_err(|error| StartError::new(format!("cannot start the control thread: {error}")))
+}
+
+struct Threads {
+    shared: Arc<Shared>,
+    waker: Waker,
+    data: JoinHandle<()>,
+    control: JoinHandle<io::Result<()>>,
+}
+
+impl Threads {
+    fn any_ended(&self) -> bool {
+        self.data.is_finished() || self.control.is_finished()
+    }
+
+    fn end(self) -> Result<(), RunError> {
+        self.shared.stop.store(true, Relaxed);
+        self.waker.wake();
+        let failed =
+            |name: &str| RunError::Ended(format!("the {name} thread failed; report this as a bug"));
+        self.data.join().map_err(|_| failed("data"))?;
+        let control = self.control.join().map_err(|_| failed("control"))?;
+        control.map_err(|error| RunError::Ended(format!("the control thread failed: {error}")))
+    }
+}
