@@ -95,17 +95,26 @@ def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -
         raise InputError(_one_line(path, error.errors(include_url=False)[0], tree)) from None
 
 
+def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
+    """An error in what a YAML document says at a place, such as `("links", 1, "b")`."""
+    tree = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    return InputError(_line(path, _line_of(tree, location), location, message))
+
+
 def _one_line(path: Path, problem: ErrorDetails, tree: yaml.Node | None) -> str:
     location: Sequence[int | str] = problem["loc"]
     key = problem.get("ctx", {}).get("key") if problem["type"] == "unknown_key" else None
-    line = line_of(tree, [*location, key] if key else location)
-    where = f"{path}:{line}" if line else f"{path}"
+    number = _line_of(tree, [*location, key] if key else location)
+    return _line(path, number, location, problem["msg"].removeprefix("Value error, ").replace("\n", " "))
+
+
+def _line(path: Path, number: int | None, location: Sequence[int | str], message: str) -> str:
+    where = f"{path}:{number}" if number else f"{path}"
     name = ".".join(str(part) for part in location)
-    message = problem["msg"].removeprefix("Value error, ").replace("\n", " ")
     return f"{where}: {name}: {message}" if name else f"{where}: {message}"
 
 
-def line_of(tree: yaml.Node | None, location: Sequence[int | str]) -> int | None:
+def _line_of(tree: yaml.Node | None, location: Sequence[int | str]) -> int | None:
     """The line, from 1, of the deepest part of `location` that the YAML tree has; None without a tree."""
     if tree is None:
         return None

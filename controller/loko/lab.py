@@ -13,7 +13,7 @@ from types import MappingProxyType
 from pydantic import Field, field_validator
 
 from loko.device import Profile, load_profile
-from loko.document import LABS, InputError, Strict, find, read
+from loko.document import LABS, InputError, Strict, error_at, find, read
 
 Setting = str | int | bool
 """A value of a board's configuration."""
@@ -250,4 +250,5 @@ class _Checker:
                 raise self._error("links", f"{name} cannot be reached from {start}; add a link")
 
     def _error(self, location: str, message: str) -> InputError:
-        return InputError(f"{self._path}: {location}: {message}")
+        parts = [int(part) if part.isdecimal() else part for part in location.split(".")]
+        return error_at(self._path, parts, message)

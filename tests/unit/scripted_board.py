@@ -1,4 +1,4 @@
-"""A board that is just faithful enough for the controller: TCP, one message a segment, OpenFlow 1.0 replies."""
+"""A board that is just faithful enough for the controller: TCP, and the replies of OpenFlow 1.0."""
 
 from __future__ import annotations
 

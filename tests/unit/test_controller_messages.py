@@ -1,0 +1,92 @@
+"""Messages as the board sees them: bytes."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from loko.controller.messages import SEGMENT_BYTES, add_entry, encode, entry_of, session_segments
+from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, TableStats
+from loko.entries import FlowEntry
+
+ENTRY = FlowEntry(
+    priority=116,
+    nw_src=IPv4Address("10.0.0.4"),
+    nw_dst=IPv4Address("10.0.0.2"),
+    tp_src=5003,
+    tp_dst=6003,
+    output_port=2,
+)
+
+
+def test_flow_mod_byte_by_byte() -> None:
+    """OpenFlow 1.0.0, sections 5.2.3 and 5.3.3."""
+    expected = "010e005000000013"  # version 1, flow-mod, 80 bytes, xid 19
+    expected += "0030000f"  # wildcards: nw_tos, dl_vlan_pcp; in_port, dl_vlan, dl_src, dl_dst
+    expected += "0000" + "00" * 12 + "0000" + "00" + "00" + "0800" + "00" + "11" + "0000"
+    expected += "0a000004" + "0a000002" + f"{5003:04x}" + f"{6003:04x}"
+    expected += "00" * 8 + "0000" + "0000" + "0000" + "0074"  # cookie, add, idle, hard, priority 116
+    expected += "ffffffff" + "ffff" + "0000"  # no buffer, any out_port, no flags
+    expected += "00000008" + "0002" + "ffff"  # output to port 2
+    assert add_entry(ENTRY, 19).hex() == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "data"),
+    [
+        (Barrier(xid=2), "0112000800000002"),
+        (Echo(xid=3), "0102000800000003"),
+        (TableStats(xid=4), "0110000c0000000400030000"),
+        (FlowStats(xid=5), "011000380000000500010000" + "003fffff" + "00" * 36 + "ff00ffff"),
+    ],
+)
+def test_requests_byte_by_byte(request_, data) -> None:
+    assert encode(request_).hex() == data
+
+
+def test_whole_session_is_one_message_a_segment() -> None:
+    segments = session_segments([ENTRY] * 17)
+    assert [segment[1] for segment in segments] == [0, 5, *[14] * 17, 18]
+    assert {segment[0] for segment in segments} == {1}
+    for number, segment in enumerate(segments, start=1):
+        assert struct.unpack("!HI", segment[2:8]) == (len(segment), number)
+        assert len(segment) <= SEGMENT_BYTES
+
+
+addresses = st.integers(1, 2**32 - 1).map(IPv4Address)
+ports = st.integers(1, 65535)
+entries = st.builds(
+    FlowEntry,
+    priority=st.integers(0, 65535),
+    nw_src=addresses,
+    nw_dst=addresses,
+    tp_src=ports,
+    tp_dst=ports,
+    output_port=st.integers(1, 4),
+)
+
+
+@given(entries, st.integers(1, 2**32 - 1))
+def test_entry_survives_the_wire(entry, xid) -> None:
+    data = encode(AddEntry(xid=xid, entry=entry))
+    match = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
+    action = parser.OFPActionOutput.parser(data, of.OFP_FLOW_MOD_SIZE)
+    priority = struct.unpack_from("!H", data, 62)[0]
+    assert entry_of(SimpleNamespace(match=match, actions=[action], priority=priority)) == entry
+
+
+def test_other_entries_are_recognised_as_other() -> None:
+    match = parser.OFPMatch(in_port=1)
+    output = parser.OFPActionOutput(2)
+    assert entry_of(SimpleNamespace(match=match, actions=[output], priority=1)) is None
+    data = add_entry(ENTRY, 1)
+    five_tuple = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
+    for actions in ([], [output, output], [parser.OFPActionStripVlan()]):
+        assert entry_of(SimpleNamespace(match=five_tuple, actions=actions, priority=1)) is None

@@ -1,0 +1,207 @@
+"""Profiles, and the numbers of sections 3 and 4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loko.device import load_profile
+from loko.document import PROFILES, InputError
+from loko.scenario import (
+    EVALUATION,
+    TABLE_1_FRAME_BYTES,
+    Action,
+    Case,
+    Match,
+    Priorities,
+    Scenario,
+    UsedEntry,
+)
+from loko.service import Rounding, capacity_frames, processing, service_curve
+
+ZODIAC = load_profile("zodiac-fx")
+SOURCE = (PROFILES / "zodiac-fx.toml").read_text()
+
+
+def case(entries, match, frame_bytes, action="output", used="last", priorities="increasing") -> Case:
+    return Case(
+        entries=entries,
+        match=Match(match),
+        action=Action(action),
+        used_entry=UsedEntry(used),
+        priorities=Priorities(priorities),
+        frame_bytes=frame_bytes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("the_case", "switch_us", "tolerance_us"),
+    [
+        # What the paper prints (sections 3.3.3, 4, 6), with half of its last digit as tolerance.
+        (case(17, "five-tuple", 306), 257, 0.5),
+        (case(128, "five-tuple", 306), 1350, 5),
+        (case(1, "port", 1516), 322, 2),
+        (case(1, "port", 1516, action="set-nw-src"), 380, 2),
+        (case(128, "port", 64), 880, 10),
+        (case(128, "all", 64), 1650, 10),
+        (case(1, "port", 64), 50, 5),
+        # Figure 10a, read off tick labels: the fast order and the three slow ones.
+        (case(17, "five-tuple", 790, used="first", priorities="decreasing"), 203, 5),
+        (case(17, "five-tuple", 790, used="last", priorities="decreasing"), 347, 5),
+        (case(17, "five-tuple", 790, used="first", priorities="increasing"), 347, 5),
+    ],
+)
+def test_processing_time_is_the_papers(the_case, switch_us, tolerance_us) -> None:
+    assert processing(ZODIAC, the_case).switch_ns / 1e3 == pytest.approx(switch_us, abs=tolerance_us)
+
+
+@pytest.mark.parametrize(
+    ("the_case", "mbps", "tolerance"),
+    [
+        (case(128, "all", 64), 0.3, 0.05),
+        (case(17, "five-tuple", 306), 11.8, 0.05),
+        (case(128, "five-tuple", 306), 1.88, 0.005),
+        (case(1, "port", 1516), 1516 / 1537 * 100, 0.001),  # line rate (fig. 10c)
+    ],
+)
+def test_throughput_by_equation_6_is_the_papers(the_case, mbps, tolerance) -> None:
+    assert processing(ZODIAC, the_case).throughput_bps / 1e6 == pytest.approx(mbps, abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("entries", "frame_bytes", "reached"),
+    [(1, 1516, True), (49, 1516, True), (65, 1516, False), (1, 1032, True), (1, 548, False)],
+)
+def test_line_rate_where_section_3_4_3_says_so(entries, frame_bytes, reached) -> None:
+    result = processing(ZODIAC, case(entries, "port", frame_bytes, used="first", priorities="decreasing"))
+    assert (result.throughput_bps == result.link_throughput_bps) is reached
+
+
+def test_equation_5_is_a_lower_bound_of_equation_6() -> None:
+    for the_case in Scenario().cases():
+        result = processing(ZODIAC, the_case)
+        assert result.sequential_throughput_bps <= result.throughput_bps
+
+
+def test_service_curve_of_section_6() -> None:
+    service = service_curve(ZODIAC, EVALUATION)
+    assert round(service.rate_bps / 1e6, 2) == 11.85  # printed 11.8; a fifth is printed as 2.37
+    assert round(service.curve.latency_ns / 1e3) == 464
+    assert round(service.processing_ns / 1e3) == 257
+    assert sum(term.value_ns for term in service.terms) == pytest.approx(service.curve.latency_ns)
+
+
+def test_service_curve_of_section_4() -> None:
+    """Five-tuple, output, 306 bytes; entries, priorities and used entry are not known."""
+    scenario = Scenario(match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
+    service = service_curve(ZODIAC, scenario)
+    assert round(service.rate_bps / 1e6, 2) == 1.88
+    assert round(service.curve.latency_ns / 1e6, 2) == 2.65
+    assert service.longest.case.entries == 128
+
+
+def test_unknown_sizes_take_rate_and_latency_from_different_frames() -> None:
+    service = service_curve(ZODIAC, Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT))
+    assert service.slowest.case.frame_bytes == 64
+    assert service.longest.case.frame_bytes == service.largest_frame_bytes == 1516
+
+
+@given(st.sampled_from(sorted(Match, key=str)), st.integers(1, 128), st.sampled_from(TABLE_1_FRAME_BYTES))
+def test_knowing_more_never_worsens_the_curve(match, entries, size) -> None:
+    known = service_curve(ZODIAC, Scenario(entries=entries, match=match, packet_sizes_bytes=(size,)))
+    vague = service_curve(ZODIAC, Scenario(match=match))
+    assert known.rate_bps >= vague.rate_bps
+    assert known.curve.latency_ns <= vague.curve.latency_ns
+    assert known.capacity_bytes >= vague.capacity_bytes
+
+
+@given(st.integers(1, 127), st.integers(64, 1517), st.sampled_from(sorted(Match, key=str)))
+def test_processing_time_grows_with_entries_and_size(entries, size, match) -> None:
+    smaller = processing(ZODIAC, case(entries, match, size)).switch_ns
+    assert processing(ZODIAC, case(entries + 1, match, size)).switch_ns > smaller
+    assert processing(ZODIAC, case(entries, match, size + 1)).switch_ns > smaller
+
+
+@pytest.mark.parametrize(("frame_bytes", "frames"), [(64, 25), (306, 9), (1516, 3)])
+@pytest.mark.parametrize("rounding", Rounding)
+def test_buffer_capacity_is_the_papers(frame_bytes, frames, rounding) -> None:
+    assert capacity_frames(ZODIAC, frame_bytes, rounding) == frames
+
+
+@pytest.mark.parametrize(("frame_bytes", "floor", "ceiling"), [(548, 5, 6), (790, 4, 5), (1274, 3, 4)])
+def test_buffer_rounding_is_switchable(frame_bytes, floor, ceiling) -> None:
+    assert capacity_frames(ZODIAC, frame_bytes, Rounding.FLOOR) == floor
+    assert capacity_frames(ZODIAC, frame_bytes, Rounding.CEILING) == ceiling
+
+
+@given(st.sets(st.integers(64, 1518), min_size=1, max_size=5), st.data())
+def test_capacity_of_mixed_sizes_never_overflows(sizes, data) -> None:
+    """Whatever mixture waits: within `capacity_bytes` of backlog the arriving frame still finds its units."""
+    scenario = Scenario(entries=17, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=tuple(sizes))
+    capacity = service_curve(ZODIAC, scenario).capacity_bytes
+    frames = st.sampled_from(sorted(sizes))
+    in_work, arriving = data.draw(frames), data.draw(frames)
+    free_units, backlog = 24, in_work + arriving
+    for waiting in data.draw(st.lists(frames, max_size=24)):
+        units = -(-waiting // 128)
+        if units <= free_units:
+            free_units -= units
+            backlog += waiting
+    if backlog <= capacity:
+        assert -(-arriving // 128) <= free_units
+
+
+def test_profile_by_path(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.toml"
+    copy.write_text(SOURCE)
+    assert load_profile(copy) == ZODIAC
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "units = { value",
+            "unit = { value",
+            "buffer: unknown key 'unit' (allowed: packets, units, unit_bytes)",
+        ),
+        (
+            'source = "paper"',
+            'source = "rumour"',
+            "ports.count.source: Input should be 'paper', 'fit', 'count',",
+        ),
+        ("format = 1", "format = 2", "format: Input should be 1"),
+        ("[ports]", "[ports", "not valid TOML"),
+        ("value = 128, source", 'value = "128", source', "Input should be a valid integer"),
+    ],
+)
+def test_wrong_profile_is_one_line(tmp_path: Path, old, new, says) -> None:
+    path = tmp_path / "wrong.toml"
+    assert old in SOURCE
+    path.write_text(SOURCE.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        load_profile(path)
+    assert says in str(error.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_profile_names_those_there_are() -> None:
+    with pytest.raises(InputError, match=r"profile 'zodiac': no such name .*zodiac-fx"):
+        load_profile("zodiac")
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"entries": 0}, {"packet_sizes_bytes": ()}, {"packet_sizes_bytes": (63,)}]
+)
+def test_impossible_scenario_is_refused(arguments) -> None:
+    with pytest.raises(InputError, match="scenario: "):
+        Scenario(**arguments)
+
+
+def test_scenario_larger_than_the_table_is_refused() -> None:
+    with pytest.raises(InputError, match="129 entries; zodiac-fx holds 128"):
+        service_curve(ZODIAC, Scenario(entries=129))

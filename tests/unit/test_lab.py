@@ -1,0 +1,178 @@
+"""Lab files, flow files, paths and tables."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loko.document import LABS, InputError
+from loko.entries import switch_entries
+from loko.flow import Flow, dump_flows, load_flows
+from loko.lab import Endpoint, load_lab
+from loko.network import Hop, shortest_path
+
+SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
+LAB = load_lab("two-switch")
+FLOWS = tuple(
+    Flow(
+        id=f"{source}-{destination}",
+        source=source,
+        destination=destination,
+        udp_source=5000,
+        udp_destination=5001,
+        rate_bps=1e6,
+        burst_bytes=306,
+        frame_bytes=306,
+    )
+    for source, destination in (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
+)
+
+
+def test_two_switch_lab_is_figure_16() -> None:
+    assert LAB.control_port == 4
+    assert LAB.switches["s1"].datapath_id == 0x000070B3D56C0001
+    assert LAB.switches["s1"].config == {"mac": "70:b3:d5:6c:00:01", "ofchecks": False}
+    for host, switch, port in (("H1", "s1", 1), ("H2", "s1", 2), ("H3", "s2", 1), ("H4", "s2", 2)):
+        assert LAB.peer(Endpoint(node=host, port=1)) == Endpoint(node=switch, port=port)
+    assert LAB.peer(Endpoint(node="s2", port=3)) == Endpoint(node="s1", port=3)
+    assert LAB.peer(Endpoint(node="s2", port=4)) is None
+
+
+def test_lab_by_folder_and_by_file() -> None:
+    assert load_lab(LABS / "two-switch").links == load_lab(LABS / "two-switch" / "lab.yml").links == LAB.links
+
+
+def test_lab_is_frozen() -> None:
+    with pytest.raises(TypeError):
+        LAB.hosts["H5"] = LAB.hosts["H1"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, switches, hosts, links,"),
+        ("hosts:", "hots:", "did you mean 'hosts'?"),
+        ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b)"),
+        ("a: H1", "a: H9", "links.0.a: unknown host or switch 'H9' (known: H1, H2, H3, H4, s1, s2)"),
+        ('"s1:2"', '"s1:1"', "lab.yml:24: links.1.b: 's1:1' is used by links.0 already"),
+        ('"s1:2"', '"s1:5"', "links.1.b: 's1:5' names no port; write s1:1 to s1:4"),
+        ('"s1:2"', "s1", "links.1.b: 's1' names no port"),
+        ('"s1:2"', '"s1:4"', "links.1.b: port 4 is the control port"),
+        ("a: H1", 'a: "H1:1"', "links.0.a: a host has one interface; write 'H1'"),
+        ("a: H2", "a: H1", "links.1.a: 'H1' is used by links.0 already"),
+        ("00:00:00:02", "00:00:00:01", "hosts.H2.mac: H1 has the same mac; change one"),
+        ("10.0.0.2/24", "10.0.0.1/24", "hosts.H2.ip: H1 has the same ip; change one"),
+        ("10.0.0.2/24", "10.0.0.2", "lab.yml:18: hosts.H2.ip: '10.0.0.2' lacks its prefix length"),
+        ("10.0.0.2/24", "10.0.0.256/24", "is not an IPv4 address with prefix"),
+        ('"02:00:00:00:00:02"', '"03:00:00:00:00:02"', "is not a unicast MAC address"),
+        ('  - {a: H4, b: "s2:2"}\n', "", "links: H4 cannot be reached from H1; add a link"),
+        ("profile: zodiac-fx", "profile: zodiac", "switches.s1.profile: profile 'zodiac': no such name"),
+        ("control_port: 4", "control_port: 9", "control_port: s1 has ports 1 to 4"),
+        ('c:00:01" #', 'c:00:07" #', "board's MAC address makes it 00:00:70:b3:d5:6c:00:01; write that"),
+        ('"00:00:70', '"70', "is not eight bytes such as"),
+        ("  H1:", "  s1:", "hosts.s1: a switch has this name already"),
+        ("title: ", "title: [", "not valid YAML"),
+        ("control_port: 4", "", "control_port: Field required"),
+    ],
+)
+def test_mistake_is_one_line_that_says_where(tmp_path: Path, old, new, says) -> None:
+    assert old in SOURCE
+    path = tmp_path / "lab.yml"
+    path.write_text(SOURCE.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        load_lab(path)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def complaint(path: Path) -> str:
+    """What is wrong with the lab file, empty if nothing is."""
+    try:
+        load_lab(path)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_lab_or_one_line(tmp_path_factory, content) -> None:
+    path = tmp_path_factory.mktemp("labs") / "lab.yml"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        load_lab(path)
+    assert "\n" not in str(error.value)
+
+
+@given(st.integers(0, len(SOURCE) - 1), st.characters(codec="ascii"))
+def test_any_single_slip_is_a_lab_or_one_line(tmp_path_factory, place, character) -> None:
+    path = tmp_path_factory.mktemp("labs") / "lab.yml"
+    path.write_text(SOURCE[:place] + character + SOURCE[place + 1 :])
+    assert "\n" not in complaint(path)
+
+
+def test_paths_cross_both_switches() -> None:
+    assert shortest_path(LAB, "H1", "H3") == (
+        Hop(switch="s1", output_port=3),
+        Hop(switch="s2", output_port=1),
+    )
+    assert shortest_path(LAB, "H4", "H3") == (Hop(switch="s2", output_port=1),)
+
+
+def test_tables_end_with_the_used_entries_in_increasing_priority() -> None:
+    tables = switch_entries(LAB, FLOWS)
+    for switch, ports in (("s1", [3, 1, 3, 2]), ("s2", [1, 3, 2, 3])):
+        table = tables[switch]
+        assert len(table) == 17
+        assert [entry.priority for entry in table] == sorted({entry.priority for entry in table})
+        hosts = {host.ip.ip for host in LAB.hosts.values()}
+        assert not any({entry.nw_src, entry.nw_dst} & hosts for entry in table[:13])
+        assert [entry.output_port for entry in table[13:]] == ports
+        assert table[13].nw_src == IPv4Address("10.0.0.1")
+        # Zero would be a wildcard on the board.
+        assert all(entry.tp_src and entry.tp_dst and int(entry.nw_src) for entry in table)
+        assert len({(entry.nw_src, entry.nw_dst) for entry in table}) == 17
+
+
+def test_tables_must_hold_their_flows() -> None:
+    with pytest.raises(InputError, match="s1: 4 flows pass, 3 entries are planned"):
+        switch_entries(LAB, FLOWS, entries=3)
+    with pytest.raises(InputError, match="its table holds 128"):
+        switch_entries(LAB, FLOWS, entries=129)
+
+
+def test_flows_survive_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "flows.yml"
+    path.write_text(str(dump_flows(FLOWS)))
+    assert load_flows(path) == FLOWS
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"rate_bps": -1}, "0.rate_bps: Input should be greater than 0"),
+        ({"udp_source": 70000}, "0.udp_source: Input should be less than or equal to 65535"),
+        ({"rate": 1}, "0: unknown key 'rate'"),
+        ({"burst_bytes": 100}, "burst_bytes 100 is below frame_bytes 306"),
+        ({"source": "H3", "destination": "H1"}, "have the same hosts and ports; change a port"),
+        ({"id": "H3-H1"}, "flow id 'H3-H1' is used twice"),
+    ],
+)
+def test_wrong_flow_is_one_line(tmp_path: Path, change, says) -> None:
+    path = tmp_path / "flows.yml"
+    values = dump_flows(FLOWS)
+    path.write_text(str([{**values[0], **change}, *values[1:]]))
+    with pytest.raises(InputError) as error:
+        load_flows(path)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_flows_that_are_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "flows.yml"
+    path.write_text("flows: 3")
+    with pytest.raises(InputError, match="Input should be a valid list"):
+        load_flows(path)

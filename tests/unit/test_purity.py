@@ -1,0 +1,84 @@
+"""The core of loko is pure: it never loads os-ken, a web framework, sockets' servers or a command line."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import loko
+
+PACKAGE = Path(loko.__file__).parent
+SHELL = {"commands", "controller"}
+"""What may talk to the world."""
+OS_KEN_MODULES = {"controller/app.py", "controller/messages.py"}
+FORBIDDEN = (
+    "os_ken",
+    "flask",
+    "fastapi",
+    "starlette",
+    "aiohttp",
+    "typer",
+    "rich",
+    "evaluation",
+    "switch_emulator",
+)
+CLOCKS_AND_THREADS = {"time", "datetime", "threading", "asyncio", "socket", "subprocess", "random"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def imported_by(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def is_core(path: Path) -> bool:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py") not in SHELL
+
+
+def test_core_loads_nothing_forbidden() -> None:
+    core = [
+        ".".join(["loko", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+        for path in modules()
+        if is_core(path)
+    ]
+    assert {"loko.calculus", "loko.service", "loko.admission", "loko.entries", "loko.plan"} <= set(core)
+    script = f"import importlib, json, sys\nfor name in {core}: importlib.import_module(name)\n"
+    script += "print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
+    assert [name for name in loaded if name.split(".")[0] in FORBIDDEN] == []
+
+
+def test_sessions_logic_loads_no_os_ken() -> None:
+    script = (
+        "import loko.controller.supervisor, sys; print([name for name in sys.modules if 'os_ken' in name])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "[]"
+
+
+def test_arrows_point_one_way() -> None:
+    for path in modules():
+        relative = path.relative_to(PACKAGE).as_posix()
+        tops = {name.split(".")[0] for name in imported_by(path)}
+        assert not tops & {"evaluation", "switch_emulator"}, relative
+        assert ("os_ken" in tops) == (relative in OS_KEN_MODULES), relative
+        if is_core(path):
+            assert not tops & {*FORBIDDEN, *CLOCKS_AND_THREADS}, relative
+            assert not any(
+                name.startswith(("loko.controller", "loko.commands")) for name in imported_by(path)
+            )
+
+
+def test_session_takes_time_as_an_argument() -> None:
+    for name in ("session.py", "supervisor.py"):
+        assert not imported_by(PACKAGE / "controller" / name) & CLOCKS_AND_THREADS
