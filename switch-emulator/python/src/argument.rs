@@ -18,7 +18,11 @@ pub(crate) fn wrong(reason: impl Display) -> PyErr {
 
 /// An instant or span in nanoseconds.
 pub(crate) fn nanoseconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let refuse = || wrong(format!("{name} is {value}: give whole nanoseconds in 0 .. {MAX_NS}"));
+    let refuse = || {
+        wrong(format!(
+            "{name} is {value}: give whole nanoseconds in 0 .. {MAX_NS}"
+        ))
+    };
     match value.extract::<i64>() {
         Ok(number @ 0..=MAX_NS) => Ok(number.unsigned_abs()),
         Ok(_) => Err(refuse()),
@@ -28,8 +32,16 @@ pub(crate) fn nanoseconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64>
 }
 
 /// A whole number that fits 64 (or fewer) bits.
-pub(crate) fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, most: u64) -> PyResult<T> {
-    let refuse = || wrong(format!("{name} is {value}: give a whole number in 0 .. {most}"));
+pub(crate) fn whole<T: TryFrom<u64>>(
+    name: &str,
+    value: &Bound<'_, PyAny>,
+    most: u64,
+) -> PyResult<T> {
+    let refuse = || {
+        wrong(format!(
+            "{name} is {value}: give a whole number in 0 .. {most}"
+        ))
+    };
     match value.extract::<u64>() {
         Ok(number) if number <= most => T::try_from(number).map_err(|_| refuse()),
         Ok(_) => Err(refuse()),
@@ -42,13 +54,19 @@ pub(crate) fn whole<T: TryFrom<u64>>(name: &str, value: &Bound<'_, PyAny>, most:
 pub(crate) fn config(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Config> {
     match settings {
         None => Ok(Config::default()),
-        Some(settings) => pythonize::depythonize(settings).map_err(|error| wrong(format!("config: {error}"))),
+        Some(settings) => {
+            pythonize::depythonize(settings).map_err(|error| wrong(format!("config: {error}")))
+        }
     }
 }
 
 /// A profile by name or path. A path ends in `.toml` or has a separator.
 pub(crate) fn profile(name: &str) -> PyResult<Profile> {
-    let path = if Path::new(name).extension().is_some_and(|extension| extension == "toml") || name.contains('/') {
+    let path = if Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || name.contains('/')
+    {
         PathBuf::from(name)
     } else {
         let beside = profiles().join(format!("{name}.toml"));

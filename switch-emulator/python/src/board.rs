@@ -22,8 +22,16 @@ pub(crate) struct Output {
 #[pymethods]
 impl Output {
     fn __repr__(&self) -> String {
-        let data: String = self.data.iter().flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
-        format!("Output(at_ns={}, kind='{}', port={}, data=b'{data}')", self.at_ns, self.kind, self.port)
+        let data: String = self
+            .data
+            .iter()
+            .flat_map(|byte| byte.escape_ascii())
+            .map(char::from)
+            .collect();
+        format!(
+            "Output(at_ns={}, kind='{}', port={}, data=b'{data}')",
+            self.at_ns, self.kind, self.port
+        )
     }
 }
 
@@ -36,7 +44,12 @@ impl From<firmware::Output> for Output {
             OutputKind::Close => ("event", 0, b"close".to_vec()),
             OutputKind::Event(event) => ("event", 0, event.to_string().into_bytes()),
         };
-        Self { at_ns: output.at.as_nanos(), kind, port, data }
+        Self {
+            at_ns: output.at.as_nanos(),
+            kind,
+            port,
+            data,
+        }
     }
 }
 
@@ -104,7 +117,11 @@ impl From<firmware::Flow> for Flow {
             idle_timeout_s: flow.idle_timeout_s,
             hard_timeout_s: flow.hard_timeout_s,
             flags: flow.flags,
-            actions: flow.actions.iter().filter_map(|slot| action(slot)).collect(),
+            actions: flow
+                .actions
+                .iter()
+                .filter_map(|slot| action(slot))
+                .collect(),
             packets: flow.packets,
             bytes: flow.bytes,
         }
@@ -144,7 +161,8 @@ impl Board {
     ) -> PyResult<Self> {
         let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, u64::MAX))?;
         let profile = self::profile(profile)?;
-        let mut board = firmware::Board::new(&profile, self::config(config)?, seed).map_err(wrong)?;
+        let mut board =
+            firmware::Board::new(&profile, self::config(config)?, seed).map_err(wrong)?;
         board.advance(Instant::ZERO); // powers it up
         Ok(Self { board, now_ns: 0 })
     }
@@ -167,7 +185,12 @@ impl Board {
         Ok(())
     }
 
-    fn frame(&mut self, at_ns: &Bound<'_, PyAny>, port: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+    fn frame(
+        &mut self,
+        at_ns: &Bound<'_, PyAny>,
+        port: &Bound<'_, PyAny>,
+        data: &[u8],
+    ) -> PyResult<()> {
         let number = whole("port", port, 4)?;
         let port = PortNumber::new(number).ok_or_else(|| wrong("port is 0: give 1 .. 4"))?;
         let at = self.at("at_ns", at_ns)?;
@@ -182,7 +205,9 @@ impl Board {
     }
 
     fn outputs(&mut self) -> Vec<Output> {
-        let mut outputs: Vec<Output> = std::iter::from_fn(|| self.board.poll_output()).map(Output::from).collect();
+        let mut outputs: Vec<Output> = std::iter::from_fn(|| self.board.poll_output())
+            .map(Output::from)
+            .collect();
         outputs.sort_by_key(|output| output.at_ns);
         outputs
     }

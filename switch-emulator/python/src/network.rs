@@ -16,8 +16,14 @@ pub(crate) struct Network(Mutex<simulator::Network>);
 
 impl Network {
     /// Does `action` with the network; another thread's call must have ended.
-    fn with<T>(&self, action: impl FnOnce(&mut simulator::Network) -> Result<T, simulator::Error>) -> PyResult<T> {
-        let mut network = self.0.try_lock().map_err(|_| wrong("the network is in use by another thread"))?;
+    fn with<T>(
+        &self,
+        action: impl FnOnce(&mut simulator::Network) -> Result<T, simulator::Error>,
+    ) -> PyResult<T> {
+        let mut network = self
+            .0
+            .try_lock()
+            .map_err(|_| wrong("the network is in use by another thread"))?;
         action(&mut network).map_err(wrong)
     }
 }
@@ -26,11 +32,20 @@ impl Network {
 impl Network {
     #[new]
     fn new(seed: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(Mutex::new(simulator::Network::new(whole("seed", seed, u64::MAX)?))))
+        Ok(Self(Mutex::new(simulator::Network::new(whole(
+            "seed",
+            seed,
+            u64::MAX,
+        )?))))
     }
 
     #[pyo3(signature = (name, *, profile = "zodiac-fx", config = None))]
-    fn add_board(&self, name: &str, profile: &str, config: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    fn add_board(
+        &self,
+        name: &str,
+        profile: &str,
+        config: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
         let profile = self::profile(profile)?;
         let config = self::config(config)?;
         self.with(|network| network.add_board(name, &profile, config))
@@ -51,13 +66,22 @@ impl Network {
         propagation_ns: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (a_port, b_port) = (whole("a_port", a_port, 255)?, whole("b_port", b_port, 255)?);
-        let propagation_ns = propagation_ns.map_or(Ok(0), |span| nanoseconds("propagation_ns", span))?;
+        let propagation_ns =
+            propagation_ns.map_or(Ok(0), |span| nanoseconds("propagation_ns", span))?;
         self.with(|network| network.connect((a, a_port), (b, b_port), rate_bps, propagation_ns))
     }
 
-    fn control<'py>(&self, py: Python<'py>, board: &str, segments: Vec<Vec<u8>>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    fn control<'py>(
+        &self,
+        py: Python<'py>,
+        board: &str,
+        segments: Vec<Vec<u8>>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let replies = self.with(|network| network.control(board, &segments))?;
-        Ok(replies.iter().map(|reply| PyBytes::new(py, reply)).collect())
+        Ok(replies
+            .iter()
+            .map(|reply| PyBytes::new(py, reply))
+            .collect())
     }
 
     #[pyo3(signature = (
@@ -138,11 +162,14 @@ impl Columns {
         };
         for flow in &mut result.flows {
             let packets = flow.sent_ns.len();
-            columns.flow.extend(std::iter::repeat_n(flow.flow.cast_signed(), packets));
-            columns.sequence.extend(0..packets as i64);
+            let id = i32::try_from(flow.flow).unwrap_or(i32::MAX); // add_source refuses larger ones
+            columns.flow.extend(std::iter::repeat_n(id, packets));
+            columns.sequence.extend((0i64..).take(packets));
             columns.sent_ns.append(&mut flow.sent_ns);
             columns.received_ns.append(&mut flow.received_ns);
-            columns.size.extend(std::iter::repeat_n(flow.frame_bytes as i32, packets));
+            columns
+                .size
+                .extend(std::iter::repeat_n(flow.frame_bytes as i32, packets));
             (flow.sent_ns, flow.received_ns) = (Vec::new(), Vec::new());
         }
         columns
@@ -161,7 +188,10 @@ pub(crate) struct Event {
 #[pymethods]
 impl Event {
     fn __repr__(&self) -> String {
-        format!("Event(at_ns={}, board={:?}, text={:?})", self.at_ns, self.board, self.text)
+        format!(
+            "Event(at_ns={}, board={:?}, text={:?})",
+            self.at_ns, self.board, self.text
+        )
     }
 }
 
@@ -192,7 +222,11 @@ impl RunResult {
         for board in &result.boards {
             boards.set_item(&board.name, board_counters(py, board)?)?;
         }
-        let event = |event: simulator::RunEvent| Event { at_ns: event.at_ns, board: event.board, text: event.text };
+        let event = |event: simulator::RunEvent| Event {
+            at_ns: event.at_ns,
+            board: event.board,
+            text: event.text,
+        };
         Ok(Self {
             flow: columns.flow.into_pyarray(py).unbind(),
             sequence: columns.sequence.into_pyarray(py).unbind(),
@@ -234,7 +268,10 @@ fn flow_counters(py: Python<'_>, counters: simulator::FlowCounters) -> PyResult<
     )
 }
 
-fn board_counters<'py>(py: Python<'py>, board: &simulator::BoardResult) -> PyResult<Bound<'py, PyDict>> {
+fn board_counters<'py>(
+    py: Python<'py>,
+    board: &simulator::BoardResult,
+) -> PyResult<Bound<'py, PyDict>> {
     let counters = &board.counters;
     dict(
         py,

@@ -34,7 +34,12 @@ impl TokenBucket {
         let capacity = (burst_bytes * UNITS_PER_BYTE as f64) as u64;
         #[allow(clippy::cast_sign_loss)]
         let rate_bps = rate_bps as u64;
-        Ok(Self { rate_bps, capacity, level: capacity, updated_ns: 0 })
+        Ok(Self {
+            rate_bps,
+            capacity,
+            level: capacity,
+            updated_ns: 0,
+        })
     }
 
     /// The most that can pass at once, in whole bytes.
@@ -59,7 +64,10 @@ impl TokenBucket {
         let gained = u128::from(now_ns - self.updated_ns) * u128::from(self.rate_bps);
         // The capacity is below 2^63, so the minimum fits.
         let level = (u128::from(self.level) + gained).min(u128::from(self.capacity)) as u64;
-        debug_assert!(level >= bytes * UNITS_PER_BYTE, "taken before the bucket was ready");
+        debug_assert!(
+            level >= bytes * UNITS_PER_BYTE,
+            "taken before the bucket was ready"
+        );
         self.level = level - bytes * UNITS_PER_BYTE;
         self.updated_ns = now_ns;
     }
@@ -72,5 +80,4 @@ impl TokenBucket {
 }
 
 #[cfg(test)]
-#[path = "bucket_tests.rs"]
 mod tests;

@@ -93,7 +93,10 @@ mod tests {
         let hello = [4, 0, 0, 8, 0, 0, 0, 1];
         let echo = [1, 2, 0, 8, 0xd2, 4, 0, 0];
         assert_eq!(echo_replies(&hello), None);
-        assert_eq!(echo_replies(&[hello, echo].concat()), Some(vec![1, 3, 0, 8, 0xd2, 4, 0, 0]));
+        assert_eq!(
+            echo_replies(&[hello, echo].concat()),
+            Some(vec![1, 3, 0, 8, 0xd2, 4, 0, 0])
+        );
         assert_eq!(echo_replies(&echo[..5]), None);
         assert_eq!(echo_replies(&[1, 0, 0, 0, 0, 0, 0, 0]), None);
     }

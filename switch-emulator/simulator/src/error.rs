@@ -48,7 +48,11 @@ impl Error {
         if (least..=most).contains(&value) {
             Ok(())
         } else {
-            Err(Self::Value { name, value: value.to_string(), range: format!("{least} .. {most}") })
+            Err(Self::Value {
+                name,
+                value: value.to_string(),
+                range: format!("{least} .. {most}"),
+            })
         }
     }
 }

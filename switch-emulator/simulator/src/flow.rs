@@ -85,7 +85,9 @@ impl Flow {
     /// A frame that carries this flow's identifier passes `host`'s tap at `at_ns`.
     fn receive(&mut self, host: usize, at_ns: i64, data: &[u8]) {
         let (sequence, rest) = data[self.sequence_offset..].split_at(4);
-        let sequence = sequence.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        let sequence = sequence
+            .iter()
+            .fold(0, |number, byte| number << 8 | usize::from(*byte));
         let counters = &mut self.counters;
         match self.received_ns.get_mut(sequence) {
             Some(received_ns) if rest == &self.frame[self.sequence_offset + 4..] => {
@@ -126,12 +128,22 @@ impl Identities {
     }
 
     fn find(&self, data: &[u8]) -> Option<usize> {
-        self.shapes.iter().filter(|(_, length)| *length == data.len()).find_map(|&(offset, length)| {
-            let id = data[offset..offset + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
-            let key = (offset, length, id);
-            let place = self.entries.partition_point(|entry| (entry.0, entry.1, entry.2) < key);
-            self.entries.get(place).filter(|entry| (entry.0, entry.1, entry.2) == key).map(|entry| entry.3)
-        })
+        self.shapes
+            .iter()
+            .filter(|(_, length)| *length == data.len())
+            .find_map(|&(offset, length)| {
+                let id = data[offset..offset + 4]
+                    .iter()
+                    .fold(0, |number, byte| number << 8 | u32::from(*byte));
+                let key = (offset, length, id);
+                let place = self
+                    .entries
+                    .partition_point(|entry| (entry.0, entry.1, entry.2) < key);
+                self.entries
+                    .get(place)
+                    .filter(|entry| (entry.0, entry.1, entry.2) == key)
+                    .map(|entry| entry.3)
+            })
     }
 
     /// Records that `host` receives `data`; false if it belongs to no flow.
@@ -147,5 +159,4 @@ impl Identities {
 }
 
 #[cfg(test)]
-#[path = "flow_tests.rs"]
 mod tests;

@@ -37,7 +37,10 @@ impl Timing {
         }
         #[allow(clippy::cast_sign_loss)]
         let rate_bps = rate_bps as u64;
-        Ok(Self { rate_bps, propagation_ns })
+        Ok(Self {
+            rate_bps,
+            propagation_ns,
+        })
     }
 
     /// Sending `bytes`, rounded up to a nanosecond.
@@ -84,7 +87,11 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(timing: Timing) -> Self {
-        Self { timing, busy_until_ns: 0, in_flight: VecDeque::new() }
+        Self {
+            timing,
+            busy_until_ns: 0,
+            in_flight: VecDeque::new(),
+        }
     }
 
     /// When the link can begin another frame.
@@ -106,7 +113,10 @@ impl Link {
 
     /// Puts a frame on its way; true if nothing else was, so that its arrival is what happens next here.
     pub(crate) fn push(&mut self, arrival_ns: u64, cargo: Cargo) -> bool {
-        debug_assert!(self.in_flight.back().is_none_or(|(last_ns, _)| *last_ns <= arrival_ns));
+        debug_assert!(self
+            .in_flight
+            .back()
+            .is_none_or(|(last_ns, _)| *last_ns <= arrival_ns));
         self.in_flight.push_back((arrival_ns, cargo));
         self.in_flight.len() == 1
     }
@@ -128,5 +138,4 @@ impl Link {
 }
 
 #[cfg(test)]
-#[path = "link_tests.rs"]
 mod tests;

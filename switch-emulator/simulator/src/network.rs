@@ -75,11 +75,18 @@ impl Network {
     ///
     /// # Errors
     /// [`Error::Name`] if the name is taken, [`Error::Board`] if no board can have that `config`.
-    pub fn add_board(&mut self, name: &str, profile: &Profile, config: Config) -> Result<(), Error> {
+    pub fn add_board(
+        &mut self,
+        name: &str,
+        profile: &Profile,
+        config: Config,
+    ) -> Result<(), Error> {
         self.check_new(name)?;
         let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
-        let mut board = Board::new(profile, config, seed)
-            .map_err(|error| Error::Board { name: name.into(), reason: error.to_string() })?;
+        let mut board = Board::new(profile, config, seed).map_err(|error| Error::Board {
+            name: name.into(),
+            reason: error.to_string(),
+        })?;
         board.advance(Instant::ZERO); // powers it up
         self.boards.push(BoardNode {
             name: name.into(),
@@ -97,7 +104,10 @@ impl Network {
     /// [`Error::Name`] if the name is taken.
     pub fn add_host(&mut self, name: &str) -> Result<(), Error> {
         self.check_new(name)?;
-        self.hosts.push(HostNode { name: name.into(), link: None });
+        self.hosts.push(HostNode {
+            name: name.into(),
+            link: None,
+        });
         Ok(())
     }
 
@@ -116,14 +126,19 @@ impl Network {
         let timing = Timing::new(rate_bps, propagation_ns)?;
         let ends = [self.free_port(a, timing)?, self.free_port(b, timing)?];
         if ends[0] == ends[1] {
-            return Err(Error::Port(format!("{} port {} cannot be connected to itself", a.0, a.1)));
+            return Err(Error::Port(format!(
+                "{} port {} cannot be connected to itself",
+                a.0, a.1
+            )));
         }
         for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             let link = self.links.len();
             self.links.push(Link::new(timing));
             self.ends.push(to);
             match from {
-                End::Board(board, port) => self.boards[board].links[usize::from(port.get()) - 1] = Some(link),
+                End::Board(board, port) => {
+                    self.boards[board].links[usize::from(port.get()) - 1] = Some(link);
+                }
                 End::Host(host) => self.hosts[host].link = Some(link),
             }
         }
@@ -137,11 +152,19 @@ impl Network {
     /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run.
     pub fn control(&mut self, board: &str, segments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         if self.has_run {
-            return Err(Error::Order("control() after run(): install the flows before the run".into()));
+            return Err(Error::Order(
+                "control() after run(): install the flows before the run".into(),
+            ));
         }
-        let node = self.boards.iter_mut().find(|node| node.name == board).ok_or_else(|| {
-            Error::Name(format!("there is no board named {board:?}: add it with add_board() first"))
-        })?;
+        let node = self
+            .boards
+            .iter_mut()
+            .find(|node| node.name == board)
+            .ok_or_else(|| {
+                Error::Name(format!(
+                    "there is no board named {board:?}: add it with add_board() first"
+                ))
+            })?;
         Ok(node.session.exchange(&mut node.board, segments))
     }
 
@@ -152,15 +175,26 @@ impl Network {
     /// [`Error::Value`] if it could not send what `config` says.
     pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
         let from = self.host(host)?;
-        let to = config.destination.as_deref().map(|name| self.host(name)).transpose()?;
+        let to = config
+            .destination
+            .as_deref()
+            .map(|name| self.host(name))
+            .transpose()?;
         let link = self.hosts[from].link.ok_or_else(|| {
-            Error::Port(format!("host {host:?} is not connected: connect() it before add_source()"))
+            Error::Port(format!(
+                "host {host:?} is not connected: connect() it before add_source()"
+            ))
         })?;
         if self.flows.iter().any(|flow| flow.id == config.flow) {
-            return Err(Error::Source { flow: config.flow, reason: "is there already: number flows apart".into() });
+            return Err(Error::Source {
+                flow: config.flow,
+                reason: "is there already: number flows apart".into(),
+            });
         }
         if self.sources.len() == MAX_NODES {
-            return Err(Error::Order(format!("a network has at most {MAX_NODES} sources")));
+            return Err(Error::Order(format!(
+                "a network has at most {MAX_NODES} sources"
+            )));
         }
         let source = Source::new(&config, self.links[link].timing, self.seed)?;
         self.flows.push(Flow::new(
@@ -176,29 +210,42 @@ impl Network {
     }
 
     fn check_new(&self, name: &str) -> Result<(), Error> {
-        let taken = self.boards.iter().any(|node| node.name == name) || self.hosts.iter().any(|node| node.name == name);
+        let taken = self.boards.iter().any(|node| node.name == name)
+            || self.hosts.iter().any(|node| node.name == name);
         if taken {
-            Err(Error::Name(format!("{name:?} is in the network already: choose another name")))
+            Err(Error::Name(format!(
+                "{name:?} is in the network already: choose another name"
+            )))
         } else if self.boards.len() + self.hosts.len() == MAX_NODES {
-            Err(Error::Order(format!("a network has at most {MAX_NODES} boards and hosts")))
+            Err(Error::Order(format!(
+                "a network has at most {MAX_NODES} boards and hosts"
+            )))
         } else {
             Ok(())
         }
     }
 
     fn host(&self, name: &str) -> Result<usize, Error> {
-        self.hosts.iter().position(|node| node.name == name).ok_or_else(|| {
-            Error::Name(format!("there is no host named {name:?}: add it with add_host() first"))
-        })
+        self.hosts
+            .iter()
+            .position(|node| node.name == name)
+            .ok_or_else(|| {
+                Error::Name(format!(
+                    "there is no host named {name:?}: add it with add_host() first"
+                ))
+            })
     }
 
     fn free_port(&self, (name, port): (&str, u8), timing: Timing) -> Result<End, Error> {
         if let Some(index) = self.boards.iter().position(|node| node.name == name) {
             let node = &self.boards[index];
-            let number = PortNumber::new(port)
-                .ok_or_else(|| Error::Port(format!("board {name:?} has no port {port}: give 1 .. 4")))?;
+            let number = PortNumber::new(port).ok_or_else(|| {
+                Error::Port(format!("board {name:?} has no port {port}: give 1 .. 4"))
+            })?;
             if node.links[usize::from(port) - 1].is_some() {
-                return Err(Error::Port(format!("port {port} of {name:?} is connected already")));
+                return Err(Error::Port(format!(
+                    "port {port} of {name:?} is connected already"
+                )));
             }
             if node.link_rate_bps != timing.rate_bps() {
                 return Err(Error::Port(format!(
@@ -209,10 +256,14 @@ impl Network {
             return Ok(End::Board(index, number));
         }
         let index = self.host(name).map_err(|_| {
-            Error::Name(format!("there is neither board nor host named {name:?}: add it first"))
+            Error::Name(format!(
+                "there is neither board nor host named {name:?}: add it first"
+            ))
         })?;
         if port != HOST_PORT {
-            return Err(Error::Port(format!("host {name:?} has no port {port}: its only port is 1")));
+            return Err(Error::Port(format!(
+                "host {name:?} has no port {port}: its only port is 1"
+            )));
         }
         if self.hosts[index].link.is_some() {
             return Err(Error::Port(format!("host {name:?} is connected already")));

@@ -1,76 +1,21 @@
-//! The event loop, and what a run gives.
+//! The event loop.
 
 use std::ops::Range;
 
-use zodiac_firmware::{Counters, Instant, OutputKind};
+use zodiac_firmware::{Instant, OutputKind};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::error::Error;
-use crate::flow::{Flow, FlowCounters, Identities};
+use crate::flow::Identities;
 use crate::link::{size_on_wire, Cargo};
 use crate::network::{BoardNode, End, Network};
+use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
 
 /// Events kept of a run; later ones are only counted.
 const MAX_EVENTS: usize = 1_000;
 /// Longest run together with its drain: instants stay far from overflow.
 const MAX_RUN_NS: u64 = 1_000_000_000_000_000;
-
-/// The records of a run. Instants are nanoseconds since its beginning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunResult {
-    /// One for each source, ordered by flow identifier.
-    pub flows: Vec<FlowResult>,
-    /// One for each board, in the order in which they were added.
-    pub boards: Vec<BoardResult>,
-    /// Frames that passed the senders' taps, of all flows.
-    pub packets: u64,
-    /// Frames that reached a host but belong to no flow.
-    pub unidentified: u64,
-    /// Frames that were on a link when the run ended.
-    pub in_flight: u64,
-    /// What went wrong on the boards, in order of time; at most the first 1000.
-    pub events: Vec<RunEvent>,
-    /// Events beyond those.
-    pub events_omitted: u64,
-}
-
-/// The records of one flow.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FlowResult {
-    /// The flow's identifier.
-    pub flow: u32,
-    /// Length of its frames with frame check sequence.
-    pub frame_bytes: u64,
-    /// What became of its frames.
-    pub counters: FlowCounters,
-    /// Beginning of each frame at the sender's tap, by sequence number; empty unless the flow is observed.
-    pub sent_ns: Vec<i64>,
-    /// Beginning of each frame at the receiver's tap, [`crate::LOST`] if it never arrived; as long as `sent_ns`.
-    pub received_ns: Vec<i64>,
-}
-
-/// What a board counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BoardResult {
-    /// The board's name.
-    pub name: String,
-    /// Its own counters.
-    pub counters: Counters,
-    /// Frames that it sent out of ports without a cable.
-    pub unconnected: u64,
-}
-
-/// Something that went wrong on a board; it ends neither board nor run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunEvent {
-    /// When, since the beginning of the run; negative before it.
-    pub at_ns: i64,
-    /// The board's name.
-    pub board: String,
-    /// What, where, and how to mend it.
-    pub text: String,
-}
 
 impl Network {
     /// Lets the sources send for `duration_ns` and then the frames in flight arrive for `drain_ns`.
@@ -79,11 +24,17 @@ impl Network {
     /// [`Error::Order`] on a second call: a network runs once. [`Error::Value`] for a run above 10^15 ns.
     pub fn run(&mut self, duration_ns: u64, drain_ns: u64) -> Result<RunResult, Error> {
         if self.has_run {
-            return Err(Error::Order("run() a second time: build a new network for each run".into()));
+            return Err(Error::Order(
+                "run() a second time: build a new network for each run".into(),
+            ));
         }
         for (name, value) in [("duration_ns", duration_ns), ("drain_ns", drain_ns)] {
             if value > MAX_RUN_NS {
-                return Err(Error::Value { name, value: value.to_string(), range: format!("0 .. {MAX_RUN_NS}") });
+                return Err(Error::Value {
+                    name,
+                    value: value.to_string(),
+                    range: format!("0 .. {MAX_RUN_NS}"),
+                });
             }
         }
         self.has_run = true;
@@ -125,7 +76,12 @@ impl<'a> Run<'a> {
         let answers = boards..2 * boards;
         let arrivals = answers.end..answers.end + net.links.len();
         let releases = arrivals.end..arrivals.end + net.sources.len();
-        let begin_ns = net.boards.iter().map(|node| node.session.now_ns).max().unwrap_or(0);
+        let begin_ns = net
+            .boards
+            .iter()
+            .map(|node| node.session.now_ns)
+            .max()
+            .unwrap_or(0);
         let mut run = Self {
             schedule: Schedule::new(releases.end),
             identities: Identities::new(&net.flows),
@@ -163,7 +119,9 @@ impl<'a> Run<'a> {
             }
             let slot = usize::from(slot);
             if slot < self.answers.start {
-                self.net.boards[slot].board.advance(Instant::from_nanos(now_ns));
+                self.net.boards[slot]
+                    .board
+                    .advance(Instant::from_nanos(now_ns));
                 self.collect(slot, now_ns);
             } else if self.arrivals.contains(&slot) {
                 self.arrive(slot - self.arrivals.start, now_ns);
@@ -180,7 +138,10 @@ impl<'a> Run<'a> {
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
-        let at_ns = self.net.boards[board].board.poll_at().map(|at| at.as_nanos().max(now_ns));
+        let at_ns = self.net.boards[board]
+            .board
+            .poll_at()
+            .map(|at| at.as_nanos().max(now_ns));
         self.arm(board, at_ns);
     }
 
@@ -193,24 +154,40 @@ impl<'a> Run<'a> {
     /// The line onto which a source sends.
     fn line(&self, source: usize) -> usize {
         let host = self.net.flows[source].from;
-        self.net.hosts[host].link.expect("add_source refuses hosts without a link")
+        self.net.hosts[host]
+            .link
+            .expect("add_source refuses hosts without a link")
     }
 
     /// A source's next frame is due on its host's line.
     fn release(&mut self, index: usize, now_ns: u64) {
-        let line = self.line(index);
-        let Network { links, sources, flows, ends, .. } = &mut *self.net;
-        let (link, source) = (&mut links[line], &mut sources[index]);
+        let link_index = self.line(index);
+        let begin_of_run_ns = self.begin_ns;
+        let Network {
+            links,
+            sources,
+            flows,
+            ends,
+            ..
+        } = &mut *self.net;
+        let (link, source) = (&mut links[link_index], &mut sources[index]);
         // Another source of this host may have taken the line since the timer was armed.
         if link.busy_until_ns() <= now_ns {
             source.release(now_ns);
             let begin_ns = link.begin(now_ns, source.frame_bytes());
-            let sequence = flows[index].send((begin_ns - self.begin_ns) as i64);
-            match ends[line] {
+            let sequence = flows[index].send(signed_difference_ns(begin_ns, begin_of_run_ns));
+            match ends[link_index] {
                 End::Board(..) => {
                     let arrival_ns = link.arrival_ns(begin_ns, source.frame_bytes());
-                    if link.push(arrival_ns, Cargo::Emission { source: index as u32, sequence }) {
-                        self.schedule.arm((self.arrivals.start + line) as Slot, Some(arrival_ns));
+                    if link.push(
+                        arrival_ns,
+                        Cargo::Emission {
+                            source: index as u32,
+                            sequence,
+                        },
+                    ) {
+                        self.schedule
+                            .arm((self.arrivals.start + link_index) as Slot, Some(arrival_ns));
                     }
                 }
                 End::Host(host) => {
@@ -225,15 +202,28 @@ impl<'a> Run<'a> {
 
     /// The first frame in flight on a link has completely arrived at a board.
     fn arrive(&mut self, link: usize, now_ns: u64) {
-        let Network { boards, links, flows, ends, .. } = &mut *self.net;
-        let End::Board(board, port) = ends[link] else { return };
-        let Some((_, cargo)) = links[link].pop() else { return };
+        let Network {
+            boards,
+            links,
+            flows,
+            ends,
+            ..
+        } = &mut *self.net;
+        let End::Board(board, port) = ends[link] else {
+            return;
+        };
+        let Some((_, cargo)) = links[link].pop() else {
+            return;
+        };
         let next_ns = links[link].next_arrival_ns();
-        self.schedule.arm((self.arrivals.start + link) as Slot, next_ns);
+        self.schedule
+            .arm((self.arrivals.start + link) as Slot, next_ns);
         let now = Instant::from_nanos(now_ns);
         match cargo {
             Cargo::Emission { source, sequence } => {
-                boards[board].board.frame(now, port, flows[source as usize].frame(sequence));
+                boards[board]
+                    .board
+                    .frame(now, port, flows[source as usize].frame(sequence));
             }
             Cargo::Bytes(data) => boards[board].board.frame_owned(now, port, data),
         }
@@ -246,7 +236,9 @@ impl<'a> Run<'a> {
         let (_, bytes) = answers.remove(0);
         let next_ns = answers.first().map(|(at_ns, _)| *at_ns);
         self.arm(self.answers.start + board, next_ns);
-        self.net.boards[board].board.segment(Instant::from_nanos(now_ns), &bytes);
+        self.net.boards[board]
+            .board
+            .segment(Instant::from_nanos(now_ns), &bytes);
         self.collect(board, now_ns);
     }
 
@@ -267,7 +259,9 @@ impl<'a> Run<'a> {
                 }
                 OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
                 OutputKind::Event(event) => self.report(board, at_ns, event.to_string()),
-                OutputKind::Close => self.report(board, at_ns, "the board closed its control session".into()),
+                OutputKind::Close => {
+                    self.report(board, at_ns, "the board closed its control session".into());
+                }
                 OutputKind::Connect => {}
             }
         }
@@ -292,7 +286,8 @@ impl<'a> Run<'a> {
                 // The board itself keeps the frames of a port apart.
                 let arrival_ns = link.arrival_ns(at_ns, size_on_wire(data.len()));
                 if link.push(arrival_ns, Cargo::Bytes(data)) {
-                    self.schedule.arm((self.arrivals.start + index) as Slot, Some(arrival_ns));
+                    self.schedule
+                        .arm((self.arrivals.start + index) as Slot, Some(arrival_ns));
                 }
             }
         }
@@ -302,7 +297,12 @@ impl<'a> Run<'a> {
     fn deliver(&mut self, host: usize, begin_ns: u64, data: &[u8]) {
         if begin_ns > self.end_ns {
             self.in_flight += 1;
-        } else if !self.identities.receive(&mut self.net.flows, host, (begin_ns - self.begin_ns) as i64, data) {
+        } else if !self.identities.receive(
+            &mut self.net.flows,
+            host,
+            signed_difference_ns(begin_ns, self.begin_ns),
+            data,
+        ) {
             self.unidentified += 1;
         }
     }
@@ -319,8 +319,12 @@ impl<'a> Run<'a> {
 
     fn report(&mut self, board: usize, at_ns: u64, text: String) {
         if self.events.len() < MAX_EVENTS {
-            let at_ns = at_ns as i64 - self.begin_ns as i64;
-            self.events.push(RunEvent { at_ns, board: self.net.boards[board].name.clone(), text });
+            let at_ns = signed_difference_ns(at_ns, self.begin_ns);
+            self.events.push(RunEvent {
+                at_ns,
+                board: self.net.boards[board].name.clone(),
+                text,
+            });
         } else {
             self.events_omitted += 1;
         }
@@ -328,7 +332,13 @@ impl<'a> Run<'a> {
 
     fn finish(mut self) -> RunResult {
         self.events.sort_by_key(|event| event.at_ns);
-        let Network { boards, links, sources, flows, .. } = self.net;
+        let Network {
+            boards,
+            links,
+            sources,
+            flows,
+            ..
+        } = self.net;
         let in_flight: u64 = links.iter().map(|link| link.frames() as u64).sum();
         for (flow, source) in flows.iter_mut().zip(sources.iter_mut()) {
             flow.counters.unsent = source.finish();
@@ -337,7 +347,7 @@ impl<'a> Run<'a> {
             flow.counters.sent = flow.sent_ns.len() as u64;
         }
         let packets = flows.iter().map(|flow| flow.counters.sent).sum();
-        let mut flows: Vec<_> = flows.iter_mut().map(take_records).collect();
+        let mut flows: Vec<_> = flows.iter_mut().map(FlowResult::take).collect();
         flows.sort_by_key(|flow| flow.flow);
         let board_result = |(node, unconnected): (&BoardNode, u64)| BoardResult {
             name: node.name.clone(),
@@ -346,7 +356,11 @@ impl<'a> Run<'a> {
         };
         RunResult {
             flows,
-            boards: boards.iter().zip(self.unconnected).map(board_result).collect(),
+            boards: boards
+                .iter()
+                .zip(self.unconnected)
+                .map(board_result)
+                .collect(),
             packets,
             unidentified: self.unidentified,
             in_flight: self.in_flight + in_flight,
@@ -356,13 +370,8 @@ impl<'a> Run<'a> {
     }
 }
 
-fn take_records(flow: &mut Flow) -> FlowResult {
-    let records = |column: &mut Vec<i64>| if flow.observed { std::mem::take(column) } else { Vec::new() };
-    FlowResult {
-        flow: flow.id,
-        frame_bytes: flow.frame_bytes,
-        counters: flow.counters,
-        sent_ns: records(&mut flow.sent_ns),
-        received_ns: records(&mut flow.received_ns),
-    }
+/// From `earlier_ns` to `at_ns`; negative before it.
+#[allow(clippy::cast_possible_wrap)] // instants stay below 2^62
+fn signed_difference_ns(at_ns: u64, earlier_ns: u64) -> i64 {
+    at_ns as i64 - earlier_ns as i64
 }

@@ -25,9 +25,16 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// `timers` timers, none armed.
     pub(crate) fn new(timers: usize) -> Self {
-        assert!(timers <= usize::from(Slot::MAX), "the builder limits the number of nodes and links");
+        assert!(
+            timers <= usize::from(Slot::MAX),
+            "the builder limits the number of nodes and links"
+        );
         let leaves = timers.next_power_of_two().max(2);
-        Self { nodes: vec![IDLE; 2 * leaves], leaves, sequence: 0 }
+        Self {
+            nodes: vec![IDLE; 2 * leaves],
+            leaves,
+            sequence: 0,
+        }
     }
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
@@ -57,5 +64,4 @@ impl Schedule {
 }
 
 #[cfg(test)]
-#[path = "schedule_tests.rs"]
 mod tests;

@@ -68,10 +68,15 @@ pub(crate) struct Source {
 impl Source {
     /// Checks `config` for a host whose line has `line`'s timing.
     pub(crate) fn new(config: &SourceConfig, line: Timing, seed: u64) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::Source { flow: config.flow, reason };
+        let wrong = |reason: String| Error::Source {
+            flow: config.flow,
+            reason,
+        };
         let length = config.frame.len();
         if !(14..=MAX_FRAME_BYTES).contains(&length) {
-            return Err(wrong(format!("the frame has {length} bytes: give 14 .. {MAX_FRAME_BYTES}, without FCS")));
+            return Err(wrong(format!(
+                "the frame has {length} bytes: give 14 .. {MAX_FRAME_BYTES}, without FCS"
+            )));
         }
         let end = config.sequence_offset.saturating_add(4);
         if config.sequence_offset < IDENTITY_BYTES / 2 || end > length {
@@ -146,7 +151,9 @@ impl Source {
             }
             from_ns = from_ns.max(self.next_offer_ns);
         }
-        self.bucket.ready_at(from_ns, self.frame_bytes).filter(|at_ns| *at_ns < self.stop_ns)
+        self.bucket
+            .ready_at(from_ns, self.frame_bytes)
+            .filter(|at_ns| *at_ns < self.stop_ns)
     }
 
     /// The frame at the head of the queue leaves at `now_ns`, an instant given by [`Self::next_release_ns`].
@@ -163,8 +170,11 @@ impl Source {
         while self.next_offer_ns <= now_ns && self.next_offer_ns < self.stop_ns {
             let until_ns = now_ns.min(self.stop_ns - 1);
             let rest = self.burst_frames - self.offered_of_burst;
-            let offers =
-                if rest == 1 { 1 } else { rest.min((until_ns - self.next_offer_ns) / self.slot_ns + 1) };
+            let offers = if rest == 1 {
+                1
+            } else {
+                rest.min((until_ns - self.next_offer_ns) / self.slot_ns + 1)
+            };
             let accepted = offers.min(self.queue_frames - self.queued);
             self.queued += accepted;
             self.counters.offered += offers;
@@ -188,5 +198,4 @@ impl Source {
 }
 
 #[cfg(test)]
-#[path = "source_tests.rs"]
 mod tests;

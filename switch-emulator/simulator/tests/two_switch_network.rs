@@ -8,7 +8,7 @@ use zodiac_simulator::{RunResult, LOST};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const DRAIN_NS: u64 = 100_000_000;
-/// 2 (wire + p_FX) for a frame that finds both switches idle, without the wait for their main loops.
+/// 2 (wire + `p_FX`) for a frame that finds both switches idle, without the wait for their main loops.
 const FLOOR_NS: i64 = 564_000;
 /// One idle pass of the main loop; the floor contains half of one for each switch.
 const LOOP_NS: i64 = 4_900;
@@ -20,12 +20,20 @@ const GUARANTEE_NS: i64 = 4_130_000;
 fn run(seed: u64, loads: [Load; 2], seconds: u64) -> RunResult {
     let mut network = network(seed, &paper_config());
     add_sources(&mut network, loads, true);
-    network.run(seconds * SECOND_NS, DRAIN_NS).expect("the first run")
+    network
+        .run(seconds * SECOND_NS, DRAIN_NS)
+        .expect("the first run")
 }
 
 fn delays_ns(result: &RunResult) -> Vec<i64> {
-    let flows = result.flows.iter().flat_map(|flow| flow.sent_ns.iter().zip(&flow.received_ns));
-    flows.filter(|(_, received_ns)| **received_ns != LOST).map(|(sent_ns, received_ns)| received_ns - sent_ns).collect()
+    let flows = result
+        .flows
+        .iter()
+        .flat_map(|flow| flow.sent_ns.iter().zip(&flow.received_ns));
+    flows
+        .filter(|(_, received_ns)| **received_ns != LOST)
+        .map(|(sent_ns, received_ns)| received_ns - sent_ns)
+        .collect()
 }
 
 /// Every frame that was sent is accounted for.
@@ -49,25 +57,42 @@ fn check_conservation(result: &RunResult) {
         })
         .sum();
     let arrived = sum(|flow| flow.received + flow.duplicates + flow.misdelivered + flow.corrupted);
-    assert_eq!(sum(|flow| flow.sent), arrived + dropped + result.unidentified + result.in_flight);
-    assert_eq!(sum(|flow| flow.offered), sum(|flow| flow.sent + flow.dropped_at_sender + flow.unsent));
+    assert_eq!(
+        sum(|flow| flow.sent),
+        arrived + dropped + result.unidentified + result.in_flight
+    );
+    assert_eq!(
+        sum(|flow| flow.offered),
+        sum(|flow| flow.sent + flow.dropped_at_sender + flow.unsent)
+    );
     assert_eq!(result.packets, sum(|flow| flow.sent));
     for flow in &result.flows {
         assert_eq!(flow.sent_ns.len() as u64, flow.counters.sent);
-        assert_eq!(flow.received_ns.iter().filter(|ns| **ns != LOST).count() as u64, flow.counters.received);
+        assert_eq!(
+            flow.received_ns.iter().filter(|ns| **ns != LOST).count() as u64,
+            flow.counters.received
+        );
     }
 }
 
 #[test]
 fn idle_switches_take_the_floor() {
-    let rare = Load { shaper_rate_bps: 2e4, shaper_burst_bytes: 306.0, offered_rate_bps: 1e4, burst_bytes: 306.0 };
+    let rare = Load {
+        shaper_rate_bps: 2e4,
+        shaper_burst_bytes: 306.0,
+        offered_rate_bps: 1e4,
+        burst_bytes: 306.0,
+    };
     let result = run(1, [rare; 2], 60);
     let mut delays_ns = delays_ns(&result);
     assert!(delays_ns.len() > 500, "{}", delays_ns.len());
     assert_eq!(result.boards[0].counters.dropped_buffer, 0);
     delays_ns.sort_unstable();
     let (least, median) = (delays_ns[0], delays_ns[delays_ns.len() / 2]);
-    assert!((FLOOR_NS - LOOP_NS - 500..=FLOOR_NS).contains(&least), "{least}");
+    assert!(
+        (FLOOR_NS - LOOP_NS - 500..=FLOOR_NS).contains(&least),
+        "{least}"
+    );
     assert!((median - FLOOR_NS).abs() < LOOP_NS / 2, "{median}");
     // Almost all find nobody before them.
     let p90 = delays_ns[delays_ns.len() * 9 / 10];
@@ -82,7 +107,7 @@ fn admitted_traffic_keeps_the_guarantee() {
         for flow in &result.flows {
             assert!(flow.counters.sent > 500, "{:?}", flow.counters);
             assert_eq!(flow.counters.received, flow.counters.sent);
-            assert_eq!(flow.frame_bytes, FRAME_BYTES as u64);
+            assert_eq!(flow.frame_bytes, u64::from(FRAME_BYTES));
         }
         let worst_ns = delays_ns(&result).into_iter().max().expect("packets");
         assert!(worst_ns <= GUARANTEE_NS, "{worst_ns}");
@@ -95,8 +120,16 @@ fn admitted_traffic_keeps_the_guarantee() {
 fn overload_is_lost_in_the_receive_buffers() {
     let result = run(1, fifth_rate(11.0), 2);
     check_conservation(&result);
-    let dropped: u64 = result.boards.iter().map(|board| board.counters.dropped_buffer).sum();
-    assert!(dropped > result.packets / 4, "{dropped} of {}", result.packets);
+    let dropped: u64 = result
+        .boards
+        .iter()
+        .map(|board| board.counters.dropped_buffer)
+        .sum();
+    assert!(
+        dropped > result.packets / 4,
+        "{dropped} of {}",
+        result.packets
+    );
     assert_eq!(result.boards[0].counters.ring_units_peak, 24);
 }
 
@@ -104,7 +137,10 @@ fn overload_is_lost_in_the_receive_buffers() {
 fn a_seed_fixes_every_byte() {
     let result = run(7, fifth_rate(6.0), 1);
     assert_eq!(result, run(7, fifth_rate(6.0), 1));
-    assert_ne!(result.flows[0].sent_ns, run(8, fifth_rate(6.0), 1).flows[0].sent_ns);
+    assert_ne!(
+        result.flows[0].sent_ns,
+        run(8, fifth_rate(6.0), 1).flows[0].sent_ns
+    );
 }
 
 #[test]
@@ -124,7 +160,9 @@ fn a_source_does_not_change_the_others() {
         observed: true,
         destination: None,
     };
-    network.add_source("H4", another).expect("a source that can send");
+    network
+        .add_source("H4", another)
+        .expect("a source that can send");
     let more = network.run(SECOND_NS, DRAIN_NS).expect("the first run");
     // Its neighbour on H4 may wait for the line; the other hosts' sources are not touched.
     for index in 0..3 {
@@ -141,9 +179,15 @@ fn the_session_survives_a_silent_controller() {
     // With housekeeping on, an unanswered echo request would close the session after 6 s and erase the table.
     let mut network = network(1, &Config::default());
     add_sources(&mut network, fifth_rate(1.0), true);
-    let result = network.run(15 * SECOND_NS, DRAIN_NS).expect("the first run");
+    let result = network
+        .run(15 * SECOND_NS, DRAIN_NS)
+        .expect("the first run");
     assert!(result.events.is_empty(), "{:?}", result.events);
     assert_eq!(result.boards[1].counters.dropped_policy, 0);
-    let late = result.flows[0].sent_ns.iter().rposition(|ns| *ns > 14 * SECOND_NS as i64).expect("sent to the end");
+    let late = result.flows[0]
+        .sent_ns
+        .iter()
+        .rposition(|ns| *ns > 14_000_000_000)
+        .expect("sent to the end");
     assert_ne!(result.flows[0].received_ns[late], LOST);
 }

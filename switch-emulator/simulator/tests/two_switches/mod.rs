@@ -5,24 +5,29 @@ use zodiac_firmware::{Config, Profile, ZODIAC_FX};
 use zodiac_simulator::{Network, SourceConfig};
 
 /// Length of all frames, with frame check sequence.
-pub const FRAME_BYTES: usize = 306;
+pub(crate) const FRAME_BYTES: u16 = 306;
 /// Flow identifier, sender and receiver.
-pub const FLOWS: [(u32, &str, &str); 4] = [(0, "H1", "H3"), (1, "H2", "H4"), (2, "H3", "H1"), (3, "H4", "H2")];
+pub(crate) const FLOWS: [(u32, &str, &str); 4] = [
+    (0, "H1", "H3"),
+    (1, "H2", "H4"),
+    (2, "H3", "H1"),
+    (3, "H4", "H2"),
+];
 const SEQUENCE_OFFSET: usize = 50;
 const DUMMIES: u16 = 13;
 const UDP_PORT: u16 = 5000;
 
 /// How a source sends: token bucket and offered load.
 #[derive(Clone, Copy)]
-pub struct Load {
-    pub shaper_rate_bps: f64,
-    pub shaper_burst_bytes: f64,
-    pub offered_rate_bps: f64,
-    pub burst_bytes: f64,
+pub(crate) struct Load {
+    pub(crate) shaper_rate_bps: f64,
+    pub(crate) shaper_burst_bytes: f64,
+    pub(crate) offered_rate_bps: f64,
+    pub(crate) burst_bytes: f64,
 }
 
 /// The fifth-rate allocation of equation 8 with N = 2, times `rate_factor`: (flows 0 and 2, flows 1 and 3).
-pub fn fifth_rate(rate_factor: f64) -> [Load; 2] {
+pub(crate) fn fifth_rate(rate_factor: f64) -> [Load; 2] {
     // R/5 = 2.37 Mbit/s, B = 2316 bytes, D = 2.065 ms: r2 = 0.395 Mbit/s, b2 = 344 bytes; r1, b1 twice that.
     [(790_000.0, 688.67), (395_000.0, 344.336)].map(|(rate_bps, burst_bytes)| Load {
         shaper_rate_bps: rate_bps * rate_factor,
@@ -33,33 +38,56 @@ pub fn fifth_rate(rate_factor: f64) -> [Load; 2] {
 }
 
 /// The network with its tables installed and no sources.
-pub fn network(seed: u64, config: &Config) -> Network {
+pub(crate) fn network(seed: u64, config: &Config) -> Network {
     let profile = Profile::from_toml(ZODIAC_FX).expect("the profile in the repository");
     let mut network = Network::new(seed);
     for switch in ["s1", "s2"] {
-        network.add_board(switch, &profile, config.clone()).expect("a new board");
+        network
+            .add_board(switch, &profile, config.clone())
+            .expect("a new board");
     }
     for host in ["H1", "H2", "H3", "H4"] {
         network.add_host(host).expect("a new host");
     }
-    let cables = [("H1", 1, "s1", 1), ("H2", 1, "s1", 2), ("H3", 1, "s2", 1), ("H4", 1, "s2", 2), ("s1", 3, "s2", 3)];
+    let cables = [
+        ("H1", 1, "s1", 1),
+        ("H2", 1, "s1", 2),
+        ("H3", 1, "s2", 1),
+        ("H4", 1, "s2", 2),
+        ("s1", 3, "s2", 3),
+    ];
     for (a, a_port, b, b_port) in cables {
-        network.connect((a, a_port), (b, b_port), 1e8, 0).expect("free ports");
+        network
+            .connect((a, a_port), (b, b_port), 1e8, 0)
+            .expect("free ports");
     }
     for (switch, local) in [("s1", ["H1", "H2"]), ("s2", ["H3", "H4"])] {
         let mut segments = vec![vec![1, 0, 0, 8, 0, 0, 0, 1], vec![1, 5, 0, 8, 0, 0, 0, 2]];
-        segments.extend((0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)));
+        segments.extend(
+            (0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)),
+        );
         for (entry, (flow, from, to)) in (DUMMIES..).zip(FLOWS) {
-            let port = local.iter().position(|host| *host == to).map_or(3, |index| index as u16 + 1);
-            segments.push(flow_mod(entry, flow as u16, address(from), address(to), port));
+            let port = local
+                .iter()
+                .position(|host| *host == to)
+                .map_or(3, |index| index as u16 + 1);
+            segments.push(flow_mod(
+                entry,
+                flow as u16,
+                address(from),
+                address(to),
+                port,
+            ));
         }
-        network.control(switch, &segments).expect("a board before its run");
+        network
+            .control(switch, &segments)
+            .expect("a board before its run");
     }
     network
 }
 
 /// Adds the four sources, flows 0 and 2 with the first load, 1 and 3 with the second.
-pub fn add_sources(network: &mut Network, loads: [Load; 2], observed: bool) {
+pub(crate) fn add_sources(network: &mut Network, loads: [Load; 2], observed: bool) {
     for (flow, from, to) in FLOWS {
         let load = loads[flow as usize % 2];
         let source = SourceConfig {
@@ -70,17 +98,22 @@ pub fn add_sources(network: &mut Network, loads: [Load; 2], observed: bool) {
             shaper_burst_bytes: load.shaper_burst_bytes,
             offered_rate_bps: load.offered_rate_bps,
             burst_bytes: load.burst_bytes,
-            queue_bytes: 50.0 * FRAME_BYTES as f64,
+            queue_bytes: 50.0 * f64::from(FRAME_BYTES),
             observed,
             destination: Some(to.into()),
         };
-        network.add_source(from, source).expect("a source that can send");
+        network
+            .add_source(from, source)
+            .expect("a source that can send");
     }
 }
 
 /// The board of the paper: housekeeping switched off (section 3.1).
-pub fn paper_config() -> Config {
-    Config { ofchecks: false, ..Config::default() }
+pub(crate) fn paper_config() -> Config {
+    Config {
+        ofchecks: false,
+        ..Config::default()
+    }
 }
 
 fn address(host: &str) -> [u8; 4] {
@@ -88,22 +121,22 @@ fn address(host: &str) -> [u8; 4] {
 }
 
 fn frame(flow: u16, from: &str, to: &str) -> Vec<u8> {
-    let mut frame = vec![0; FRAME_BYTES - 4];
+    let mut frame = vec![0; usize::from(FRAME_BYTES) - 4];
     frame[5] = address(to)[3];
     frame[11] = address(from)[3];
     frame[12..14].copy_from_slice(&[8, 0]);
     frame[14] = 0x45;
-    frame[16..18].copy_from_slice(&(FRAME_BYTES as u16 - 18).to_be_bytes());
+    frame[16..18].copy_from_slice(&(FRAME_BYTES - 18).to_be_bytes());
     frame[22..24].copy_from_slice(&[64, 17]);
     frame[26..30].copy_from_slice(&address(from));
     frame[30..34].copy_from_slice(&address(to));
     frame[34..36].copy_from_slice(&(UDP_PORT + flow).to_be_bytes());
     frame[36..38].copy_from_slice(&(UDP_PORT + flow).to_be_bytes());
-    frame[38..40].copy_from_slice(&(FRAME_BYTES as u16 - 38).to_be_bytes());
+    frame[38..40].copy_from_slice(&(FRAME_BYTES - 38).to_be_bytes());
     frame
 }
 
-/// OFPT_FLOW_MOD: add an entry that matches a UDP five-tuple and outputs to `port`.
+/// `OFPT_FLOW_MOD`: add an entry that matches a UDP five-tuple and outputs to `port`.
 fn flow_mod(priority: u16, flow: u16, from: [u8; 4], to: [u8; 4], port: u16) -> Vec<u8> {
     let mut message = vec![0; 80];
     message[..4].copy_from_slice(&[1, 14, 0, 80]);

@@ -43,7 +43,8 @@ proptest! {
         while let Some((at_ns, cargo)) = link.pop() {
             prop_assert!(at_ns > previous_ns);
             previous_ns = at_ns;
-            prop_assert!(matches!(cargo, Cargo::Emission { sequence, .. } if sequence == expected));
+            let in_order = matches!(cargo, Cargo::Emission { sequence, .. } if sequence == expected);
+            prop_assert!(in_order, "frame {}", expected);
             expected += 1;
         }
         prop_assert_eq!(expected as usize, offers.len());

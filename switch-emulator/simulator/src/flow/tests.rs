@@ -1,8 +1,21 @@
 use super::*;
 
 fn flows() -> (Vec<Flow>, Identities) {
-    let flow = |id, length, from, to| Flow::new(id, vec![0xee; length], 50, length as u64 + 4, true, (from, to));
-    let flows = vec![flow(7, 302, 0, Some(2)), flow(1, 302, 1, None), flow(1000, 100, 1, Some(0))];
+    let flow = |id, length, from, to| {
+        Flow::new(
+            id,
+            vec![0xee; length],
+            50,
+            length as u64 + 4,
+            true,
+            (from, to),
+        )
+    };
+    let flows = vec![
+        flow(7, 302, 0, Some(2)),
+        flow(1, 302, 1, None),
+        flow(1000, 100, 1, Some(0)),
+    ];
     let identities = Identities::new(&flows);
     (flows, identities)
 }
@@ -15,7 +28,10 @@ fn a_frame_is_known_by_its_bytes() {
         assert_eq!(flows[index].send(20), 1);
         let to = flows[index].to.unwrap_or(3);
         let data = flows[index].frame(1).to_vec();
-        assert_eq!(data[46..54], [flows[index].id.to_be_bytes(), 1u32.to_be_bytes()].concat());
+        assert_eq!(
+            data[46..54],
+            [flows[index].id.to_be_bytes(), 1u32.to_be_bytes()].concat()
+        );
         assert!(identities.receive(&mut flows, to, 99, &data));
         assert_eq!(flows[index].received_ns, [LOST, 99]);
     }
@@ -29,7 +45,10 @@ fn the_first_copy_counts() {
     assert!(identities.receive(&mut flows, 2, 50, &data));
     assert!(identities.receive(&mut flows, 2, 60, &data));
     assert_eq!(flows[0].received_ns, [50]);
-    assert_eq!((flows[0].counters.received, flows[0].counters.duplicates), (1, 1));
+    assert_eq!(
+        (flows[0].counters.received, flows[0].counters.duplicates),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -39,7 +58,10 @@ fn a_wrong_host_does_not_receive() {
     flows[1].send(10);
     let (data, other) = (flows[0].frame(0).to_vec(), flows[1].frame(0).to_vec());
     assert!(identities.receive(&mut flows, 3, 50, &data));
-    assert!(identities.receive(&mut flows, 1, 50, &other), "back at its sender");
+    assert!(
+        identities.receive(&mut flows, 1, 50, &other),
+        "back at its sender"
+    );
     for flow in &flows[..2] {
         assert_eq!((flow.received_ns[0], flow.counters.misdelivered), (LOST, 1));
     }

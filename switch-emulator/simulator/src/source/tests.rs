@@ -39,7 +39,11 @@ fn departures(config: &SourceConfig, seed: u64, stop_ns: u64) -> (Vec<u64>, Sour
 #[test]
 #[allow(clippy::cast_precision_loss)]
 fn the_mean_offered_rate_is_as_asked() {
-    let offering = SourceConfig { offered_rate_bps: 2e6, burst_bytes: 1300.0, ..config() };
+    let offering = SourceConfig {
+        offered_rate_bps: 2e6,
+        burst_bytes: 1300.0,
+        ..config()
+    };
     let (_, counters, _) = departures(&offering, 1, 100_000_000_000);
     let rate_bps = counters.offered as f64 * 306.0 * 8.0 / 100.0;
     assert!((rate_bps / 2e6 - 1.0).abs() < 0.02, "{rate_bps}");
@@ -57,35 +61,101 @@ fn a_burst_comes_at_line_rate() {
     let (at_ns, ..) = departures(&bursty, 1, 20_000_000_000);
     assert!(at_ns.len() >= 10);
     for burst in at_ns.chunks_exact(5) {
-        assert!(burst.windows(2).all(|pair| pair[1] - pair[0] == 326 * 80), "{burst:?}");
+        assert!(
+            burst.windows(2).all(|pair| pair[1] - pair[0] == 326 * 80),
+            "{burst:?}"
+        );
     }
 }
 
 #[test]
 fn nothing_leaves_once_the_source_has_stopped() {
-    let overloaded = SourceConfig { offered_rate_bps: 5e6, queue_bytes: 3060.0, ..config() };
+    let overloaded = SourceConfig {
+        offered_rate_bps: 5e6,
+        queue_bytes: 3060.0,
+        ..config()
+    };
     let (at_ns, counters, unsent) = departures(&overloaded, 1, 1_000_000_000);
     assert!(at_ns.last().is_some_and(|last_ns| *last_ns < 1_000_000_000));
     assert!(counters.dropped > 0);
     assert_eq!(unsent, 10, "the queue is full all the time");
-    assert_eq!(counters.offered, at_ns.len() as u64 + counters.dropped + unsent);
+    assert_eq!(
+        counters.offered,
+        at_ns.len() as u64 + counters.dropped + unsent
+    );
 }
 
 #[test]
 fn says_what_it_cannot_send() {
     let refuse = |config: SourceConfig, word: &str| {
-        let error = Source::new(&config, line(), 0).expect_err("refused").to_string();
+        let error = Source::new(&config, line(), 0)
+            .expect_err("refused")
+            .to_string();
         assert!(error.contains(word) && !error.contains('\n'), "{error}");
     };
-    refuse(SourceConfig { frame: vec![0; 13], ..config() }, "14");
-    refuse(SourceConfig { frame: vec![0; 1519], ..config() }, "1518");
-    refuse(SourceConfig { sequence_offset: 3, ..config() }, "sequence_offset");
-    refuse(SourceConfig { sequence_offset: usize::MAX, ..config() }, "sequence_offset");
-    refuse(SourceConfig { sequence_offset: 299, ..config() }, "sequence_offset");
-    refuse(SourceConfig { shaper_burst_bytes: 305.0, ..config() }, "shaper_burst_bytes");
-    refuse(SourceConfig { queue_bytes: 305.0, ..config() }, "queue_bytes");
-    refuse(SourceConfig { offered_rate_bps: f64::NAN, ..config() }, "offered_rate_bps");
-    refuse(SourceConfig { burst_bytes: -1.0, ..config() }, "burst_bytes");
+    refuse(
+        SourceConfig {
+            frame: vec![0; 13],
+            ..config()
+        },
+        "14",
+    );
+    refuse(
+        SourceConfig {
+            frame: vec![0; 1519],
+            ..config()
+        },
+        "1518",
+    );
+    refuse(
+        SourceConfig {
+            sequence_offset: 3,
+            ..config()
+        },
+        "sequence_offset",
+    );
+    refuse(
+        SourceConfig {
+            sequence_offset: usize::MAX,
+            ..config()
+        },
+        "sequence_offset",
+    );
+    refuse(
+        SourceConfig {
+            sequence_offset: 299,
+            ..config()
+        },
+        "sequence_offset",
+    );
+    refuse(
+        SourceConfig {
+            shaper_burst_bytes: 305.0,
+            ..config()
+        },
+        "shaper_burst_bytes",
+    );
+    refuse(
+        SourceConfig {
+            queue_bytes: 305.0,
+            ..config()
+        },
+        "queue_bytes",
+    );
+    refuse(
+        SourceConfig {
+            offered_rate_bps: f64::NAN,
+            ..config()
+        },
+        "offered_rate_bps",
+    );
+    refuse(
+        SourceConfig {
+            burst_bytes: -1.0,
+            ..config()
+        },
+        "burst_bytes",
+    );
 }
 
 proptest! {

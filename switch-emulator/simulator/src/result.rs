@@ -1,0 +1,82 @@
+//! What a run gives.
+
+use zodiac_firmware::Counters;
+
+use crate::flow::{Flow, FlowCounters};
+
+/// The records of a run. Instants are nanoseconds since its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunResult {
+    /// One for each source, ordered by flow identifier.
+    pub flows: Vec<FlowResult>,
+    /// One for each board, in the order in which they were added.
+    pub boards: Vec<BoardResult>,
+    /// Frames that passed the senders' taps, of all flows.
+    pub packets: u64,
+    /// Frames that reached a host but belong to no flow.
+    pub unidentified: u64,
+    /// Frames that were on a link when the run ended.
+    pub in_flight: u64,
+    /// What went wrong on the boards, in order of time; at most the first 1000.
+    pub events: Vec<RunEvent>,
+    /// Events beyond those.
+    pub events_omitted: u64,
+}
+
+/// The records of one flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowResult {
+    /// The flow's identifier.
+    pub flow: u32,
+    /// Length of its frames with frame check sequence.
+    pub frame_bytes: u64,
+    /// What became of its frames.
+    pub counters: FlowCounters,
+    /// Beginning of each frame at the sender's tap, by sequence number; empty unless the flow is observed.
+    pub sent_ns: Vec<i64>,
+    /// Beginning of each frame at the receiver's tap, [`crate::LOST`] if it never arrived; as long as `sent_ns`.
+    pub received_ns: Vec<i64>,
+}
+
+/// What a board counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardResult {
+    /// The board's name.
+    pub name: String,
+    /// Its own counters.
+    pub counters: Counters,
+    /// Frames that it sent out of ports without a cable.
+    pub unconnected: u64,
+}
+
+/// Something that went wrong on a board; it ends neither board nor run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEvent {
+    /// When, since the beginning of the run; negative before it.
+    pub at_ns: i64,
+    /// The board's name.
+    pub board: String,
+    /// What, where, and how to mend it.
+    pub text: String,
+}
+
+impl FlowResult {
+    /// Takes the records out of `flow`.
+    pub(crate) fn take(flow: &mut Flow) -> Self {
+        let observed = flow.observed;
+        let records = |column: &mut Vec<i64>| {
+            if observed {
+                std::mem::take(column)
+            } else {
+                Vec::new()
+            }
+        };
+        Self {
+            flow: flow.id,
+            frame_bytes: flow.frame_bytes,
+            counters: flow.counters,
+            sent_ns: records(&mut flow.sent_ns),
+            received_ns: records(&mut flow.received_ns),
+        }
+    }
+}
