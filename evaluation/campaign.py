@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from loko.document import InputError
 from pydantic import TypeAdapter, ValidationError
 
 from evaluation.analysis import Box
 from evaluation.experiment import Sweep
 from evaluation.files import replacing
 from evaluation.records import RecordWriter, summary
-from evaluation.result import HostResult, Point
-from evaluation.runner import Runner, RunRecords
+from evaluation.result import Counters, HostResult, Point, merge_counters
+from evaluation.runner import HostReport, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
+from loko.document import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,8 @@ def run_point(
         for flow in senders
         if flow.observed
     }
-    totals = _Totals()
+    boards: list[Counters] = []
+    hosts: list[HostResult] = []
     with replacing(job.path) as part, RecordWriter(part) as writer:
         for run in range(plan.runs):
             if stop.is_set():
@@ -166,40 +167,22 @@ def run_point(
             writer.add(records, run=run, point=job.x)
             for box in boxes.values():
                 box.add(records)
-            totals.add(records)
+            boards.append(records.boards)
+            hosts.append(_host_of(records.host))
             on_run(job)
         guaranteed = job.x in plan.sweep.guaranteed
         result = PointResult(
             points={flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()},
-            boards=totals.boards,
-            host=totals.host(),
+            boards=merge_counters(boards),
+            host=HostResult.worst(hosts),
         )
         writer.describe(point_result_values(plan.fingerprint(job.x), result))
     return result
 
 
-class _Totals:
-    """Sums over runs of what is not about single packets."""
-
-    def __init__(self) -> None:
-        self.boards: dict[str, dict[str, int]] = {}
-        self._stalls = 0
-        self._worst_stall_ns = 0
-        self._lateness_ns: dict[str, int] = {}
-
-    def add(self, records: RunRecords) -> None:
-        for board, counters in records.boards.items():
-            sums = self.boards.setdefault(board, {})
-            for name, count in counters.items():
-                sums[name] = sums.get(name, 0) + count
-        self._stalls += len(records.host.stalls)
-        self._worst_stall_ns = max(self._worst_stall_ns, records.host.worst_stall_ns)
-        for name, value in records.host.lateness_ns.items():
-            self._lateness_ns[name] = max(self._lateness_ns.get(name, value), value)
-
-    def host(self) -> HostResult:
-        return HostResult(
-            stalls=self._stalls,
-            worst_stall_us=self._worst_stall_ns / 1000,
-            lateness_us={name: value / 1000 for name, value in self._lateness_ns.items()},
-        )
+def _host_of(report: HostReport) -> HostResult:
+    return HostResult(
+        stalls=len(report.stalls),
+        worst_stall_us=report.worst_stall_ns / 1000,
+        lateness_us={name: value / 1000 for name, value in report.lateness_ns.items()},
+    )

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from loko.commands import model, plan
-from loko.document import InputError
 from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
+from loko.commands import model, plan
+from loko.document import InputError
 
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -28,8 +28,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee did"
-    " not hold, 2 wrong input.",
+    help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee"
+    " did not hold, 2 wrong input.",
 )
 app.command()(model)
 app.command()(plan)

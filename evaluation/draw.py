@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import Bbox
 
 from evaluation.result import ClaimResult, FigureResult, Point, Series
 
@@ -36,26 +37,30 @@ _PLOT_INCHES: Final = 3.7
 _CLAIM_INCHES: Final = 0.19
 
 
-def svg(result: FigureResult) -> bytes:
-    """The picture as SVG, without date and with reproducible identifiers."""
-    return _save(result, "svg", metadata={"Date": None, "Creator": None})
+def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
+    """The picture as SVG, without date and with reproducible identifiers.
+
+    `captioned`: with title and claims, so that it can stand alone.
+    """
+    return _save(result, "svg", captioned=captioned, metadata={"Date": None, "Creator": None})
 
 
 def png(result: FigureResult) -> bytes:
     """The picture as PNG, 160 dots per inch."""
-    return _save(result, "png", dpi=160, metadata={"Software": None})
+    return _save(result, "png", captioned=True, dpi=160, metadata={"Software": None})
 
 
-def _save(result: FigureResult, kind: str, **options: Any) -> bytes:
+def _save(result: FigureResult, kind: str, *, captioned: bool, **options: Any) -> bytes:
     with mpl.rc_context(_STYLE):
-        figure = _draw_table(result) if result.table is not None else _draw_boxes(result)
+        drawn = _draw_table if result.table is not None else _draw_boxes
+        figure = drawn(result, captioned)
         buffer = io.BytesIO()
         figure.savefig(buffer, format=kind, facecolor="white", **options)
     return buffer.getvalue()
 
 
-def _draw_boxes(result: FigureResult) -> Figure:
-    figure, axes = _canvas(result, _PLOT_INCHES)
+def _draw_boxes(result: FigureResult, captioned: bool) -> Figure:
+    figure, axes = _canvas(result, _PLOT_INCHES, captioned)
     places = {point.x: place for place, point in enumerate(result.series[0].points)}
     _boxes(axes, result.series)
     top = _bounds(axes, result)
@@ -71,16 +76,19 @@ def _draw_boxes(result: FigureResult) -> Figure:
     return figure
 
 
-def _canvas(result: FigureResult, plot_inches: float) -> tuple[Figure, Axes]:
-    """A figure with room for the claims below the plot."""
-    below = 0.62 + _CLAIM_INCHES * len(result.claims)
-    above = 0.62
+def _canvas(result: FigureResult, plot_inches: float, captioned: bool) -> tuple[Figure, Axes]:
+    """A figure with room for title and claims."""
+    claims = result.claims if captioned else []
+    axis_inches = 0.62 if result.series else 0.3
+    below = axis_inches + _CLAIM_INCHES * len(claims)
+    above = 0.62 if captioned else 0.32
     height = above + plot_inches + below
     figure = Figure(figsize=(_WIDTH_INCHES, height))
     axes = figure.add_axes((0.085, below / height, 0.825, plot_inches / height))
     name = result.figure.replace("fig", "Fig. ").replace("table", "Table ")
-    axes.set_title(f"{name}: {result.title}", loc="left", pad=26 if result.series else 8)
-    _claims(figure, result.claims, top=(below - 0.55) / height, step=_CLAIM_INCHES / height)
+    if captioned:
+        axes.set_title(f"{name}: {result.title}", loc="left", pad=26 if result.series else 8)
+    _claims(figure, claims, top=(below - axis_inches) / height, step=_CLAIM_INCHES / height)
     return figure, axes
 
 
@@ -205,17 +213,18 @@ def _bullet(label: str, fill: str) -> Line2D:
     return Line2D([], [], color=_LOSS, marker="o", markerfacecolor=fill, linestyle="none", label=label)
 
 
-def _draw_table(result: FigureResult) -> Figure:
+def _draw_table(result: FigureResult, captioned: bool) -> Figure:
     table = result.table
     if table is None:
         raise ValueError(f"{result.figure} is not a table")
-    figure, axes = _canvas(result, 0.36 * (len(table.rows) + 1))
+    figure, axes = _canvas(result, 0.3 * (len(table.rows) + 1), captioned)
     axes.axis("off")
     cells = [[value if isinstance(value, str) else f"{value:.4g}" for value in row] for row in table.rows]
-    drawn = axes.table(cells, colLabels=[column.replace("_", " ") for column in table.columns], loc="center")
+    heads = [re.sub(r"_(ms|mbps|kB)$", r" [\1]", name) for name in table.columns]
+    heads = [name.replace("_", " ").replace("mbps", "Mbit/s") for name in heads]
+    drawn = axes.table(cells, colLabels=heads, bbox=Bbox.unit())
     drawn.auto_set_font_size(False)
-    drawn.set_fontsize(9)
-    drawn.scale(1, 1.6)
+    drawn.set_fontsize(8)
     for (row, _), cell in drawn.get_celld().items():
         cell.set_edgecolor("#c0c6d0")
         cell.set_facecolor("#eef1f6" if row == 0 else "white")

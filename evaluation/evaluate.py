@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from loko.document import InputError
-from loko.lab import load_lab
-
 from evaluation import draw
 from evaluation.campaign import Job, Plan, PointResult, carry_out, kept_result, point_result_values
 from evaluation.claims import judge
@@ -28,10 +25,13 @@ from evaluation.result import (
     Provenance,
     Series,
     TableResult,
+    merge_counters,
     read_results,
     write_result,
 )
 from evaluation.traffic import allocation_of, prepare
+from loko.document import InputError
+from loko.lab import load_lab
 
 Points = Literal["all", "admitted"]
 _KB = 1024
@@ -159,7 +159,8 @@ def _run(
             _gather(plan, done[name], options.out)
     if not jobs:
         return
-    (options.out / ".points").mkdir(exist_ok=True)
+    kept = options.out / ".points"
+    kept.mkdir(exist_ok=True)
     with Runners() as runners:
         threads = 1 if options.mode == "live" else options.jobs
         for job, result in carry_out(jobs, runners.runner, parallel=threads, on_run=progress.ran):
@@ -168,6 +169,8 @@ def _run(
             if len(done[name]) == len(job.plan.values):
                 progress.writing(name)
                 _gather(job.plan, done[name], options.out)
+    if not any(kept.iterdir()):
+        kept.rmdir()
 
 
 def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
@@ -181,8 +184,6 @@ def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
         )
     for path in paths:
         path.unlink()
-    if not any((out / ".points").iterdir()):
-        (out / ".points").rmdir()
 
 
 def _sweep_result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
@@ -210,11 +211,11 @@ def _sweep_result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResu
         floor_ms=round(setting.floor_ns / 1e6, 6),
         claims=[],
         notes=_notes(sweep),
-        boards=_sums([points[x].boards for x in plan.values]),
+        boards=merge_counters([points[x].boards for x in plan.values]),
         provenance=Provenance(
             commit=plan.commit,
             profile=profile.name,
-            host=_worst([points[x].host for x in plan.values]),
+            host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,
             versions=versions(),
@@ -305,25 +306,3 @@ def _notes(experiment: Experiment) -> list[NoteResult]:
     return [
         NoteResult(where=fact(experiment.paper, note.fact).where, text=note.text) for note in experiment.notes
     ]
-
-
-def _sums(parts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
-    sums: dict[str, dict[str, int]] = {}
-    for part in parts:
-        for board, counters in part.items():
-            mine = sums.setdefault(board, {})
-            for name, count in counters.items():
-                mine[name] = mine.get(name, 0) + count
-    return sums
-
-
-def _worst(parts: Sequence[HostResult]) -> HostResult:
-    lateness: dict[str, float] = {}
-    for part in parts:
-        for name, value in part.lateness_us.items():
-            lateness[name] = max(lateness.get(name, value), value)
-    return HostResult(
-        stalls=sum(part.stalls for part in parts),
-        worst_stall_us=max((part.worst_stall_us for part in parts), default=0.0),
-        lateness_us=lateness,
-    )

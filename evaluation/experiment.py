@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from loko.document import LABS, InputError, Strict, read
 from pydantic import BaseModel, Field, model_validator
 
 from evaluation.facts import Fact, fact
+from loko.document import LABS, InputError, Strict, read
 
 Mode = Literal["virtual", "live", "hardware"]
 Scheme = Literal["full-rate", "fifth-rate"]

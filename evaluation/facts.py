@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import yaml
+
 from loko.document import LABS, InputError
 
 

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from loko.document import InputError
 
 from evaluation.runner import LOST, RunRecords
+from loko.document import InputError
 
 SCHEMA = pa.schema(
     [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from loko.document import InputError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.files import write_atomically
+from loko.document import InputError
 
 
 class _Part(BaseModel):
@@ -100,6 +101,35 @@ class HostResult(_Part):
     lateness_us: dict[str, float] = {}
     """Worst over the runs of the emulator's ``p50``, ``p99``, ``p999`` and ``max`` lateness."""
 
+    @classmethod
+    def worst(cls, parts: Sequence[HostResult]) -> HostResult:
+        """Several runs together: all stalls, and the worst of everything else."""
+        lateness: dict[str, float] = {}
+        for part in parts:
+            for name, value in part.lateness_us.items():
+                lateness[name] = max(lateness.get(name, value), value)
+        return cls(
+            stalls=sum(part.stalls for part in parts),
+            worst_stall_us=max((part.worst_stall_us for part in parts), default=0),
+            lateness_us=lateness,
+        )
+
+
+Counters = Mapping[str, Mapping[str, int]]
+"""Counters of each switch by their names."""
+
+
+def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
+    """Several runs together: sums, and the largest of what is called a peak."""
+    merged: dict[str, dict[str, int]] = {}
+    for part in parts:
+        for board, counters in part.items():
+            mine = merged.setdefault(board, {})
+            for name, count in counters.items():
+                before = mine.get(name, 0)
+                mine[name] = max(before, count) if name.endswith("_peak") else before + count
+    return merged
+
 
 class Provenance(_Part):
     """What is needed to repeat the run."""
@@ -132,7 +162,7 @@ class FigureResult(_Part):
     claims: list[ClaimResult]
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
-    """Counters of each switch, summed over all runs."""
+    """Counters of each switch over all runs (`merge_counters`)."""
     provenance: Provenance
 
     @property

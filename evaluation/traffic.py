@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.experiment import Figure, Sweep
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
 from loko.document import InputError
@@ -14,8 +15,6 @@ from loko.network import shortest_path
 from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry
 from loko.service import service_curve
 from loko.split import Split, split
-
-from evaluation.experiment import Figure, Sweep
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000

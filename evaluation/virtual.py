@@ -11,14 +11,14 @@ from typing import Final, Self
 
 import dpkt
 import switch_emulator
+
+from evaluation.runner import RunError, RunRecords
+from evaluation.traffic import FlowTraffic
 from loko.controller.messages import session_segments
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
 from loko.lab import Host, Lab
-
-from evaluation.runner import RunError, RunRecords
-from evaluation.traffic import FlowTraffic
 
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
