@@ -8,32 +8,42 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from loko.document import PROFILES, Strict, find, read
+
+
+def _as_tuple(pair: object) -> object:
+    return tuple(pair) if isinstance(pair, list) else pair
+
 
 Source = Literal["paper", "fit", "count", "datasheet", "assumption"]
 """Where a number comes from; the profile's head says what each word means."""
 
 
-class Count(Strict):
-    """A whole number with its source. The unit is in the name of the field that holds it."""
+_Number = TypeVar("_Number", int, float)
 
-    value: int
+
+class Quantity(Strict, Generic[_Number]):
+    """A number with its source. The unit is in the name of the field that holds it."""
+
+    value: _Number
     source: Source
-    range: Annotated[tuple[int, int] | None, BeforeValidator(tuple)] = None
+    range: Annotated[tuple[_Number, _Number] | None, BeforeValidator(_as_tuple)] = None
+    """Lowest and highest value that the source allows."""
     note: str = ""
 
+    @model_validator(mode="after")
+    def _lies_in_its_range(self) -> Self:
+        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
+            raise ValueError(f"value {self.value} lies outside its range {list(self.range)}")
+        return self
 
-class Factor(Strict):
-    """A number without unit, with its source."""
 
-    value: float
-    source: Source
-    range: Annotated[tuple[float, float] | None, BeforeValidator(tuple)] = None
-    note: str = ""
+Count = Quantity[int]
+Factor = Quantity[float]
 
 
 class Ports(Strict):

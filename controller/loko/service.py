@@ -12,7 +12,9 @@ from loko.device import ActionCost, ActionCosts, Profile
 from loko.document import InputError
 from loko.scenario import Action, Case, Scenario, Unknown
 
-_PS_PER_NS = 1000
+_PS_PER_NS: Final = 1000
+_VLAN_TAG_BYTES: Final = 4
+_TAGGING_ACTIONS: Final = frozenset({Action.SET_VLAN_ID, Action.SET_VLAN_PCP})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +73,17 @@ def processing(profile: Profile, case: Case) -> Processing:
     ports = profile.ports
     preamble_bytes, tag_bytes = ports.preamble_bytes.value, ports.tail_tag_bytes.value
     overhead_bytes = tag_bytes + preamble_bytes + ports.interframe_gap_bytes.value
+    link_bytes = {
+        "preambles on the inner link": 2 * preamble_bytes,
+        "tagged frame on the inner link": 2 * (length + tag_bytes),
+        # Equation 7 leaves this out: the frame goes back larger than it came.
+        "VLAN tag on the way back": _VLAN_TAG_BYTES if case.action in _TAGGING_ACTIONS else 0,
+    }
     return Processing(
         case=case,
         cpu_terms=tuple(Term(name=name, value_ns=ps / _PS_PER_NS) for name, ps in cpu_ps.items() if ps),
-        link_terms=(
-            Term(name="preambles on the inner link", value_ns=2 * profile.wire_ns(preamble_bytes)),
-            Term(name="tagged frame on the inner link", value_ns=2 * profile.wire_ns(length + tag_bytes)),
+        link_terms=tuple(
+            Term(name=name, value_ns=profile.wire_ns(size)) for name, size in link_bytes.items() if size
         ),
         link_throughput_bps=length / (length + overhead_bytes) * ports.link_rate_bps.value,
     )

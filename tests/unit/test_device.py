@@ -173,6 +173,12 @@ def test_profile_by_path(tmp_path: Path) -> None:
             'source = "rumour"',
             "ports.count.source: Input should be 'paper', 'fit', 'count',",
         ),
+        (
+            "value = 2_070_000",
+            "value = 1",
+            "integrated_switch.transit_ps: value 1 lies outside its range [2070000",
+        ),
+        ("range = [28_906_800, 32_349_900]", "range = 3", "cpu.base_ps.range: Input should be a valid tuple"),
         ("format = 1", "format = 2", "format: Input should be 1"),
         ("[ports]", "[ports", "not valid TOML"),
         ("value = 128, source", 'value = "128", source', "Input should be a valid integer"),
