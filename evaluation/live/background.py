@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from loko.flow import Flow
-from loko.lab import Lab
 
 from evaluation.live.confinement import Confinement, Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.runner import RunError
+from loko.flow import Flow
+from loko.lab import Lab
 
 _ANSWER_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 10.0

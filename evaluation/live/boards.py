@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from loko.lab import Lab
-
 from evaluation.live.daemon import Daemon
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError, Stall
+from loko.lab import Lab
 
 STALL_THRESHOLD_US = 50
 """A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""

@@ -90,19 +90,28 @@ class Tap:
             self._process.kill()
             self._process.wait()
             raise RunError(f"{self._host}: tcpdump does not end: {tail(self._log)}") from None
-        dropped = re.search(r"(\d+) packets? dropped by kernel", self._log.read_text(encoding="utf-8"))
-        if dropped is None:
-            raise RunError(f"{self._host}: tcpdump failed: {tail(self._log)}")
-        if int(dropped[1]) > 0:
-            raise RunError(
-                f"{self._host}: the tap missed {dropped[1]} frames: the machine is too busy for this traffic"
-            )
+        refuse_incomplete(self._host, self._log.read_text(encoding="utf-8", errors="replace"))
         return read_frames(self._file)
 
     def cancel(self) -> None:
         """End capturing, whatever it has seen."""
         self._process.kill()
         self._process.wait()
+
+
+def refuse_incomplete(host: str, log: str) -> None:
+    """Raise `RunError` if tcpdump's last words do not say that it wrote every frame that it should."""
+    counts = [
+        re.search(rf"(\d+) packets? {what}", log)
+        for what in ("captured", "received by filter", "dropped by kernel")
+    ]
+    if not all(counts):
+        said = " | ".join(log.strip().splitlines()) or "empty log"
+        raise RunError(f"{host}: tcpdump failed: {said}")
+    captured, received, dropped = (int(count[1]) for count in counts if count)
+    missed = dropped + received - captured
+    if missed:
+        raise RunError(f"{host}: the tap missed {missed} frames: the machine is too busy for this traffic")
 
 
 def read_frames(path: Path) -> Frames:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from loko.lab import Lab
 from numpy.typing import NDArray
 
 from evaluation.live.boards import BoardsReport
@@ -19,9 +18,11 @@ from evaluation.live.network import Network
 from evaluation.live.shaping import TokenBucket, shape, unshape
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 from evaluation.traffic import FlowTraffic
+from loko.lab import Lab
 
-DRAIN_S = 0.1
-"""From the end of sending to the end of the taps: far longer than a frame can be under way (some ms)."""
+DRAIN_S = 1.2
+"""From the end of sending to the end of the taps. Frames are under way for some ms only, but tcpdump gets its
+frames from the kernel in blocks, the last one up to 1 s late, and does not wait for it when it is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import typer
-from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES
-from loko.flow import Flow, load_flows
-from loko.lab import Lab, load_lab
 from rich.console import Console
 from rich.table import Table
 
@@ -23,6 +19,10 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.doctor import examine
 from evaluation.live.messages import LabStatus
 from evaluation.runner import RunError
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.flow import Flow, load_flows
+from loko.lab import Lab, load_lab
 
 lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
 

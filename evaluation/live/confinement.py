@@ -31,7 +31,7 @@ from evaluation.runner import RunError
 SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
 """Where the tree's processes keep their files."""
 
-_END_GRACE_S = 2.0
+_END_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluation.live.cores import CorePlan
-from evaluation.live.programs import EMULATOR, PACKAGES, locate
+from evaluation.live.programs import PACKAGES, emulator, locate
 
 _TIMEOUT_S = 10.0
 
@@ -71,8 +71,8 @@ def _programs() -> Iterator[Finding]:
         "importable" if mininet else "not importable",
         "apt-get install mininet; make the environment with 'make setup'",
     )
-    built = EMULATOR.is_file()
-    yield _finding("zodiac-fx", built, str(EMULATOR) if built else "not built", "run 'make setup'")
+    built = emulator().is_file()
+    yield _finding("zodiac-fx", built, str(emulator()) if built else "not built", "run 'make setup'")
 
 
 def _timing() -> Iterator[Finding]:

@@ -7,18 +7,19 @@ ends a process or removes an interface: when it ends, the kernel does.
 from __future__ import annotations
 
 import os
+import select
 import sys
+import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Listener
 from typing import Any
-
-from loko.document import InputError
 
 from evaluation.live.confinement import SCRATCH, Failure
 from evaluation.live.messages import BuildRequest, ServeRequest, StatusRequest, TrafficRequest
 from evaluation.live.programs import run
 from evaluation.live.session import Session
 from evaluation.runner import RunError
+from loko.document import InputError
 
 
 class Server:
@@ -63,6 +64,15 @@ def _requests(connection: Connection) -> Iterator[Any]:
             return
 
 
+def _end_when_left(descriptor: int, server: Server) -> None:
+    """End this process, also in the middle of a request, when the other side has gone for good."""
+    watch = select.poll()
+    watch.register(descriptor, select.POLLRDHUP)
+    watch.poll()
+    if server.listener is None:
+        os._exit(0)
+
+
 def main() -> None:
     """Serve the descriptor named by the first argument; then the socket of a `ServeRequest`, for ever.
 
@@ -74,7 +84,9 @@ def main() -> None:
     run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
     os.environ["TMPDIR"] = str(SCRATCH)
     server = Server()
-    server.serve(Connection(int(sys.argv[1])))
+    connection = Connection(int(sys.argv[1]))
+    threading.Thread(target=_end_when_left, args=(connection.fileno(), server), daemon=True).start()
+    server.serve(connection)
     while server.listener is not None:
         with server.listener.accept() as connection:
             server.serve(connection)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from loko.flow import Flow
-
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
+from loko.flow import Flow
 
 CONTROLLER_ADDRESS = "127.0.0.1:6633"
 """Where the boards look for the controller, inside the tree. 6633 is the board's default port."""

@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from loko.lab import Endpoint, Host, Lab
 from mininet.link import Link
 from mininet.log import setLogLevel
 from mininet.net import Mininet
@@ -19,6 +18,7 @@ from mininet.node import Node, Switch
 
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
+from loko.lab import Endpoint, Host, Lab
 
 OFFLOADS = {
     "tx": "tx-checksumming",

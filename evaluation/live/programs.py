@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -28,9 +29,6 @@ PACKAGES = {
 }
 """Every program that a live run needs, and its Debian package."""
 
-EMULATOR = _CHECKOUT / "switch-emulator" / "target" / "release" / "zodiac-fx"
-"""Where `make setup` builds the emulator."""
-
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -48,11 +46,18 @@ def require(program: str) -> str:
     return path
 
 
+def emulator() -> Path:
+    """Where the emulator should be: as ``LOKO_EMULATOR`` says, else where `make setup` builds it."""
+    named = os.environ.get("LOKO_EMULATOR")
+    return Path(named) if named else _CHECKOUT / "switch-emulator" / "target" / "release" / "zodiac-fx"
+
+
 def require_emulator() -> Path:
     """The emulator's program. Raises `RunError` if it was not built."""
-    if not EMULATOR.is_file():
-        raise RunError(f"{EMULATOR}: the emulator is not built: run 'make setup'")
-    return EMULATOR
+    path = emulator()
+    if not path.is_file():
+        raise RunError(f"{path}: the emulator is not built: run 'make setup'")
+    return path
 
 
 def run(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> str:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from loko.entries import EVALUATION_ENTRIES
-from loko.flow import Flow
-from loko.lab import Lab
-
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
+from loko.entries import EVALUATION_ENTRIES
+from loko.flow import Flow
+from loko.lab import Lab
 
 
 class LiveRunner:

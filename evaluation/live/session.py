@@ -6,15 +6,14 @@ import json
 import sys
 from pathlib import Path
 
-from loko.flow import dump_flows
-from loko.lab import load_lab
-
 from evaluation.live.boards import Boards
 from evaluation.live.carriage import carry, records
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
 from evaluation.live.network import Network
 from evaluation.runner import RunRecords
+from loko.flow import dump_flows
+from loko.lab import load_lab
 
 BOARDS_TIMEOUT_S = 15.0
 CONTROLLER_TIMEOUT_S = 30.0

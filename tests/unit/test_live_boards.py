@@ -5,7 +5,6 @@ import sys
 import tomllib
 
 import pytest
-from loko.lab import load_lab
 
 from evaluation.live.boards import BoardsReport, configuration
 from evaluation.live.cores import CorePlan
@@ -13,6 +12,7 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.network import interface
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError, Stall
+from loko.lab import load_lab
 
 LAB = load_lab("two-switch")
 

@@ -9,15 +9,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loko.lab import load_lab
 
 from evaluation.live.boards import BoardsReport
-from evaluation.live.capture import SNAP_BYTES, join, line_times, read_frames, received_by, sent_by
+from evaluation.live.capture import (
+    SNAP_BYTES,
+    join,
+    line_times,
+    read_frames,
+    received_by,
+    refuse_incomplete,
+    sent_by,
+)
 from evaluation.live.carriage import Capture, records, refuse
 from evaluation.live.generator import Pattern, script
 from evaluation.live.shaping import TokenBucket
 from evaluation.runner import LOST, RunError, Stall
 from evaluation.traffic import FlowTraffic
+from loko.lab import load_lab
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
 START_NS = 1_700_000_000_000_000_000
@@ -246,6 +254,24 @@ def test_microsecond_stamps_are_refused(tmp_path):
     path = write_capture(tmp_path / "x.pcap", [], nano=False)
     with pytest.raises(RunError, match="nanosecond"):
         read_frames(path)
+
+
+WORDS = "{} packets captured\n{} packets received by filter\n{} packets dropped by kernel\n"
+
+
+def test_a_tap_that_saw_everything_is_accepted():
+    refuse_incomplete("H1", WORDS.format(7, 7, 0))
+
+
+@pytest.mark.parametrize(("counts", "missed"), [((5, 7, 0), 2), ((7, 7, 3), 3), ((5, 7, 3), 5)])
+def test_a_tap_that_missed_frames_is_refused(counts, missed):
+    with pytest.raises(RunError, match=f"H1: the tap missed {missed} frames"):
+        refuse_incomplete("H1", WORDS.format(*counts))
+
+
+def test_a_tap_that_failed_is_refused_with_its_words():
+    with pytest.raises(RunError, match=r"H1: tcpdump failed: H1-eth0: No such device"):
+        refuse_incomplete("H1", "H1-eth0: No such device\n")
 
 
 def test_foreign_frames_are_noticed(tmp_path):

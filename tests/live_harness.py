@@ -1,0 +1,82 @@
+"""What tests of the live lab share: the admitted traffic of figure 17, and where a lab might leave traces."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evaluation.experiment import Sweep, load_experiment
+from evaluation.live.background import state_folder
+from evaluation.live.realtime_limit import LIMIT
+from evaluation.traffic import prepare, traffic
+from loko.document import LABS
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="network namespaces need root: run the tests with sudo"
+)
+
+GONE_TIMEOUT_S = 15
+
+
+def admitted():
+    """The setting and the senders of figure 17a at m_r = m_b = 1: fifth-rate, N = 2."""
+    experiment = load_experiment(LABS / "two-switch" / "experiments" / "fig17a.yml")
+    assert isinstance(experiment, Sweep)
+    setting = prepare(experiment)
+    return setting, traffic(setting, 1)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything outside that a lab might leave something in."""
+
+    interfaces: str
+    named_namespaces: str
+    shared_memory: tuple[str, ...]
+    state_files: tuple[str, ...]
+    realtime_limit: str
+
+    @classmethod
+    def now(cls) -> Machine:
+        return cls(
+            interfaces=_output("ip", "-brief", "link"),
+            named_namespaces=_output("ip", "netns", "list"),
+            shared_memory=tuple(sorted(path.name for path in Path("/dev/shm").iterdir())),
+            state_files=tuple(sorted(path.name for path in state_folder().glob("*"))),
+            realtime_limit=LIMIT.read_text().strip(),
+        )
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def wait_until(condition, what: str, timeout_s: float = GONE_TIMEOUT_S) -> None:
+    """Wait for a condition, or fail."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """All processes below a process. psutil tells a later process with the same number apart."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def left(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run."""
+    found = []
+    for process in processes:
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and process.is_running():
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found

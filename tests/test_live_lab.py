@@ -1,0 +1,242 @@
+"""The live lab: it comes up without strays, tells what is wrong, and leaves nothing, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import typer
+from live_harness import Machine, admitted, descendants, left, needs_root, wait_until
+from typer.testing import CliRunner
+
+from evaluation.live.background import BackgroundLab
+from evaluation.live.commands import doctor, lab_app
+from evaluation.live.confinement import Confinement
+from evaluation.live.programs import emulator
+from evaluation.live.runner import LiveRunner
+from evaluation.runner import RunError
+from loko.document import LABS
+from loko.lab import load_lab
+
+pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+SETTING, TRAFFIC = admitted()
+FLOWS = [flow.as_flow() for flow in TRAFFIC]
+
+app = typer.Typer()
+app.add_typer(lab_app, name="lab")
+app.command("doctor")(doctor)
+
+
+@pytest.fixture
+def machine():
+    """Everything outside is afterwards as it was before."""
+    before = Machine.now()
+    yield before
+    wait_until(lambda: Machine.now() == before, f"the machine is as before: {before} but {Machine.now()}")
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+RUN_FOR_EVER = """
+import sys
+sys.path[:0] = {path!r}
+from live_harness import admitted
+from evaluation.live.runner import LiveRunner
+setting, traffic = admitted()
+with LiveRunner(setting.lab, [flow.as_flow() for flow in traffic]) as runner:
+    print("up", flush=True)
+    runner.run(traffic, seconds=100, seed=1)
+"""
+
+
+def start_run_for_ever():
+    """An evaluating process in the middle of a run, and everything below it."""
+    script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n"
+
+    def sending() -> bool:
+        return sum(child.name() == "mgen" for child in descendants(process.pid)) == len(TRAFFIC)
+
+    wait_until(sending, "mgen runs in every sending host")
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number):
+    process = start_run_for_ever()
+    with process:
+        tree = descendants(process.pid)
+        names = {child.name() for child in tree}
+        assert {"unshare", "mgen", "tcpdump", "zodiac-fx", "bash"} <= names
+        process.send_signal(number)
+        process.wait(timeout=30)
+    wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended: {left(tree)}")
+    wait_until(lambda: Machine.now() == machine, "the machine is as before")
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
+        assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
+
+
+def test_nothing_is_left_when_the_evaluation_ends(machine):
+    with LiveRunner(SETTING.lab, FLOWS):
+        tree = descendants(os.getpid())
+        assert "zodiac-fx" in {child.name() for child in tree}
+    assert not left(tree)
+
+
+def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_its_file(machine, tmp_path):
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    text = (LABS / "two-switch" / "lab.yml").read_text().replace("name: two-switch", "name: bench")
+    (folder / "lab.yml").write_text(text)
+    flows = tmp_path / "flows.json"
+    flows.write_text(json.dumps([flow.model_dump() for flow in FLOWS]))
+    try:
+        result = command("lab", "up", folder, "--flows", flows)
+        assert result.exit_code == 0, result.output
+        time.sleep(1)
+        result = command("lab", "status", "bench", "--json")
+        assert result.exit_code == 0, result.output
+        [view] = json.loads(result.output)
+        assert (view["status"]["connected"], view["status"]["switches"]) == (2, 2)
+        for counters in view["status"]["counters"].values():
+            assert counters["received"] == 0, "a stray frame"
+        shown = {line["what"] for line in view["processes"]}
+        assert {"zodiac-fx", "shell of H1", "shell of s2", "loko.controller"} <= shown
+        result = command("lab", "up", folder)
+        assert result.exit_code == 2
+        assert "lab bench is up already" in result.output
+        shutil.rmtree(folder)
+    finally:
+        tree = descendants(view["pid"]) if "view" in locals() else []
+        result = command("lab", "down", folder)
+    assert result.output == "lab bench is down\n"
+    assert not left(tree)
+    assert command("lab", "status", "bench").output == "lab bench is not up\n"
+
+
+def test_what_a_crash_left_does_not_stop_the_next_lab(machine):
+    assert command("lab", "up", "two-switch").exit_code == 0
+    [running] = BackgroundLab.all()
+    tree = descendants(running.pid)
+    psutil.Process(running.pid).kill()
+    wait_until(lambda: not left(tree), "all processes have ended with the outermost")
+    try:
+        assert command("lab", "up", "two-switch").exit_code == 0
+    finally:
+        assert command("lab", "down", "two-switch").exit_code == 0
+
+
+def test_an_emulator_that_dies_in_a_run_is_told():
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
+        [emulator] = [child for child in descendants(os.getpid()) if child.name() == "zodiac-fx"]
+        emulator.kill()
+        with pytest.raises(RunError, match=r"the emulator ended \(exit status -9\)"):
+            runner.run(TRAFFIC, seconds=0.1, seed=1)
+
+
+def test_a_lab_process_that_dies_is_told():
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
+        [outer] = [child for child in descendants(os.getpid()) if child.name() == "unshare"]
+        outer.kill()
+        with pytest.raises(RunError, match="the lab ended by itself"):
+            runner.status()
+
+
+def test_flows_that_do_not_fit_are_the_controllers_refusal():
+    greedy = [flow.model_copy(update={"rate_bps": 50 * flow.rate_bps}) for flow in FLOWS]
+    with pytest.raises(RunError, match=r"the controller ended \(exit status 1\): .*refused"):
+        LiveRunner(SETTING.lab, greedy).__enter__()
+
+
+def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):
+    path = shutil.copy(LABS / "two-switch" / "lab.yml", tmp_path / "lab.yml")
+    lab = load_lab(path)
+    path.unlink()
+    with pytest.raises(RunError, match=r"lab\.yml"):
+        LiveRunner(lab, FLOWS).__enter__()
+
+
+def test_without_root_one_line_says_so(monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(RunError, match="needs root: run it with sudo"):
+        Confinement.start()
+    result = command("lab", "up", "two-switch")
+    assert result.exit_code == 2
+    assert result.output.count("\n") == 1
+    result = command("doctor", "--json")
+    assert result.exit_code == 1
+    first = json.loads(result.output)[0]
+    assert (first["what"], first["ok"]) == ("root", False)
+
+
+def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
+    monkeypatch.setenv("LOKO_EMULATOR", "/nowhere/zodiac-fx")
+    result = command("lab", "up", "two-switch")
+    assert result.exit_code == 2
+    assert "the emulator is not built: run 'make setup'" in result.output
+
+
+def test_containerlab_is_not_there_yet():
+    for verb in ("up", "down", "status"):
+        result = command("lab", verb, "two-switch", "--builder", "containerlab")
+        assert result.exit_code == 2
+        assert "not available yet" in result.output
+
+
+def test_the_doctor_finds_this_machine_fit():
+    result = command("doctor", "--json")
+    assert result.exit_code == 0, result.output
+    findings = {finding["what"]: finding for finding in json.loads(result.output)}
+    assert findings["zodiac-fx"]["found"] == str(emulator())
+    assert all(finding["ok"] for finding in findings.values() if finding["needed"])
+
+
+VERIFY = """
+import subprocess
+from loko.lab import load_lab
+from evaluation.live.network import Network
+network = Network(load_lab("two-switch"))
+subprocess.run([*network.inside("H1"), *{disturbance!r}], check=True)
+network.verify()
+"""
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "complaint"),
+    [
+        (
+            ["tc", "qdisc", "add", "dev", "H1-eth0", "root", "pfifo"],
+            "shaping should be ['noqueue'] but is ['pfifo']",
+        ),
+        (["ethtool", "-K", "H1-eth0", "tx", "on"], "tx-checksumming should be False but is True"),
+        (
+            ["ip", "address", "add", "10.9.9.9/24", "dev", "H1-eth0"],
+            "addresses should be ['10.0.0.1/24'] but is",
+        ),
+        (["ip", "link", "set", "H1-eth0", "down"], "state UP should be UP but is DOWN"),
+    ],
+    ids=["shaping", "offload", "address", "down"],
+)
+def test_a_network_that_is_not_as_asked_for_is_refused(disturbance, complaint):
+    confined = ["unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--"]
+    done = subprocess.run(
+        [*confined, sys.executable, "-c", VERIFY.format(disturbance=disturbance)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert f"RunError: H1: port 1 (H1-eth0): {complaint}" in done.stderr.splitlines()[-1]

@@ -1,0 +1,56 @@
+"""The two-switch lab in real time: admitted traffic, every packet accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from live_harness import admitted, needs_root
+
+from evaluation.analysis import under_stall
+from evaluation.live.runner import LiveRunner
+from evaluation.runner import LOST
+
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+SETTING, TRAFFIC = admitted()
+SECONDS = 2.0
+EARLY_NS = 20_000
+"""A frame may leave so much before its instant: the emulator's send lead, and the taps' own spread."""
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with LiveRunner(SETTING.lab, [flow.as_flow() for flow in TRAFFIC]) as live:
+        yield live
+
+
+def test_admitted_packets_arrive_in_time_or_the_host_explains_it(runner):
+    records = runner.run(TRAFFIC, seconds=SECONDS, seed=1)
+    observed = [flow for flow in TRAFFIC if flow.observed]
+    assert set(records.flow.tolist()) == {flow.flow for flow in observed}
+    for flow in observed:
+        mine = records.flow == flow.flow
+        sent, received = records.sent_ns[mine], records.received_ns[mine]
+        assert np.all(np.diff(records.sequence[mine]) > 0)
+        assert np.all((sent >= 0) & (sent < (SECONDS + 1) * 1e9))
+        allowed = flow.shaper_rate_bps / 8 * SECONDS + flow.shaper_burst_bytes
+        bytes_sent = records.size[mine].sum()
+        assert 0.3 * allowed < bytes_sent < 1.05 * allowed, "the token bucket holds"
+        arrived = received != LOST
+        delays = received[arrived] - sent[arrived]
+        assert delays.min() >= SETTING.floor_ns - EARLY_NS, "no frame beats an idle network"
+        until = np.where(arrived, received, sent + int(SETTING.guarantee_ns))
+        missed = ~arrived | (received - sent > SETTING.guarantee_ns)
+        explained = under_stall(sent[missed], until[missed], records.host.stalls) if missed.any() else 0
+        assert explained == np.count_nonzero(missed), f"{flow.label}: {np.count_nonzero(missed)} missed"
+    for counters in records.boards.values():
+        assert counters["forwarded"] <= counters["received"]
+
+
+def test_one_lab_carries_many_runs_with_other_shapes(runner):
+    slow = [replace(flow, shaper_rate_bps=flow.shaper_rate_bps // 4) for flow in TRAFFIC]
+    fast = runner.run(TRAFFIC, seconds=1, seed=2)
+    quarter = runner.run(slow, seconds=1, seed=3)
+    assert 0 < len(quarter) < 0.6 * len(fast)
