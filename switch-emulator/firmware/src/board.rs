@@ -63,6 +63,7 @@ impl Board {
     ///
     /// # Errors
     /// [`ConfigError`] when `config` contradicts itself.
+    #[allow(clippy::needless_pass_by_value)] // the board owns its settings
     pub fn new(profile: &Profile, config: Config, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
         let wire = Wire::new(profile);
@@ -136,8 +137,7 @@ impl Board {
         }
         while self.next.0 <= now {
             let (pass, work) = self.next;
-            let busy = self.pass(pass, work);
-            self.main_loop.worked(pass, busy);
+            self.pass(pass, work);
             self.plan();
         }
     }
@@ -215,41 +215,47 @@ impl Board {
                 (arrival, work) = (at, Work::Frame);
             }
         }
-        self.next = (self.main_loop.pass_for(arrival), work);
+        let pass = match work {
+            // A clock of milliseconds does not tell one idle pass from the next.
+            Work::Tick => self.main_loop.free_from(arrival),
+            Work::Frame | Work::Control => self.main_loop.pass_for(arrival),
+        };
+        self.next = (pass, work);
     }
 
-    /// A pass of the main loop; gives how long it keeps the CPU busy.
-    fn pass(&mut self, pass: Instant, work: Work) -> Duration {
+    /// A pass of the main loop.
+    fn pass(&mut self, pass: Instant, work: Work) {
         let Self { ring, out, .. } = self;
         ring.admit_until(pass, |frame| {
             out.counters.dropped_buffer += 1;
             out.pool.recycle(frame.data);
         });
-        match work {
+        let busy = match work {
             Work::Frame => match self.ring.take() {
                 Some(frame) => self.agent.frame(pass, frame, &mut self.out),
                 None => Duration::ZERO,
             },
-            Work::Control => {
-                let Some((_, control)) = self.controls.pop_front() else {
-                    return Duration::ZERO;
-                };
-                match control {
-                    Control::Connected => self.agent.connected(pass, &mut self.out),
-                    Control::Disconnected => self.agent.disconnected(),
-                    Control::Segment(payload) => {
-                        self.agent.segment(pass, &payload, &mut self.out);
-                        return Costs::segment(payload.len());
-                    }
-                }
-                Duration::ZERO
-            }
+            Work::Control => self.take_control(pass),
             Work::Tick => {
+                self.main_loop.run_timers(pass);
                 self.tick_at = pass + TICK;
-                self.agent.tick(pass, &mut self.out);
-                Duration::ZERO
+                return self.agent.tick(pass, &mut self.out);
             }
+        };
+        self.main_loop.worked(pass, busy);
+    }
+
+    fn take_control(&mut self, pass: Instant) -> Duration {
+        match self.controls.pop_front() {
+            Some((_, Control::Connected)) => self.agent.connected(pass, &mut self.out),
+            Some((_, Control::Disconnected)) => self.agent.disconnected(),
+            Some((_, Control::Segment(payload))) => {
+                self.agent.segment(pass, &payload, &mut self.out);
+                return Costs::segment(payload.len());
+            }
+            None => {}
         }
+        Duration::ZERO
     }
 }
 

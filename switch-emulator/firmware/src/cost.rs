@@ -1,6 +1,6 @@
 //! How long the CPU works on what a pass of the main loop found.
 //!
-//! Costs are summed in picoseconds and rounded to nanoseconds once. p_CPU of a frame (equation 7 of the Loko
+//! Costs are summed in picoseconds and rounded to nanoseconds once. `p_CPU` of a frame (equation 7 of the Loko
 //! paper) contains both transits of the integrated switch and the mean wait for the main loop; both are taken out
 //! again here, because the emulated frame passes them itself.
 
@@ -14,7 +14,7 @@ use crate::time::Duration;
 pub(crate) struct Costs {
     base_ps: i64,
     per_byte_ps: i64,
-    /// What p_CPU contains beside the CPU's own work.
+    /// What `p_CPU` contains beside the CPU's own work.
     elsewhere_ps: i64,
     capacity_factor: f64,
     entry: EntryCosts,

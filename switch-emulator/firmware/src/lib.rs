@@ -26,6 +26,8 @@
 //! assert_eq!(output.kind, zodiac_firmware::OutputKind::Connect);
 //! ```
 #![forbid(unsafe_code)]
+// Lengths of frames and messages, counts of entries: far below 2^31.
+#![allow(clippy::cast_possible_wrap)]
 
 mod actions;
 mod board;

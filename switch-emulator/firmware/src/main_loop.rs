@@ -47,6 +47,11 @@ impl MainLoop {
         ahead.poll(arrival)
     }
 
+    /// When the CPU is first free, not before `at`.
+    pub(crate) fn free_from(&self, at: Instant) -> Instant {
+        self.free_at.max(at)
+    }
+
     /// A pass has begun at `pass` and keeps the CPU busy for `busy`.
     pub(crate) fn worked(&mut self, pass: Instant, busy: Duration) {
         self.run_timers(pass);
@@ -65,19 +70,17 @@ impl MainLoop {
         }
     }
 
-    /// The first pass not before `arrival`.
+    /// The first pass not before `arrival`: a whole number of idle passes later, rounded up to a nanosecond.
     fn poll(&self, arrival: Instant) -> Instant {
-        if arrival <= self.free_at {
-            return self.free_at;
-        }
-        let waited_ps = u128::from(arrival.saturating_since(self.free_at).as_nanos()) * 1_000;
-        let loop_ps = u128::from(self.loop_ps);
-        let passes = match u64::try_from(waited_ps) {
-            Ok(waited_ps) => u128::from(waited_ps.div_ceil(self.loop_ps)),
-            Err(_) => waited_ps.div_ceil(loop_ps),
+        let waited_ns = arrival.saturating_since(self.free_at).as_nanos();
+        let ahead_ns = if waited_ns <= u64::MAX / 2_000 {
+            let passes = (waited_ns * 1_000).div_ceil(self.loop_ps);
+            (passes * self.loop_ps).div_ceil(1_000)
+        } else {
+            // More than a hundred days: far from any frame, so whole nanoseconds are exact enough.
+            waited_ns
         };
-        let ahead_ns = (passes * loop_ps).div_ceil(1_000);
-        self.free_at + Duration::from_nanos(u64::try_from(ahead_ns).unwrap_or(u64::MAX))
+        self.free_at + Duration::from_nanos(ahead_ns)
     }
 }
 

@@ -88,7 +88,7 @@ pub struct Ports {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IntegratedSwitch {
-    /// p_IS: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
+    /// `p_IS`: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
     #[serde(deserialize_with = "number")]
     pub transit_ps: i64,
 }
@@ -144,7 +144,8 @@ pub struct Cpu {
 /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // the fields are the match fields of OpenFlow 1.0
+#[allow(missing_docs)] // match fields of OpenFlow 1.0
+#[allow(clippy::struct_field_names)] // the unit belongs to the name
 pub struct EntryCosts {
     #[serde(deserialize_with = "number")]
     pub base_ps: i64,

@@ -79,6 +79,7 @@ impl Duration {
 
     /// Picoseconds, rounded to the nearest nanosecond; less than nothing counts as nothing.
     #[must_use]
+    #[allow(clippy::cast_sign_loss)] // the sign is looked at first
     pub const fn from_picos_rounded(picos: i64) -> Self {
         if picos <= 0 {
             Self(0)

@@ -180,7 +180,7 @@ impl Bench {
             ["tick"] => self.pass(TICK),
             ["tick", count] => (0..count.parse().unwrap()).for_each(|_| self.pass(TICK)),
             ["ms", count] => self.pass(Duration::from_millis(count.parse().unwrap())),
-            ["fin"] | ["rst"] => {
+            ["fin" | "rst"] => {
                 self.board.disconnected(self.now);
                 self.settle(SETTLE_SEGMENT);
             }

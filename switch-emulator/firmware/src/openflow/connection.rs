@@ -12,7 +12,7 @@ enum State {
 /// What a housekeeping tick demands, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demands {
-    /// Send an ECHO_REQUEST.
+    /// Send an `ECHO_REQUEST`.
     pub(super) echo: bool,
     /// Close the session.
     pub(super) close: Option<CloseReason>,
@@ -23,7 +23,7 @@ pub(super) struct Demands {
 /// Why the switch closes a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// No FEATURES_REQUEST has come.
+    /// No `FEATURES_REQUEST` has come.
     NoFeaturesRequest,
     /// Nothing has come for 13 ticks.
     Silent,

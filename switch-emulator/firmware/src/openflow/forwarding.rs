@@ -1,4 +1,4 @@
-//! What the agent does with frames: table search, actions, PACKET_IN, PACKET_OUT.
+//! What the agent does with frames: table search, actions, `PACKET_IN`, `PACKET_OUT`.
 
 use super::agent::{Agent, VERSION_1_0};
 use super::bytes::be16;
@@ -20,7 +20,7 @@ const USUAL_TYPES: [u16; 8] = [
 const NO_MATCH: u8 = 0;
 const ACTION: u8 = 1;
 
-/// Where actions of PACKET_OUT begin.
+/// Where actions of `PACKET_OUT` begin.
 const PACKET_OUT_BYTES: usize = 16;
 
 /// What the search decides on a frame.
@@ -133,7 +133,7 @@ impl Agent {
         out.controller(at, notice.finish());
     }
 
-    /// Sends the frame of a PACKET_OUT. Its actions are not performed: only the port of the last one counts.
+    /// Sends the frame of a `PACKET_OUT`. Its actions are not performed: only the port of the last one counts.
     pub(super) fn packet_out(
         &mut self,
         now: Instant,

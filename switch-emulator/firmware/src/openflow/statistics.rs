@@ -26,7 +26,7 @@ mod kind {
 }
 
 impl Agent {
-    /// The answer to the STATS_REQUEST at the beginning of `bytes`, if there is one.
+    /// The answer to the `STATS_REQUEST` at the beginning of `bytes`, if there is one.
     pub(super) fn statistics(
         &mut self,
         now: Instant,
@@ -101,7 +101,7 @@ impl Agent {
             .uninitialised(6)
             .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
             .u64(entry.packets.into())
-            .u64(i64::from(entry.bytes) as u64);
+            .bytes(&i64::from(entry.bytes).to_be_bytes());
         actions.fold(reply, |reply, slot| {
             let kept = action_bytes(slot);
             reply

@@ -1,11 +1,11 @@
-//! FLOW_MOD: what it does to the table.
+//! `FLOW_MOD`: what it does to the table.
 
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::matching::{Match, MATCH_BYTES};
 use crate::openflow::bytes::be16;
 
-/// Why a FLOW_MOD was refused.
+/// Why a `FLOW_MOD` was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The table or its memory is full.
@@ -24,7 +24,7 @@ impl Refusal {
     }
 }
 
-/// A FLOW_MOD: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
+/// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
 /// the message is too short; `length` is what the header says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowMod<'a> {
@@ -96,7 +96,7 @@ impl<'a> ActionCopier<'a> {
 }
 
 impl FlowTable {
-    /// Carries out a FLOW_MOD; `now_s` in agent seconds. Gives the entries that a DELETE removed, in order.
+    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds. Gives the entries that a DELETE removed, in order.
     pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
         // Only the low byte of the command counts, and unknown commands do nothing.
         let done = match message.head[field::COMMAND + 1] {

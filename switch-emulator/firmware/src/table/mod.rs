@@ -14,12 +14,12 @@ use memory::{Block, Memory};
 
 pub(crate) use flow_mod::FlowMod;
 
-/// Head of a FLOW_MOD: everything before the actions.
+/// Head of a `FLOW_MOD`: everything before the actions.
 pub(crate) const FLOW_MOD_BYTES: usize = 72;
 /// Action slots of an entry.
 const ACTION_BYTES: usize = SLOTS * SLOT_BYTES;
 
-/// Where a field lies in the head of a FLOW_MOD.
+/// Where a field lies in the head of a `FLOW_MOD`.
 pub(crate) mod field {
     pub(crate) const MATCH: usize = 8;
     pub(crate) const COOKIE: usize = 48;
@@ -56,7 +56,7 @@ pub struct Flow {
 /// One entry.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Block with the head of the FLOW_MOD.
+    /// Block with the head of the `FLOW_MOD`.
     head: Block,
     /// Block with the action slots.
     slots: Block,
