@@ -13,6 +13,9 @@ const GAP_BYTES: u64 = 12;
 /// Shortest frame on a wire, with its frame check sequence; shorter ones are padded.
 pub(crate) const MIN_FRAME_BYTES: u64 = 64;
 
+/// Rate at which a byte takes a nanosecond.
+const BYTE_PER_NS_BPS: u64 = 8_000_000_000;
+
 /// Length of `data` on a wire, with padding and frame check sequence.
 pub(crate) fn size_on_wire(data_bytes: usize) -> u64 {
     (data_bytes as u64 + FCS_BYTES).max(MIN_FRAME_BYTES)
@@ -22,6 +25,8 @@ pub(crate) fn size_on_wire(data_bytes: usize) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     rate_bps: u64,
+    /// Time for a byte, if it is a whole number of nanoseconds.
+    byte_ns: Option<u64>,
     propagation_ns: u64,
 }
 
@@ -37,15 +42,20 @@ impl Timing {
         }
         #[allow(clippy::cast_sign_loss)]
         let rate_bps = rate_bps as u64;
+        let whole = BYTE_PER_NS_BPS % rate_bps == 0;
         Ok(Self {
             rate_bps,
+            byte_ns: whole.then(|| BYTE_PER_NS_BPS / rate_bps),
             propagation_ns,
         })
     }
 
     /// Sending `bytes`, rounded up to a nanosecond.
     fn sending_ns(self, bytes: u64) -> u64 {
-        (bytes * 8_000_000_000).div_ceil(self.rate_bps)
+        match self.byte_ns {
+            Some(byte_ns) => bytes * byte_ns,
+            None => (bytes * BYTE_PER_NS_BPS).div_ceil(self.rate_bps),
+        }
     }
 
     /// wire(l): preamble and frame, from the first bit to the last.

@@ -1,7 +1,5 @@
 //! The event loop.
 
-use std::ops::Range;
-
 use zodiac_firmware::{Instant, OutputKind};
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
@@ -51,16 +49,31 @@ struct ControllerSide {
     answers: Vec<(u64, Vec<u8>)>,
 }
 
-/// A run under way. Timers: the boards' work, the controllers' answers, the links' arrivals, the sources'
-/// releases, each kind in the order of the network.
+/// What a timer stands for, by index in the network.
+#[derive(Debug, Clone, Copy)]
+enum Timer {
+    /// A board has something to do.
+    Work(usize),
+    /// The controller's next answer reaches its board.
+    Answer(usize),
+    /// The first frame in flight on a link has completely arrived at a board.
+    Arrival(usize),
+    /// A source's next frame is due on its host's line.
+    Release(usize),
+}
+
+/// A run under way.
 struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
     controllers: Vec<ControllerSide>,
-    answers: Range<usize>,
-    arrivals: Range<usize>,
-    releases: Range<usize>,
+    /// What each slot of the schedule stands for: boards, then controllers, links to boards, sources.
+    timers: Vec<Timer>,
+    /// Slot of each link; meaningless for those to hosts, where nothing waits for a frame's end.
+    arrival_slots: Vec<usize>,
+    /// When each board is to be called, as it is in the schedule.
+    work_ns: Vec<Option<u64>>,
     begin_ns: u64,
     end_ns: u64,
     events: Vec<RunEvent>,
@@ -73,9 +86,16 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(net: &'a mut Network, duration_ns: u64, drain_ns: u64) -> Self {
         let boards = net.boards.len();
-        let answers = boards..2 * boards;
-        let arrivals = answers.end..answers.end + net.links.len();
-        let releases = arrivals.end..arrivals.end + net.sources.len();
+        let mut timers: Vec<_> = (0..boards).map(Timer::Work).collect();
+        timers.extend((0..boards).map(Timer::Answer));
+        let mut arrival_slots = vec![0; net.links.len()];
+        for (link, end) in net.ends.iter().enumerate() {
+            if matches!(end, End::Board(..)) {
+                arrival_slots[link] = timers.len();
+                timers.push(Timer::Arrival(link));
+            }
+        }
+        timers.extend((0..net.sources.len()).map(Timer::Release));
         let begin_ns = net
             .boards
             .iter()
@@ -83,12 +103,12 @@ impl<'a> Run<'a> {
             .max()
             .unwrap_or(0);
         let mut run = Self {
-            schedule: Schedule::new(releases.end),
+            schedule: Schedule::new(timers.len()),
             identities: Identities::new(&net.flows),
             controllers: (0..boards).map(|_| ControllerSide::default()).collect(),
-            answers,
-            arrivals,
-            releases,
+            timers,
+            arrival_slots,
+            work_ns: vec![None; boards],
             begin_ns,
             end_ns: begin_ns + duration_ns + drain_ns,
             events: Vec::new(),
@@ -117,18 +137,16 @@ impl<'a> Run<'a> {
             if now_ns > self.end_ns {
                 break;
             }
-            let slot = usize::from(slot);
-            if slot < self.answers.start {
-                self.net.boards[slot]
-                    .board
-                    .advance(Instant::from_nanos(now_ns));
-                self.collect(slot, now_ns);
-            } else if self.arrivals.contains(&slot) {
-                self.arrive(slot - self.arrivals.start, now_ns);
-            } else if self.releases.contains(&slot) {
-                self.release(slot - self.releases.start, now_ns);
-            } else {
-                self.answer(slot - self.answers.start, now_ns);
+            match self.timers[usize::from(slot)] {
+                Timer::Work(board) => {
+                    self.net.boards[board]
+                        .board
+                        .advance(Instant::from_nanos(now_ns));
+                    self.collect(board, now_ns);
+                }
+                Timer::Answer(board) => self.answer(board, now_ns),
+                Timer::Arrival(link) => self.arrive(link, now_ns),
+                Timer::Release(source) => self.release(source, now_ns),
             }
         }
     }
@@ -142,13 +160,18 @@ impl<'a> Run<'a> {
             .board
             .poll_at()
             .map(|at| at.as_nanos().max(now_ns));
-        self.arm(board, at_ns);
+        // A frame that comes while the CPU works does not change when the next pass begins.
+        if at_ns != self.work_ns[board] {
+            self.work_ns[board] = at_ns;
+            self.arm(board, at_ns);
+        }
     }
 
     fn arm_source(&mut self, index: usize) {
         let line = &self.net.links[self.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
-        self.arm(self.releases.start + index, at_ns);
+        let first = self.timers.len() - self.net.sources.len();
+        self.arm(first + index, at_ns);
     }
 
     /// The line onto which a source sends.
@@ -187,7 +210,7 @@ impl<'a> Run<'a> {
                         },
                     ) {
                         self.schedule
-                            .arm((self.arrivals.start + link_index) as Slot, Some(arrival_ns));
+                            .arm(self.arrival_slots[link_index] as Slot, Some(arrival_ns));
                     }
                 }
                 End::Host(host) => {
@@ -216,8 +239,7 @@ impl<'a> Run<'a> {
             return;
         };
         let next_ns = links[link].next_arrival_ns();
-        self.schedule
-            .arm((self.arrivals.start + link) as Slot, next_ns);
+        self.schedule.arm(self.arrival_slots[link] as Slot, next_ns);
         let now = Instant::from_nanos(now_ns);
         match cargo {
             Cargo::Emission { source, sequence } => {
@@ -235,7 +257,7 @@ impl<'a> Run<'a> {
         let answers = &mut self.controllers[board].answers;
         let (_, bytes) = answers.remove(0);
         let next_ns = answers.first().map(|(at_ns, _)| *at_ns);
-        self.arm(self.answers.start + board, next_ns);
+        self.arm(self.net.boards.len() + board, next_ns);
         self.net.boards[board]
             .board
             .segment(Instant::from_nanos(now_ns), &bytes);
@@ -287,7 +309,7 @@ impl<'a> Run<'a> {
                 let arrival_ns = link.arrival_ns(at_ns, size_on_wire(data.len()));
                 if link.push(arrival_ns, Cargo::Bytes(data)) {
                     self.schedule
-                        .arm((self.arrivals.start + index) as Slot, Some(arrival_ns));
+                        .arm(self.arrival_slots[index] as Slot, Some(arrival_ns));
                 }
             }
         }
@@ -313,7 +335,7 @@ impl<'a> Run<'a> {
             let answers = &mut self.controllers[board].answers;
             answers.push((at_ns + ECHO_DELAY_NS, reply));
             let first_ns = answers.first().map(|(at_ns, _)| *at_ns);
-            self.arm(self.answers.start + board, first_ns);
+            self.arm(self.net.boards.len() + board, first_ns);
         }
     }
 

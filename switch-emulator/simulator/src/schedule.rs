@@ -49,10 +49,12 @@ impl Schedule {
             None => IDLE,
         };
         let mut node = self.leaves + usize::from(slot);
+        let mut least = key;
         self.nodes[node] = key;
         while node > 1 {
+            least = least.min(self.nodes[node ^ 1]);
             node /= 2;
-            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            self.nodes[node] = least;
         }
     }
 
