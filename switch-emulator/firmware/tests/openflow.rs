@@ -1,0 +1,601 @@
+//! What the agent answers, message by message. The exchanges in `conformance.rs` go deeper; these say what matters.
+
+mod testbed;
+
+use testbed::{
+    everything, fields, message, output, port, quiet_config, quiet_profile, udp, Fields, FlowMod,
+    Testbed, DELETE, DELETE_STRICT, MODIFY, MODIFY_STRICT,
+};
+use zodiac_firmware::{Config, Duration, Event, FailState, Instant, MacAddress};
+
+const HELLO: u8 = 0;
+const ECHO_REQUEST: u8 = 2;
+const VENDOR: u8 = 4;
+const FEATURES_REQUEST: u8 = 5;
+const GET_CONFIG_REQUEST: u8 = 7;
+const SET_CONFIG: u8 = 9;
+const PACKET_OUT: u8 = 13;
+const PORT_MOD: u8 = 15;
+const STATS_REQUEST: u8 = 16;
+const BARRIER_REQUEST: u8 = 18;
+
+const TICK: Duration = Duration::from_millis(501);
+
+fn bed() -> Testbed {
+    Testbed::connected(&quiet_profile(), quiet_config())
+}
+
+fn bed_with_housekeeping(config: Config) -> Testbed {
+    Testbed::new(
+        &quiet_profile(),
+        Config {
+            ofchecks: true,
+            loop_phase_ns: Some(0),
+            ..config
+        },
+    )
+}
+
+fn ticks(bed: &mut Testbed, count: usize) {
+    (0..count).for_each(|_| bed.wait(TICK));
+}
+
+#[test]
+fn hello_says_1_3_and_is_not_answered() {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.board.connected(bed.now);
+    bed.wait(Duration::from_micros(20));
+    assert_eq!(bed.replies, [[4, 0, 0, 8, 0, 0, 0, 1]]);
+    bed.replies.clear();
+    assert!(bed.exchange(&message(HELLO, &[])).is_empty());
+}
+
+#[test]
+fn a_forced_version_is_the_one_in_hello() {
+    let mut bed = Testbed::new(
+        &quiet_profile(),
+        Config {
+            openflow_version: 1,
+            ..quiet_config()
+        },
+    );
+    bed.board.connected(bed.now);
+    bed.wait(Duration::from_micros(20));
+    assert_eq!(bed.replies, [[1, 0, 0, 8, 0, 0, 0, 1]]);
+    bed.replies.clear();
+    bed.exchange(&[4, HELLO, 0, 8, 0, 0, 0, 9]);
+    assert_eq!(
+        bed.exchange(&message(BARRIER_REQUEST, &[])),
+        [[1, 19, 0, 8, 0, 0, 0, 7]]
+    );
+}
+
+#[test]
+fn before_hello_only_echo_is_answered() {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.board.connected(bed.now);
+    bed.wait(Duration::from_micros(20));
+    bed.replies.clear();
+    assert!(bed.exchange(&message(FEATURES_REQUEST, &[])).is_empty());
+    assert_eq!(
+        bed.exchange(&message(ECHO_REQUEST, b"payload")),
+        [[0, 3, 0, 8, 0, 0, 0, 7]]
+    );
+}
+
+#[test]
+fn a_version_that_is_not_spoken_is_reported() {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.board.connected(bed.now);
+    bed.exchange(&[2, HELLO, 0, 8, 0, 0, 0, 9]);
+    assert_eq!(bed.events, [Event::VersionUnusable { version: 2 }]);
+    assert!(bed.exchange(&message(BARRIER_REQUEST, &[])).is_empty());
+}
+
+#[test]
+fn short_requests_get_their_replies() {
+    let mut bed = bed();
+    assert_eq!(
+        bed.exchange(&message(ECHO_REQUEST, b"data")),
+        [[1, 3, 0, 8, 0, 0, 0, 7]]
+    );
+    assert_eq!(
+        bed.exchange(&message(BARRIER_REQUEST, &[])),
+        [[1, 19, 0, 8, 0, 0, 0, 7]]
+    );
+    assert!(bed
+        .exchange(&message(SET_CONFIG, &[0, 0, 0, 99]))
+        .is_empty());
+    assert_eq!(
+        bed.exchange(&message(GET_CONFIG_REQUEST, &[])),
+        [[1, 8, 0, 12, 0, 0, 0, 7, 0, 0, 0x80, 0]]
+    );
+    assert_eq!(
+        bed.exchange(&message(VENDOR, &[0, 0, 0, 1])),
+        [[1, 1, 0, 12, 0, 0, 0, 7, 0, 1, 0, 3]]
+    );
+    assert!(bed.exchange(&message(PORT_MOD, &[0; 24])).is_empty());
+    assert!(bed.events.is_empty());
+}
+
+#[test]
+fn features_name_the_datapath_and_the_openflow_ports() {
+    let mac = MacAddress([2, 4, 6, 8, 10, 12]);
+    let mut bed = Testbed::connected(
+        &quiet_profile(),
+        Config {
+            mac,
+            ..quiet_config()
+        },
+    );
+    bed.board.link_state(bed.now, port(2), false);
+    let reply = &bed.exchange(&message(FEATURES_REQUEST, &[]))[0];
+    assert_eq!(reply.len(), 176);
+    assert_eq!(reply[8..16], [0, 0, 2, 4, 6, 8, 10, 12]);
+    for (index, description) in reply[32..].chunks(48).enumerate() {
+        assert_eq!(description[..2], [0, index as u8 + 1]);
+        assert_eq!(&description[8..12], format!("eth{index}").as_bytes());
+        assert_eq!(description[31], u8::from(index == 1), "only port 2 is down");
+    }
+}
+
+#[test]
+fn the_factory_sequence_of_port_addresses() {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.board.connected(bed.now);
+    bed.exchange(&message(HELLO, &[]));
+    let reply = &bed.exchange(&message(FEATURES_REQUEST, &[]))[0];
+    assert_eq!(reply[34..40], [0xcb, 0x4e, 0x3e, 0xa4, 0x00, 0x30]);
+    assert_eq!(reply[82..88], [0x9d, 0xab, 0x65, 0x6d, 0x8d, 0xbf]);
+    assert_eq!(reply[130..136], [0xe4, 0xb9, 0x3f, 0x35, 0x4b, 0xc9]);
+}
+
+#[test]
+fn several_messages_in_a_segment_are_handled_in_order() {
+    let replies =
+        bed().exchange(&[message(BARRIER_REQUEST, &[]), message(ECHO_REQUEST, &[])].concat());
+    assert_eq!(
+        replies.iter().map(|reply| reply[1]).collect::<Vec<_>>(),
+        [19, 3]
+    );
+}
+
+/// Eight FLOW_MODs of 80 bytes and a BARRIER written at once come in segments of 536 and 112 bytes.
+#[test]
+fn a_message_split_over_segments_is_lost_and_reported() {
+    let mut bed = bed();
+    let mut written: Vec<u8> = (0..8)
+        .flat_map(|number| FlowMod::add(fields(Fields::FiveTuple, number), 1, output(3)).message())
+        .collect();
+    written.extend(message(BARRIER_REQUEST, &[]));
+    let replies: Vec<_> = written
+        .chunks(536)
+        .flat_map(|segment| bed.exchange(segment))
+        .collect();
+    assert!(replies.is_empty());
+    assert_eq!(bed.board.flows().len(), 6);
+    assert_eq!(
+        bed.events[0],
+        Event::MessageSplit {
+            message_type: 14,
+            length_bytes: 80,
+            available_bytes: 56
+        }
+    );
+    assert!(bed.events[0].to_string().contains("within 536 bytes"));
+    assert!(matches!(bed.events[1], Event::HeaderRefused { .. }));
+}
+
+#[test]
+fn identical_flows_are_appended_and_the_older_one_wins() {
+    let mut bed = bed();
+    bed.install([
+        FlowMod::add(fields(Fields::FiveTuple, 0), 5, output(3)),
+        FlowMod::add(fields(Fields::FiveTuple, 0), 5, output(2)),
+    ]);
+    assert_eq!(bed.board.flows().len(), 2);
+    assert_eq!(bed.frame(1, &udp(306, 0))[0].ports.bits(), 0b100);
+    assert_eq!(bed.board.flows()[0].packets, 1);
+    assert_eq!(bed.board.flows()[0].bytes, 302);
+}
+
+#[test]
+fn modify_changes_the_first_match_and_appends_a_duplicate() {
+    for command in [MODIFY, MODIFY_STRICT] {
+        let mut bed = bed();
+        bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 5, output(3))]);
+        bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 5, output(2)).command(command)]);
+        assert_eq!(bed.board.flows().len(), 2);
+        assert_eq!(bed.frame(1, &udp(306, 0))[0].ports.bits(), 0b010);
+        bed.install([FlowMod::add(fields(Fields::FiveTuple, 9), 5, output(2)).command(command)]);
+        assert_eq!(
+            bed.board.flows().len(),
+            2,
+            "without a match nothing happens"
+        );
+    }
+}
+
+#[test]
+fn delete_moves_the_last_entry_and_takes_its_actions() {
+    let mut bed = bed();
+    bed.install(
+        (0..3).map(|number| FlowMod::add(fields(Fields::FiveTuple, number), number, output(3))),
+    );
+    bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 0, vec![]).command(DELETE)]);
+    let priorities: Vec<_> = bed.board.flows().iter().map(|flow| flow.priority).collect();
+    assert_eq!(priorities, [2, 1]);
+    assert!(
+        bed.frame(1, &udp(306, 2)).is_empty(),
+        "the moved entry drops"
+    );
+    assert_eq!(bed.board.counters().dropped_flow, 1);
+    assert_eq!(bed.frame(1, &udp(306, 1)).len(), 1);
+}
+
+#[test]
+fn strict_delete_compares_the_cookie_and_moves_the_last_entry_whole() {
+    let mut bed = bed();
+    let entry = |number, cookie| FlowMod {
+        cookie,
+        ..FlowMod::add(fields(Fields::FiveTuple, number), number, output(3))
+    };
+    bed.install((0..3).map(|number| entry(number, 77)));
+    bed.install([entry(0, 0).command(DELETE_STRICT)]);
+    assert_eq!(bed.board.flows().len(), 3, "another cookie");
+    bed.install([FlowMod {
+        priority: 9,
+        ..entry(0, 77)
+    }
+    .command(DELETE_STRICT)]);
+    assert_eq!(
+        bed.board
+            .flows()
+            .iter()
+            .map(|flow| flow.priority)
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
+    assert_eq!(bed.frame(1, &udp(306, 2)).len(), 1);
+}
+
+#[test]
+fn the_table_holds_128_entries() {
+    let mut bed = bed();
+    bed.install(
+        (0..128).map(|number| FlowMod::add(fields(Fields::FiveTuple, number), number, output(3))),
+    );
+    let refused = FlowMod::add(fields(Fields::FiveTuple, 200), 1, output(3)).message();
+    let error = &bed.exchange(&refused)[0];
+    assert_eq!(error[..12], [1, 1, 0, 76, 0, 0, 0, 7, 0, 3, 0, 0]);
+    assert_eq!(error[12..], refused[..64]);
+    assert_eq!(
+        bed.events,
+        [Event::FlowModRefused {
+            error_type: 3,
+            error_code: 0
+        }]
+    );
+}
+
+/// Deleted entries free no memory: after 192 ADDs nothing more fits, until the next session.
+#[test]
+fn deletes_leak_memory() {
+    let mut bed = bed();
+    for number in 0..192 {
+        bed.install([FlowMod::add(
+            fields(Fields::FiveTuple, number),
+            1,
+            output(3),
+        )]);
+        bed.install([FlowMod::add(everything(), 1, vec![]).command(DELETE)]);
+    }
+    assert!(bed.board.flows().is_empty());
+    let add = FlowMod::add(fields(Fields::FiveTuple, 0), 1, output(3)).message();
+    assert_eq!(bed.exchange(&add)[0][8..12], [0, 3, 0, 0]);
+    bed.board.disconnected(bed.now);
+    bed.connect();
+    assert!(bed.exchange(&add).is_empty());
+}
+
+#[test]
+fn port_normal_is_refused() {
+    let mut bed = bed();
+    let error = &bed.exchange(&FlowMod::add(everything(), 1, output(0xfffa)).message())[0];
+    assert_eq!(error[8..12], [0, 2, 0, 4]);
+    assert!(bed.board.flows().is_empty());
+}
+
+/// An ADD without actions onto memory that was used before does what the old entry did.
+#[test]
+fn stale_actions_survive_a_reconnect() {
+    let mut bed = bed();
+    bed.install([FlowMod::add(everything(), 1, output(3))]);
+    bed.board.disconnected(bed.now);
+    bed.connect();
+    assert!(bed.board.flows().is_empty(), "secure mode clears the table");
+    bed.install([FlowMod::add(everything(), 1, vec![])]);
+    assert_eq!(bed.frame(1, &udp(306, 0)).len(), 1);
+}
+
+#[test]
+fn a_miss_sends_the_whole_frame_to_the_controller() {
+    let mut bed = bed();
+    let frame = udp(306, 0);
+    assert!(bed.frame(2, &frame).is_empty());
+    let notice = &bed.replies[0];
+    assert_eq!(
+        notice[..18],
+        [1, 10, 1, 64, 0, 0, 0, 0, 255, 255, 255, 255, 1, 46, 0, 2, 0, 0]
+    );
+    assert_eq!(notice[18..], frame);
+    assert_eq!(bed.board.counters().missed, 1);
+}
+
+#[test]
+fn packet_out_sends_to_the_last_port() {
+    let mut bed = bed();
+    let body = |in_port: u16, actions: &[u8], data: &[u8]| {
+        let head = [
+            &[0xff; 4],
+            &in_port.to_be_bytes()[..],
+            &(actions.len() as u16).to_be_bytes(),
+        ]
+        .concat();
+        message(PACKET_OUT, &[&head, actions, data].concat())
+    };
+    let data = udp(100, 0);
+    let mut sent = |message: &[u8]| {
+        bed.exchange(message);
+        bed.wait(Duration::from_millis(1));
+        std::mem::take(&mut bed.departures)
+            .into_iter()
+            .map(|it| (it.ports.bits(), it.data))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        sent(&body(1, &[output(3), output(2)].concat(), &data)),
+        [(0b0010, data.clone())]
+    );
+    assert_eq!(
+        sent(&body(1, &output(0xfffb), &data)),
+        [(0b0110, data.clone())],
+        "flood"
+    );
+    assert_eq!(
+        sent(&body(1, &output(1), &data)),
+        [(0b0001, data.clone())],
+        "back to where it came from"
+    );
+    assert_eq!(
+        sent(&body(2, &[], &data)),
+        [(0b0010, data.clone())],
+        "no action: to the ingress port"
+    );
+    assert_eq!(
+        sent(&body(1, &output(3), &[])),
+        [(0b0100, vec![0; 60])],
+        "no data: zeros"
+    );
+    assert!(
+        sent(&body(1, &output(0xfffd), &data)).is_empty(),
+        "never back to the controller"
+    );
+}
+
+fn statistics(bed: &mut Testbed, kind: u16, body: &[u8]) -> Vec<Vec<u8>> {
+    bed.exchange(&message(
+        STATS_REQUEST,
+        &[&kind.to_be_bytes()[..], &[0, 0], body].concat(),
+    ))
+}
+
+#[test]
+fn statistics_that_exist() {
+    let mut bed = bed();
+    bed.install([FlowMod::add(everything(), 1, output(3))]);
+    bed.frame(1, &udp(306, 0));
+    let description = &statistics(&mut bed, 0, &[])[0];
+    assert_eq!(description.len(), 1068);
+    assert!(description[12..].starts_with(b"Northbound Networks\0"));
+    let flows = &statistics(&mut bed, 1, &[0; 44])[0];
+    assert_eq!(flows.len(), 12 + 88 + 8);
+    assert_eq!(
+        flows[84..100],
+        [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 46]
+    );
+    let table = &statistics(&mut bed, 3, &[])[0];
+    assert_eq!(
+        table[52..76],
+        [0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
+    );
+    let ports = &statistics(&mut bed, 4, &[0xff, 0xff, 0, 0, 0, 0, 0, 0])[0];
+    assert_eq!(ports.len(), 12 + 3 * 104);
+    assert_eq!(
+        ports[20..28],
+        [0, 0, 0, 0, 0, 0, 0, 1],
+        "received on port 1"
+    );
+    let one = &statistics(&mut bed, 4, &[0, 3, 0, 0, 0, 0, 0, 0])[0];
+    assert_eq!(one[28..36], [0, 0, 0, 0, 0, 0, 0, 1], "sent by port 3");
+    let error = &statistics(&mut bed, 4, &[0, 4, 0, 0, 0, 0, 0, 0])[0];
+    assert_eq!(error[..], [1, 1, 0, 12, 0, 0, 0, 0, 0, 1, 0, 2]);
+    assert!(
+        statistics(&mut bed, 2, &[0; 44]).is_empty(),
+        "aggregate statistics do not exist"
+    );
+}
+
+/// A reply of more than 2048 bytes overruns its memory.
+#[test]
+fn too_long_flow_statistics_hang_the_board() {
+    let mut bed = bed();
+    let two_actions = [output(3), output(2)].concat();
+    bed.install(
+        (0..19)
+            .map(|number| FlowMod::add(fields(Fields::FiveTuple, number), 1, two_actions.clone())),
+    );
+    assert_eq!(statistics(&mut bed, 1, &[0; 44])[0].len(), 1988);
+    bed.install([FlowMod::add(everything(), 1, two_actions)]);
+    assert!(statistics(&mut bed, 1, &[0; 44]).is_empty());
+    assert_eq!(
+        bed.events,
+        [Event::StatsReplyOverrun { length_bytes: 2092 }]
+    );
+    assert!(bed.exchange(&message(ECHO_REQUEST, &[])).is_empty());
+    assert!(bed.frame(1, &udp(306, 0)).is_empty());
+}
+
+#[test]
+fn the_first_attempt_to_connect_comes_after_four_ticks() {
+    let mut bed = bed_with_housekeeping(Config::default());
+    bed.wait(Duration::from_millis(9_000));
+    let seconds: Vec<_> = bed
+        .connects
+        .iter()
+        .map(|at| at.as_nanos() / 10_000_000)
+        .collect();
+    assert_eq!(
+        seconds,
+        [200, 400, 601, 801],
+        "hundredths of a second: again and again until it succeeds"
+    );
+}
+
+#[test]
+fn a_session_without_features_request_is_closed() {
+    let mut bed = bed_with_housekeeping(Config::default());
+    bed.board.connected(bed.now);
+    bed.exchange(&message(HELLO, &[]));
+    ticks(&mut bed, 7);
+    assert_eq!(bed.closes.len(), 1);
+    assert_eq!(bed.events, [Event::NoFeaturesRequest]);
+}
+
+#[test]
+fn silence_leads_to_echo_requests_and_then_to_the_end() {
+    let mut bed = bed_with_housekeeping(Config::default());
+    bed.connect();
+    ticks(&mut bed, 14);
+    assert_eq!(bed.replies, vec![vec![1, 2, 0, 8, 0xd2, 4, 0, 0]; 8]);
+    assert_eq!(bed.events, [Event::ControllerSilent]);
+    let closed = bed.closes[0];
+    ticks(&mut bed, 4);
+    assert_eq!(
+        (bed.connects[0] - closed).as_nanos() / 10_000_000,
+        150,
+        "three ticks later"
+    );
+}
+
+#[test]
+fn without_ofchecks_silence_does_not_end_the_session() {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.connect();
+    ticks(&mut bed, 60);
+    assert!(bed.closes.is_empty());
+    assert!(bed.replies.iter().all(|reply| reply[1] == ECHO_REQUEST));
+    bed.board.link_state(bed.now, port(1), false);
+    bed.replies.clear();
+    ticks(&mut bed, 6);
+    assert!(
+        bed.replies.iter().all(|reply| reply[1] == ECHO_REQUEST),
+        "nor is the link watched"
+    );
+}
+
+#[test]
+fn a_pulled_cable_is_reported_once() {
+    let mut bed = bed_with_housekeeping(Config::default());
+    bed.connect();
+    bed.board.link_state(bed.now, port(2), false);
+    ticks(&mut bed, 4);
+    assert_eq!(bed.replies.len(), 1);
+    let status = &bed.replies[0];
+    assert_eq!(
+        (status[1], status[8], status[17], status[47]),
+        (12, 2, 2, 1)
+    );
+}
+
+#[test]
+fn fail_states_differ_while_the_controller_is_away() {
+    for (fail_state, forwarded) in [(FailState::Secure, 0), (FailState::Safe, 1)] {
+        let mut bed = Testbed::connected(
+            &quiet_profile(),
+            Config {
+                fail_state,
+                ..quiet_config()
+            },
+        );
+        bed.install([FlowMod::add(everything(), 1, output(3))]);
+        bed.board.disconnected(bed.now);
+        assert_eq!(bed.frame(1, &udp(306, 0)).len(), forwarded);
+        assert_eq!(bed.board.flows().len(), forwarded);
+        bed.board.connected(bed.now);
+        assert!(bed.frame(1, &udp(306, 0)).is_empty(), "not before HELLO");
+        assert!(
+            bed.replies.iter().all(|reply| reply[1] == HELLO),
+            "nothing missed"
+        );
+    }
+}
+
+#[test]
+fn a_controller_that_comes_back_finds_a_working_board() {
+    let mut bed = bed();
+    for _ in 0..3 {
+        bed.install([FlowMod::add(everything(), 1, output(3))]);
+        assert_eq!(bed.frame(1, &udp(306, 0)).len(), 1);
+        bed.board.disconnected(bed.now);
+        bed.wait(Duration::from_millis(3_000));
+        assert!(!std::mem::take(&mut bed.connects).is_empty());
+        bed.connect();
+    }
+}
+
+#[test]
+fn the_ethertype_filter_drops_unusual_frames() {
+    let mut bed = Testbed::connected(
+        &quiet_profile(),
+        Config {
+            ethertype_filter: true,
+            ..quiet_config()
+        },
+    );
+    let mut frame = udp(306, 0);
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    bed.frame(1, &frame);
+    assert!(bed.replies.is_empty());
+    assert_eq!(bed.board.counters().dropped_policy, 1);
+}
+
+#[test]
+fn impossible_frames_are_reported() {
+    let mut bed = bed();
+    bed.frame(1, &[0; 13]);
+    bed.frame(1, &vec![0; 1_532]);
+    bed.frame(4, &[0; 60]);
+    assert_eq!(
+        bed.events,
+        [
+            Event::FrameMalformed { length_bytes: 13 },
+            Event::FrameMalformed {
+                length_bytes: 1_532
+            },
+            Event::PortNotOpenFlow { port: 4 },
+        ]
+    );
+    assert_eq!(bed.board.counters().dropped_size, 2);
+    assert_eq!(bed.board.counters().dropped_policy, 1);
+}
+
+#[test]
+fn power_comes_on_with_the_first_call() {
+    let late = Instant::from_nanos(1_800_000_000_000_000_000);
+    let profile = quiet_profile();
+    let mut board = zodiac_firmware::Board::new(&profile, Config::default(), 3).unwrap();
+    assert_eq!(board.poll_at(), Some(Instant::ZERO));
+    board.advance(late);
+    assert_eq!(board.poll_at(), Some(late + TICK));
+}
