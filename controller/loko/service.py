@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -118,11 +118,40 @@ class Rounding(Enum):
 
 
 def capacity_frames(profile: Profile, frame_bytes: int, rounding: Rounding = Rounding.FLOOR) -> int:
-    """Frames that a switch holds without loss: 1 + floor(24 / ceil(l / 128)) (section 3.5)."""
-    units_of_frame = -(-frame_bytes // profile.buffer.unit_bytes.value)
-    units = profile.buffer.units.value
+    """Frames of one size that a switch holds without loss: 1 + floor(24 / ceil(l / 128)) (section 3.5)."""
+    units, units_of_frame = profile.buffer.units.value, _units(profile, frame_bytes)
     waiting = units // units_of_frame if rounding is Rounding.FLOOR else -(-units // units_of_frame)
     return profile.buffer.packets.value + waiting
+
+
+def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = Rounding.FLOOR) -> int:
+    """A backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
+
+    For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units that
+    a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
+    """
+    of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
+    if len(set(sizes)) == 1:
+        return of_one_size
+    in_work_bytes = profile.buffer.packets.value * min(sizes)
+    too_many = 1 + profile.buffer.units.value
+    lost_at = [
+        in_work_bytes + _least_waiting_bytes(profile, sizes, too_many - _units(profile, size)) + size
+        for size in sizes
+    ]
+    return min(of_one_size, *(backlog - 1 for backlog in lost_at))
+
+
+def _units(profile: Profile, frame_bytes: int) -> int:
+    return -(-frame_bytes // profile.buffer.unit_bytes.value)
+
+
+def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> int:
+    """The fewest bytes of whole frames that take at least so many units."""
+    least = [0]
+    for wanted in range(1, units + 1):
+        least.append(min(size + least[max(0, wanted - _units(profile, size))] for size in sizes))
+    return least[units]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +167,7 @@ class Service:
     largest_frame_bytes: int
     """l of the term l/R, which turns the delay of a bit into that of a frame."""
     capacity_bytes: int
-    """B: buffer capacity in frames times their size; the least over the sizes that may pass."""
+    """B: the backlog up to which no frame is lost."""
 
     @property
     def rate_bps(self) -> float:
@@ -187,5 +216,5 @@ def service_curve(profile: Profile, scenario: Scenario, rounding: Rounding = Rou
         slowest=min(candidates, key=lambda candidate: candidate.throughput_bps),
         longest=max(candidates, key=lambda candidate: candidate.switch_ns),
         largest_frame_bytes=max(sizes),
-        capacity_bytes=min(capacity_frames(profile, size, rounding) * size for size in sizes),
+        capacity_bytes=capacity_bytes(profile, sizes, rounding),
     )

@@ -150,7 +150,7 @@ cases = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases)
 def test_processing_time_agrees(quiet_profile: Path, case: Case) -> None:
     modelled_ns = processing(load_profile(quiet_profile), case).switch_ns
