@@ -285,6 +285,3 @@ fn fold(mut sum: u64) -> [u8; 2] {
     }
     (!(sum as u16)).to_be_bytes()
 }
-
-#[cfg(test)]
-mod tests;

@@ -271,6 +271,3 @@ impl SplitMix {
         (z ^ (z >> 31)) % bound.max(1)
     }
 }
-
-#[cfg(test)]
-mod tests;

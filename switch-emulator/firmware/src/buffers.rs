@@ -134,6 +134,3 @@ pub(crate) fn pad(frame: &mut Vec<u8>) {
         frame.resize(MIN_FRAME_BYTES, 0);
     }
 }
-
-#[cfg(test)]
-mod tests;

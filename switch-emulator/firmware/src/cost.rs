@@ -153,6 +153,3 @@ impl Costs {
 fn at_length(cost: ActionCost, length: usize) -> i64 {
     cost.fixed_ps + cost.per_byte_ps * (length as i64 - cost.offset_bytes).max(0)
 }
-
-#[cfg(test)]
-mod tests;

@@ -83,6 +83,3 @@ impl MainLoop {
         self.free_at + Duration::from_nanos(ahead_ns)
     }
 }
-
-#[cfg(test)]
-mod tests;

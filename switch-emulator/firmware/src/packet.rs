@@ -90,6 +90,3 @@ impl Key {
             u64::from(protocol) << 32 | u64::from(source) << 16 | u64::from(destination);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -237,6 +237,3 @@ impl Egress {
         self.front[port.index()].send(ready, self.wire.front(length), self.wire.gap)
     }
 }
-
-#[cfg(test)]
-mod tests;

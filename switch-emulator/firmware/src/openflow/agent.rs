@@ -347,6 +347,3 @@ impl RandomBytes {
         (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
     }
 }
-
-#[cfg(test)]
-mod tests;

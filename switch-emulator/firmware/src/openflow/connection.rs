@@ -112,6 +112,3 @@ impl Connection {
         demands
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -199,6 +199,3 @@ impl EntryView<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
