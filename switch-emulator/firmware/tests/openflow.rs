@@ -160,7 +160,7 @@ fn several_messages_in_a_segment_are_handled_in_order() {
     );
 }
 
-/// Eight FLOW_MODs of 80 bytes and a BARRIER written at once come in segments of 536 and 112 bytes.
+/// Eight `FLOW_MOD`s of 80 bytes and a BARRIER written at once come in segments of 536 and 112 bytes.
 #[test]
 fn a_message_split_over_segments_is_lost_and_reported() {
     let mut bed = bed();

@@ -122,7 +122,7 @@ pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[1, kind], &length.to_be_bytes()[..], &[0, 0, 0, 7], body].concat()
 }
 
-/// A FLOW_MOD.
+/// A `FLOW_MOD`.
 #[derive(Clone, Debug)]
 pub struct FlowMod {
     pub command: u16,
