@@ -77,15 +77,52 @@ def read(path: Path, model: type[_Model]) -> _Model:
             return _check(path, model, tomllib.loads(text), tree=None)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: not valid TOML: {error}") from None
+        except RecursionError:
+            raise InputError(f"{path}: nested too deeply") from None
+    data, tree = _parse_yaml(path, text)
+    return _check(path, model, data, tree)
+
+
+def _parse_yaml(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
+    """The values and the tree that knows their lines. JSON is YAML too."""
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        if (double := _double_key(tree)) is not None:
+            line = double.start_mark.line + 1
+            raise InputError(f"{path}:{line}: key '{double.value}' is there twice; remove one")
+        return yaml.safe_load(text), tree
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
+        where = f"{path}:{mark.line + 1}" if mark else f"{path}"
         problem = getattr(error, "problem", None) or "syntax error"
-        raise InputError(f"{path}{line}: not valid YAML: {problem}") from None
-    return _check(path, model, data, tree)
+        raise InputError(f"{where}: not valid YAML: {problem}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except InputError:
+        raise
+    except (ValueError, OverflowError) as error:  # PyYAML on values such as the date 2020-13-01
+        raise InputError(f"{path}: not valid YAML: {error}") from None
+
+
+def _double_key(tree: yaml.Node | None) -> yaml.ScalarNode | None:
+    """A key that a mapping has a second time; YAML itself would silently take the last."""
+    waiting, visited = [tree], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in visited:  # an alias
+            continue
+        visited.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        return key
+                    keys.add(key.value)
+                waiting.append(value)
+    return None
 
 
 def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -> _Model:

@@ -127,8 +127,8 @@ def capacity_frames(profile: Profile, frame_bytes: int, rounding: Rounding = Rou
 def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = Rounding.FLOOR) -> int:
     """A backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
 
-    For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units that
-    a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
+    For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units
+    that a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
     """
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
     if len(set(sizes)) == 1:

@@ -76,6 +76,9 @@ def test_lab_is_frozen() -> None:
         ('"00:00:70', '"70', "is not eight bytes such as"),
         ("  H1:", "  s1:", "hosts.s1: a switch has this name already"),
         ("title: ", "title: [", "not valid YAML"),
+        ("  H2:", "  H1:", "lab.yml:18: key 'H1' is there twice; remove one"),
+        ("title: ", "title: 2020-13-01 #", "not valid YAML: month must be in 1..12"),
+        ("title: ", "title: " + "[" * 5000, "nested too deeply"),
         ("control_port: 4", "", "control_port: Field required"),
     ],
 )

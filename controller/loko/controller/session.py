@@ -15,8 +15,11 @@ from typing import Final
 
 from loko.entries import FlowEntry
 
-REPLY_TIMEOUT_NS: Final = 2_000_000_000
-"""A switch that leaves a request unanswered for so long counts as vanished."""
+REPLY_TIMEOUT_NS: Final = 5_000_000_000
+"""A switch that leaves a request unanswered for so long counts as vanished.
+
+The board itself gives up after 6 s. Less would take a controller that is short of CPU time for a dead switch.
+"""
 ECHO_INTERVAL_NS: Final = 2_000_000_000
 """Time between echo requests. The board itself asks after 2.5 s of silence and closes after 6 s."""
 SHOWN_ENTRIES: Final = 20
