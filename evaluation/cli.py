@@ -82,7 +82,7 @@ def evaluate(
     ] = None,
     capacity_factor: Annotated[
         float | None,
-        typer.Option(min=0.5, max=2, help="True capacity over equation 6; the paper allows 0.94 to 1.06."),
+        typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06."),
     ] = None,
     offered_load: Annotated[
         float | None,
@@ -206,8 +206,9 @@ def main() -> None:
     except OSError as error:
         _end(f"{error.filename or 'system'}: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("interrupted; repeat the command to go on from the points that are complete", err=True)
-        sys.exit(INTERRUPTED)
+        status = INTERRUPTED
+    if status == INTERRUPTED:  # typer returns it for a KeyboardInterrupt in a command
+        typer.echo("interrupted; repeat the command to go on from what is complete", err=True)
     sys.exit(status if isinstance(status, int) else 0)
 
 

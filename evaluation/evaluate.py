@@ -210,7 +210,7 @@ def _sweep_result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResu
         guarantee_ms=round(setting.guarantee_ns / 1e6, 6),
         floor_ms=round(setting.floor_ns / 1e6, 6),
         claims=[],
-        notes=_notes(sweep),
+        notes=_notes(sweep) + _shorter(plan),
         boards=merge_counters([points[x].boards for x in plan.values]),
         provenance=Provenance(
             commit=plan.commit,
@@ -300,6 +300,18 @@ def _largest_loss(result: FigureResult) -> float:
         packets = sum(point.packets for point in points)
         shares.append(sum(point.lost for point in points) / packets if packets else 0.0)
     return max(shares, default=0.0)
+
+
+def _shorter(plan: Plan) -> list[NoteResult]:
+    """A note if the replay is shorter than the paper's."""
+    sweep = plan.sweep
+    if plan.runs * plan.seconds >= sweep.runs * sweep.seconds:
+        return []
+    text = (
+        f"This replay has {plan.runs} runs of {plan.seconds:g} s a box, the paper {sweep.runs} of"
+        f" {sweep.seconds:g} s: it may miss what is rare."
+    )
+    return [NoteResult(where=fact(sweep.paper, "ev.runs").where, text=text)]
 
 
 def _notes(experiment: Experiment) -> list[NoteResult]:

@@ -15,6 +15,7 @@ import switch_emulator
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.controller.messages import session_segments
+from loko.device import load_profile
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
@@ -44,23 +45,35 @@ class VirtualRunner:
         self._lab = lab
         self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor
-        self._profiles = tempfile.TemporaryDirectory(prefix="loko-profiles-")
-        self._profile_of = {
-            name: self._profile(switch.profile.name) for name, switch in self._lab.switches.items()
-        }
+        self._profile_of = {name: switch.profile.name for name, switch in lab.switches.items()}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
+        """Write profiles with the other capacity factor. Raises `InputError` if they do not allow it."""
+        if self._capacity_factor is not None:
+            changed = {
+                name: _with_capacity(name, self._capacity_factor) for name in set(self._profile_of.values())
+            }
+            self._folder = tempfile.TemporaryDirectory(prefix="loko-profiles-")
+            for switch, name in self._profile_of.items():
+                path = Path(self._folder.name) / f"{name}.toml"
+                path.write_text(changed[name], encoding="utf-8")
+                self._profile_of[switch] = str(path)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._profiles.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:
         """Simulate one run. Raises `RunError` if a board does not take its table."""
-        network = self._network(traffic, seed)
-        result = network.run(duration_ns=round(seconds * 1e9), drain_ns=_DRAIN_NS)
+        try:
+            network = self._network(traffic, seed)
+            result = network.run(duration_ns=round(seconds * 1e9), drain_ns=_DRAIN_NS)
+        except ValueError as error:
+            raise RunError(f"lab '{self._lab.name}': {error}") from None
         if result.events:
             event = result.events[0]
             raise RunError(f"{event.board}, {event.at_ns} ns after the start with seed {seed}: {event.text}")
@@ -100,21 +113,22 @@ class VirtualRunner:
             )
         return network
 
-    def _profile(self, name: str) -> str:
-        """The profile's name, or the path of a copy with the other capacity factor."""
-        if self._capacity_factor is None:
-            return name
-        text = find(name, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
-        changed, count = re.subn(
-            r"(?m)^(capacity_factor = \{ value = )[0-9.]+", rf"\g<1>{self._capacity_factor!r}", text
+
+def _with_capacity(name: str, capacity_factor: float) -> str:
+    """The text of a profile with another capacity factor. Raises `InputError`."""
+    allowed = load_profile(name).cpu.capacity_factor.range
+    if allowed is not None and not allowed[0] <= capacity_factor <= allowed[1]:
+        raise InputError(
+            f"capacity factor {capacity_factor:g}: profile '{name}' allows"
+            f" {allowed[0]:g} to {allowed[1]:g}; choose one of these"
         )
-        if count != 1:
-            raise InputError(
-                f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out"
-            )
-        path = Path(self._profiles.name) / f"{name}.toml"
-        path.write_text(changed, encoding="utf-8")
-        return str(path)
+    text = find(name, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
+    changed, count = re.subn(
+        r"(?m)^(capacity_factor = \{ value = )[0-9.]+", rf"\g<1>{capacity_factor!r}", text
+    )
+    if count != 1:
+        raise InputError(f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out")
+    return changed
 
 
 def frame_of(lab: Lab, flow: FlowTraffic) -> bytes:

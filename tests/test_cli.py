@@ -1,0 +1,265 @@
+"""The command line as a user meets it: results, exit status, one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from scripted_runner import ScriptedRunner
+
+from evaluation import cli
+
+FILES = ("json", "parquet", "svg", "png")
+
+
+class Ended:
+    """How a command ended."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+
+@pytest.fixture
+def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """Run the command line in this process."""
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["loko", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return Ended(end.value.code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch):
+    """Replace the simulator: every packet needs 1 ms, unless the test says otherwise."""
+
+    def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
+        runner = ScriptedRunner(delays_of)
+        monkeypatch.setattr("evaluation.modes.VirtualRunner", lambda *_, **__: runner)
+        return runner
+
+    return install
+
+
+def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", "--quick"]
+    done = subprocess.run(
+        [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = json.loads(done.stdout)
+    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
+    assert [figure["figure"] for figure in printed["figures"]] == names
+    assert printed["violations"] == 0
+    expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | {"report.html"}
+    assert {path.name for path in tmp_path.iterdir()} == expected
+    for name in names[1:]:
+        check_contract(json.loads((tmp_path / f"{name}.json").read_text()), tmp_path / f"{name}.parquet")
+    table = json.loads((tmp_path / "table2.json").read_text())
+    assert table["table"]["rows"][1][0] == "fifth-rate"
+    assert all(claim["holds"] for claim in table["claims"])
+
+
+def check_contract(result: dict, records: Path) -> None:
+    """The stable form of a result, and that it agrees with its records."""
+    keys = {"figure", "paper", "mode", "seed", "x", "series", "guarantee_ms", "floor_ms", "claims"}
+    assert keys | {"provenance"} <= set(result)
+    assert set(result["x"]) == {"name", "unit"}
+    assert {"commit", "profile", "host"} <= set(result["provenance"])
+    assert {"stalls", "worst_stall_us"} <= set(result["provenance"]["host"])
+    assert all({"claim", "paper", "here", "holds"} <= set(claim) for claim in result["claims"])
+    rows = pq.read_table(records).to_pylist()
+    assert set(rows[0]) == {"flow", "sequence", "sent_ns", "received_ns", "size", "run", "point"}
+    for series in result["series"]:
+        for point in series["points"]:
+            mine = [row for row in rows if row["flow"] == series["flow"] and row["point"] == point["x"]]
+            lost = [row for row in mine if row["received_ns"] is None]
+            assert (point["packets"], point["lost"]) == (len(mine), len(lost))
+            assert point["loss"] == pytest.approx(len(lost) / len(mine))
+            assert point["delay_ms"]["min"] <= point["delay_ms"]["p50"] <= point["delay_ms"]["max"]
+
+
+def test_the_same_seed_gives_the_same_bytes(loko, tmp_path: Path) -> None:
+    for name, jobs in (("a", 1), ("b", 2)):
+        options = ["--runs", 2, "--seconds", 0.2, "--seed", 7, "--jobs", jobs, "--out", tmp_path / name]
+        assert loko("evaluate", "fig17a", "table2", *options).status == 0
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert len(files) == 8
+    for name in files:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+def test_another_seed_gives_other_packets(loko, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        options = ["--runs", 1, "--seconds", 0.2, "--seed", seed, "--out", tmp_path / str(seed)]
+        assert loko("evaluate", "fig15", *options).status == 0
+    first, second = (pq.read_table(tmp_path / seed / "fig15.parquet") for seed in "12")
+    assert first.column("sent_ns") != second.column("sent_ns")
+
+
+def test_complete_points_are_not_run_again(loko, scripted, tmp_path: Path) -> None:
+    runner = scripted()
+    arguments = ["evaluate", "fig17a", "--runs", 2, "--seconds", 1, "--jobs", 1, "--out", tmp_path]
+    assert loko(*arguments).status == 0
+    assert runner.runs == 22
+    before = (tmp_path / "fig17a.json").read_bytes()
+    assert loko(*arguments).status == 0
+    assert runner.runs == 22
+    assert (tmp_path / "fig17a.json").read_bytes() == before
+    assert loko(*arguments, "--seed", 2).status == 0
+    assert runner.runs == 44
+
+
+def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Path) -> None:
+    def interrupted(flow, random):
+        if runner.runs == 8:
+            raise KeyboardInterrupt
+        return random.integers(600_000, 1_000_000, 50)
+
+    runner = scripted(interrupted)
+    arguments = ["evaluate", "fig17a", "--runs", 2, "--seconds", 1, "--jobs", 1, "--out", tmp_path]
+    ended = loko(*arguments)
+    assert (ended.status, ended.err.count("\n")) == (130, 1)
+    kept = sorted(path.name for path in (tmp_path / ".points").iterdir())
+    assert kept == ["fig17a-1.parquet", "fig17a-2.parquet", "fig17a-3.parquet"]
+    again = scripted()
+    assert loko(*arguments).status == 0
+    assert again.runs == 16
+    assert not (tmp_path / ".points").exists()
+    assert pq.read_table(tmp_path / "fig17a.parquet").num_rows == 11 * 2 * 2 * 50
+
+
+def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> None:
+    scripted(lambda flow, random: [1_000_000] * 9 + [5_000_000])
+    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    assert ended.status == 1
+    assert "GUARANTEE VIOLATED by 2 packets" in ended.out
+
+
+def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path: Path) -> None:
+    scripted()
+    arguments = ["evaluate", "fig17a", "--runs", 1, "--seconds", 1, "--out", tmp_path]
+    ended = loko(*arguments)
+    assert ended.status == 0
+    assert "does not hold: loss starts at m_r (paper: 5; here: nowhere)" in ended.out
+    assert loko(*arguments, "--strict").status == 1
+
+
+def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
+    runner = scripted()
+    options = ["--points", "admitted", "--runs", 3, "--seconds", 1, "--out", tmp_path]
+    assert loko("evaluate", "fig17a", "fig18a", *options).status == 0
+    assert runner.runs == 6
+    result = json.loads((tmp_path / "fig18a.json").read_text())
+    assert [point["x"] for point in result["series"][0]["points"]] == [0.95]
+
+
+def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_path: Path) -> None:
+    scripted()
+    options = ["--runs", 1, "--seconds", 1, "--out", tmp_path]
+    claim = "less loss than with larger rates (fig17a)"
+    assert claim not in _claims(loko, tmp_path, "fig17b", options)
+    assert loko("evaluate", "fig17a", *options).status == 0
+    assert claim in _claims(loko, tmp_path, "fig17b", options)
+
+
+def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
+    assert loko("evaluate", figure, *options).status == 0
+    return [claim["claim"] for claim in json.loads((folder / f"{figure}.json").read_text())["claims"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig15"),
+        (["evaluate", "--runs", "-1"], "'--runs'"),
+        (["evaluate", "--runs", "many"], "'--runs'"),
+        (["evaluate", "--seconds", "0"], "'--seconds'"),
+        (["evaluate", "--seconds", "nan"], "--seconds"),
+        (["evaluate", "--seed", "-4"], "'--seed'"),
+        (["evaluate", "--jobs", "0"], "'--jobs'"),
+        (["evaluate", "--mode", "dream"], "'--mode'"),
+        (["evaluate", "--mode", "hardware"], "--mode hardware: not available yet"),
+        (["evaluate", "--offered-load", "nan"], "--offered-load"),
+        (["evaluate", "fig15", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
+        (["evaluate", "--wat"], "No such option: --wat"),
+        (["report", "/nowhere"], "/nowhere: no such folder"),
+        (["dance"], "No such command 'dance'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(
+    loko, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = loko(*arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert re.fullmatch(r"error: [^\n]+\n", ended.err)
+    assert message in ended.err
+
+
+def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = loko("evaluate", "fig15", "--out", tmp_path / "file" / "below")
+    assert ended.status == 2
+    assert re.fullmatch(r"error: --out .*file/below: cannot be written: Not a directory; .*\n", ended.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("fig15.json", b"{"),
+        ("fig17b.json", b'{"figure": "fig17b"}'),
+        ("fig15.parquet", b"nonsense"),
+        (".points/fig15-1.parquet", b""),
+    ],
+)
+def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name: str, content: bytes) -> None:
+    scripted()
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    assert ended.status == 2
+    assert re.fullmatch(r"error: [^\n]+ run again\n", ended.err)
+    assert str(path) in ended.err
+
+
+def test_an_empty_folder_has_no_report(loko, tmp_path: Path) -> None:
+    ended = loko("report", tmp_path)
+    assert ended.status == 2
+    assert "holds no results" in ended.err
+
+
+def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
+    scripted()
+    assert loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path).status == 0
+    before = (tmp_path / "report.html").read_bytes()
+    (tmp_path / "report.html").unlink()
+    assert loko("report", tmp_path).status == 0
+    assert (tmp_path / "report.html").read_bytes() == before
+
+
+def test_the_list_of_figures(loko) -> None:
+    listed = json.loads(loko("figures", "--json").out)
+    assert [one["name"] for one in listed][:2] == ["loko/table2", "loko/fig15"]
+    for one in listed:
+        assert set(one) == {"name", "title", "paper", "modes", "estimate_s"}
+        assert set(one["modes"]) == set(one["estimate_s"])
+    assert "loko/fig17a" in loko("figures").out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "figures", "report", "model", "plan", "doctor", "lab up"])
+def test_every_command_has_help_with_an_example(loko, command: str) -> None:
+    ended = loko(*command.split(), "--help")
+    assert ended.status == 0
+    assert re.search(r"Example:.*loko", ended.out)

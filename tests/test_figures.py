@@ -1,0 +1,232 @@
+"""Experiments as data, the traffic they ask for, and what is drawn and written of their results."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+from scripted_runner import records
+
+from evaluation import draw
+from evaluation.analysis import Box
+from evaluation.claims import judge
+from evaluation.estimate import estimate_s, packets
+from evaluation.experiment import Sweep, check_reference, experiments, load_experiment, select
+from evaluation.facts import fact
+from evaluation.report import render
+from evaluation.result import (
+    AxisLabel,
+    FigureResult,
+    HostResult,
+    NoteResult,
+    Provenance,
+    Series,
+    read_result,
+    write_result,
+)
+from evaluation.runner import LOST
+from evaluation.traffic import prepare, traffic
+from loko.document import LABS, InputError
+
+FIGURES = experiments()
+SWEEPS = [one for one in FIGURES.values() if isinstance(one, Sweep)]
+
+
+def result_of(sweep: Sweep) -> FigureResult:
+    """A result with made-up delays: two runs' worth of ten packets a point, every tenth lost above x = 4."""
+    setting = prepare(sweep)
+    labels = [flow.label for flow in sweep.flows]
+    series = []
+    for label in sweep.observed:
+        flow, points = labels.index(label), []
+        for x in sweep.x.values:
+            box = Box(flow=flow, guarantee_ns=setting.guarantee_ns)
+            lost = [LOST] if x > 4 else []
+            box.add(records([int(setting.floor_ns) + step * 50_000 for step in range(20)] + lost, flow=flow))
+            points.append(box.point(x, guaranteed=x in sweep.guaranteed))
+        series.append(Series(label=label, flow=flow, points=points))
+    return FigureResult(
+        figure=sweep.figure,
+        paper=sweep.paper,
+        title=sweep.title,
+        mode="virtual",
+        seed=1,
+        x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
+        series=series,
+        guarantee_ms=setting.guarantee_ns / 1e6,
+        floor_ms=setting.floor_ns / 1e6,
+        claims=judge(sweep, series=series),
+        notes=[NoteResult(where="sec 6", text="a note with <brackets>")],
+        provenance=Provenance(
+            commit="0" * 12,
+            profile="zodiac-fx",
+            host=HostResult(),
+            runs=2,
+            seconds=1,
+            versions={},
+            assumptions={},
+        ),
+    )
+
+
+def test_the_figures_of_sections_6_and_6_1_are_there() -> None:
+    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
+    assert list(FIGURES) == [f"loko/{name}" for name in names]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_claim_and_note_refers_to_a_fact_of_the_paper(name: str) -> None:
+    experiment = FIGURES[name]
+    for claim in experiment.claims:
+        assert check_reference(experiment, claim).role == "validation" or name == "loko/table2"
+    for note in experiment.notes:
+        assert fact("loko", note.fact).where
+
+
+@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)
+def test_the_paper_s_scale(sweep: Sweep) -> None:
+    scale = fact("loko", "ev.runs").value
+    assert (sweep.runs, sweep.seconds) == (scale["runs"], scale["seconds_each"])
+    printed = fact("loko", "ev.guarantee").value[sweep.allocation.replace("-", "_") + "_ms"]
+    assert prepare(sweep).guarantee_ns / 1e6 == pytest.approx(printed, abs=0.005)
+    assert prepare(sweep).floor_ns / 1e6 == pytest.approx(0.564, abs=0.0005)
+
+
+def test_packets_of_a_box_as_the_paper_counts_them() -> None:
+    fifth, full = FIGURES["loko/fig15"], FIGURES["loko/fig18a"]
+    assert isinstance(fifth, Sweep)
+    assert isinstance(full, Sweep)
+    of_a1 = 2 / 3
+    assert packets(fifth) * of_a1 / 1000 == pytest.approx(
+        fact("loko", "packets_fifth_mr1").value or 193.6, rel=0.01
+    )
+    setting = prepare(full)
+    rate = sum(flow.shaper_rate_bps for flow in traffic(setting, 1.0))
+    assert rate * 300 / (306 * 8) / 1000 == pytest.approx(1452.1, rel=0.001)
+
+
+def test_traffic_follows_equation_8_and_the_multipliers() -> None:
+    sweep = FIGURES["loko/fig17b"]
+    assert isinstance(sweep, Sweep)
+    setting = prepare(sweep)
+    first, _, third, _ = traffic(setting, 4)
+    assert first.label == "H1->H3"
+    assert first.shaper_rate_bps == 789_967
+    assert third.shaper_rate_bps == 394_983
+    assert first.shaper_burst_bytes == int(4 * 688.67248)
+    assert first.offered_burst_bytes == 9 * 306
+    assert third.offered_burst_bytes == 4 * 306
+    assert (first.observed, third.observed) == (True, False)
+    half = traffic(setting, 4, offered_load=0.5)[0]
+    assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_983, 789_967)
+    assert [flow.burst_bytes for flow in setting.admitted()] == [688, 688, 344, 344]
+
+
+def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:
+    data = yaml.safe_load((LABS / f"two-switch/experiments/{name}.yml").read_text())
+    path = tmp_path / "changed.yml"
+    path.write_text(yaml.safe_dump({**data, **change}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, "unknown key 'colour'"),
+        ({"allocation": "half-rate"}, "allocation: Input should be 'full-rate' or 'fifth-rate'"),
+        ({"kind": "plot"}, "kind: Input should be 'table' or 'sweep'"),
+        ({"split": -1}, "split: Input should be greater than or equal to 0"),
+        ({"observed": ["H1->H4"]}, "there is no flow H1->H4"),
+        ({"guaranteed": [2.5]}, "guaranteed: 2.5 is not one of x.values"),
+        ({"x": {"name": "x", "multiplier": "rate", "values": [2, 1]}}, "positive and rising"),
+        ({"runs": 0}, "runs: Input should be greater than or equal to 1"),
+        ({"notes": [{"fact": "I99", "text": "t"}]}, "no fact 'I99'"),
+        (
+            {"claims": [{"claim": "c", "fact": "q17", "paper": "p", "check": {"kind": "guess"}}]},
+            "does not match any of the expected tags",
+        ),
+        (
+            {"claims": [{"claim": "c", "fact": "q17", "paper": "p", "check": {"kind": "loss_starts"}}]},
+            "q17: has no numeric value",
+        ),
+    ],
+)
+def test_a_wrong_experiment_is_refused_in_one_line(tmp_path: Path, change: dict, message: str) -> None:
+    path = _written(tmp_path, change)
+    with pytest.raises(InputError) as error:
+        load_experiment(path)
+    text = str(error.value)
+    assert text.startswith(str(path))
+    assert message in text
+    assert "\n" not in text
+
+
+def test_names_with_and_without_paper() -> None:
+    assert [one.name for one in select(["fig17a", "loko/fig17a", "table2"], FIGURES)] == [
+        "loko/fig17a",
+        "loko/table2",
+    ]
+    with pytest.raises(InputError, match=r"figure 'fig99': unknown .known: loko/table2"):
+        select(["fig99"], FIGURES)
+
+
+@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)
+def test_pictures_are_reproducible_and_whole(sweep: Sweep) -> None:
+    result = result_of(sweep)
+    first = draw.svg(result)
+    assert first == draw.svg(result)
+    assert b"<dc:date>" not in first
+    assert ET.fromstring(first).tag.endswith("svg")
+    png = draw.png(result)
+    assert png == draw.png(result)
+    assert png.startswith(b"\x89PNG")
+
+
+def test_a_figure_without_any_packet_can_be_drawn() -> None:
+    result = result_of(SWEEPS[0])
+    nothing = Box(flow=0, guarantee_ns=1).point(1.0, guaranteed=True)
+    series = [Series(label=one.label, flow=one.flow, points=[nothing]) for one in result.series]
+    assert draw.svg(result.model_copy(update={"series": series}))
+
+
+def test_the_report_stands_alone() -> None:
+    results = [result_of(sweep) for sweep in SWEEPS]
+    page = render(results)
+    assert page == render(results)
+    assert page.count("<svg") == len(SWEEPS)
+    for word in ("src=", "<link", "<script"):
+        assert word not in page
+    assert "a note with &lt;brackets&gt;" in page
+    assert "Every guarantee holds." in page
+    identifiers = [part.split('"')[0] for part in page.split(' id="')[1:]]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_report_says_when_a_guarantee_is_broken() -> None:
+    result = result_of(SWEEPS[0])
+    series = [
+        one.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in one.points]})
+        for one in result.series
+    ]
+    broken = result.model_copy(update={"series": series})
+    assert broken.violations == 6
+    assert "6 packets break a guarantee" in render([broken])
+
+
+def test_a_result_is_read_back_as_written(tmp_path: Path) -> None:
+    result = result_of(SWEEPS[1])
+    path = write_result(result, tmp_path)
+    assert read_result(path) == result
+    values = json.loads(path.read_text())
+    assert "table" not in values
+    delays = values["series"][0]["points"][0]["delay_ms"]
+    assert list(delays) == ["min", "p1", "p25", "p50", "p75", "p99", "max"]
+
+
+def test_estimates_grow_with_the_traffic() -> None:
+    times = {sweep.figure: estimate_s(sweep)["virtual"] for sweep in SWEEPS}
+    assert times["fig15"] < times["fig17b"] < times["fig17a"]
+    assert estimate_s(FIGURES["loko/fig15"])["live"] > 300

@@ -1,0 +1,108 @@
+"""Records on disk, and boxes from records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_runner import records
+
+from evaluation.analysis import Box, delays_ms, under_stall
+from evaluation.records import SCHEMA, RecordWriter, read_runs, summary
+from evaluation.result import merge_counters
+from evaluation.runner import LOST, HostReport, Stall
+from loko.document import InputError
+
+
+def test_a_file_gives_back_what_was_written_run_by_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    with RecordWriter(path) as writer:
+        writer.add(records([500, LOST, 700]), run=0, point=0.95)
+        writer.add(records([400]), run=1, point=0.95)
+        writer.describe({"kept": [1, 2]})
+    table = pq.read_table(path)
+    assert table.schema.remove_metadata() == SCHEMA
+    assert table.column("received_ns").to_pylist() == [500, None, 2_000_700, 400]
+    assert table.column("run").to_pylist() == [0, 0, 0, 1]
+    assert table.column("point").to_pylist() == [0.95] * 4
+    assert [len(run) for run in read_runs(path)] == [3, 1]
+    assert summary(path) == {"kept": [1, 2]}
+
+
+def test_files_are_joined_without_change(tmp_path: Path) -> None:
+    first, second, both = (tmp_path / f"{name}.parquet" for name in "abc")
+    for path, x in ((first, 1.0), (second, 2.0)):
+        with RecordWriter(path) as writer:
+            writer.add(records([100, LOST]), run=0, point=x)
+    with RecordWriter(both) as writer:
+        writer.copy(first)
+        writer.copy(second)
+    expected = pq.read_table(first).to_pylist() + pq.read_table(second).to_pylist()
+    assert pq.read_table(both).to_pylist() == expected
+
+
+def test_an_empty_run_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    with RecordWriter(path) as writer:
+        writer.add(records([]), run=0, point=1.0)
+    assert pq.read_table(path).num_rows == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 rubbish PAR1", b"\0" * 100])
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "r.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"r\.parquet: damaged records") as error:
+        summary(path)
+    assert "\n" not in str(error.value)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=200))
+def test_quantiles_are_those_of_numpy(samples: list[int]) -> None:
+    found = delays_ms(np.array(samples, dtype=np.uint32)).model_dump()
+    expected = np.percentile(np.array(samples, dtype=np.int64), [0, 1, 25, 50, 75, 99, 100]) / 1e6
+    np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12, atol=1e-9)
+
+
+def test_no_packet_has_no_quantiles() -> None:
+    assert set(delays_ms(np.empty(0, np.uint32)).model_dump().values()) == {None}
+
+
+def test_a_box_counts_over_runs_and_takes_its_flow_only() -> None:
+    box = Box(flow=1, guarantee_ns=1000)
+    box.add(records([1000, 1001, LOST], flow=1))
+    box.add(records([10], flow=1))
+    box.add(records([LOST], flow=0))
+    point = box.point(2.0, guaranteed=True)
+    assert (point.packets, point.lost, point.loss, point.late, point.explained) == (4, 1, 0.25, 1, 0)
+    assert point.violations == 2
+    assert box.point(2.0, guaranteed=False).violations == 0
+
+
+def test_a_stall_explains_what_was_under_way_and_nothing_else() -> None:
+    # Sent at 0, 1, 2, 3 ms; the stall lies within [1.2, 1.4] ms.
+    host = HostReport(stalls=(Stall(start_ns=1_200_000, duration_ns=200_000),))
+    box = Box(flow=0, guarantee_ns=500_000)
+    box.add(records([600_000, 600_000, LOST, LOST], host=host))
+    point = box.point(1.0, guaranteed=True)
+    assert (point.late, point.lost, point.explained, point.violations) == (2, 2, 1, 3)
+
+
+def test_a_long_stall_before_a_short_one_is_not_forgotten() -> None:
+    stalls = [Stall(start_ns=0, duration_ns=1000), Stall(start_ns=100, duration_ns=10)]
+    begin, end = np.array([500, 2000]), np.array([600, 2100])
+    assert under_stall(begin, end, stalls) == 1
+
+
+def test_an_impossible_delay_is_a_defect() -> None:
+    with pytest.raises(ValueError, match="not possible"):
+        Box(flow=0, guarantee_ns=1).add(records([-5]))
+
+
+def test_counters_add_up_but_peaks_do_not() -> None:
+    parts = [{"s1": {"received": 3, "ring_units_peak": 9}}, {"s1": {"received": 4, "ring_units_peak": 7}}]
+    assert merge_counters(parts) == {"s1": {"received": 7, "ring_units_peak": 9}}

@@ -1,0 +1,112 @@
+"""The lab in virtual time, with the emulator's own boards."""
+
+from __future__ import annotations
+
+import dpkt
+import numpy as np
+import pytest
+
+from evaluation.experiment import Sweep, experiments
+from evaluation.runner import LOST, RunError, RunRecords
+from evaluation.traffic import Setting, prepare, traffic
+from evaluation.virtual import VirtualRunner, frame_of
+from loko.document import InputError
+from loko.lab import load_lab
+
+FIGURES = experiments()
+
+
+def setting(name: str) -> Setting:
+    sweep = FIGURES[f"loko/{name}"]
+    assert isinstance(sweep, Sweep)
+    return prepare(sweep)
+
+
+def run(name: str, x: float, *, seed: int = 1, capacity_factor: float | None = None) -> RunRecords:
+    chosen = setting(name)
+    runner = VirtualRunner(
+        chosen.lab, chosen.admitted(), entries=chosen.sweep.entries, capacity_factor=capacity_factor
+    )
+    with runner:
+        return runner.run(traffic(chosen, x), seconds=0.5, seed=seed)
+
+
+def test_the_frame_has_the_flow_s_addresses_and_size() -> None:
+    flow = traffic(setting("fig17a"), 1)[0]
+    frame = frame_of(load_lab("two-switch"), flow)
+    assert len(frame) == 306 - 4
+    ethernet = dpkt.ethernet.Ethernet(frame)
+    assert (ethernet.src.hex(), ethernet.dst.hex()) == ("020000000001", "020000000003")
+    assert (ethernet.data.src, ethernet.data.dst) == (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 3]))
+    assert (ethernet.data.data.sport, ethernet.data.data.dport) == (5000, 6000)
+    assert ethernet.data.data.ulen == 306 - 4 - 34
+    assert dpkt.in_cksum(frame[14:34]) == 0
+
+
+def test_admitted_traffic_arrives_between_floor_and_guarantee() -> None:
+    chosen = setting("fig17a")
+    records = run("fig17a", 1)
+    assert set(records.flow) == {0, 1}
+    assert (records.received_ns != LOST).all()
+    delays = records.received_ns - records.sent_ns
+    assert delays.max() <= chosen.guarantee_ns
+    # The main loop's phase decides within one pass, 4.9 us, whether a lone frame is a little early.
+    assert abs(delays.min() - chosen.floor_ns) < 2 * 4_900
+    assert records.boards["s1"]["received"] == records.boards["s1"]["forwarded"]
+    assert not records.host.stalls
+
+
+def test_sequence_numbers_count_the_packets_of_each_flow() -> None:
+    records = run("fig17a", 1)
+    for flow in (0, 1):
+        mine = records.flow == flow
+        assert records.sequence[mine].tolist() == list(range(int(mine.sum())))
+        assert (np.diff(records.sent_ns[mine]) > 0).all()
+
+
+def test_the_sent_rate_follows_the_multiplier() -> None:
+    single, triple = len(run("fig17a", 1)), len(run("fig17a", 3))
+    assert 2.5 < triple / single < 3.5
+
+
+def test_without_a_first_share_only_the_second_flows_send() -> None:
+    assert set(run("fig18a", 0.95).flow) == {2, 3}
+
+
+def test_too_much_rate_is_lost() -> None:
+    records = run("fig17a", 11)
+    assert np.count_nonzero(records.received_ns == LOST) > len(records) / 3
+
+
+def test_less_capacity_loses_more() -> None:
+    whole, reduced = run("fig17a", 6), run("fig17a", 6, capacity_factor=0.94)
+    lost = [np.count_nonzero(one.received_ns == LOST) / len(one) for one in (whole, reduced)]
+    assert lost[1] > lost[0] + 0.02
+
+
+def test_a_capacity_that_the_paper_rules_out_is_refused() -> None:
+    with pytest.raises(InputError, match=r"allows 0\.94 to 1\.06"):
+        run("fig17a", 6, capacity_factor=0.9)
+
+
+def test_the_seed_decides_everything() -> None:
+    first, again, other = run("fig17a", 5), run("fig17a", 5), run("fig17a", 5, seed=2)
+    for column in ("flow", "sequence", "sent_ns", "received_ns", "size"):
+        assert np.array_equal(getattr(first, column), getattr(again, column))
+    assert not np.array_equal(first.sent_ns[:50], other.sent_ns[:50])
+
+
+def test_a_table_that_cannot_hold_the_flows_is_refused() -> None:
+    chosen = setting("fig17a")
+    with pytest.raises(InputError, match="4 flows pass, 3 entries"):
+        VirtualRunner(chosen.lab, chosen.admitted(), entries=3)
+
+
+def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.virtual.session_segments", lambda _: [bytes.fromhex("0100000800000001")])
+    chosen = setting("fig17a")
+    with (
+        VirtualRunner(chosen.lab, chosen.admitted(), entries=17) as runner,
+        pytest.raises(RunError, match="s1: the board refused its table of 17 entries"),
+    ):
+        runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
