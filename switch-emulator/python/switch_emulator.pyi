@@ -1,11 +1,12 @@
 """Emulated Zodiac FX switches in virtual time: one board by hand, or a network with traffic.
 
-Instants and spans are integer nanoseconds. The same calls with the same seeds give the same results on every
-machine. Wrong arguments raise `ValueError` or `TypeError`; the message says what, where, and how to mend it.
+Instants and spans are integer nanoseconds. The same calls with the same seeds give the same results
+on every machine. Wrong arguments raise `ValueError` or `TypeError`; the message says what, where,
+and how to mend it.
 
-A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A *config* holds a
-board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``, ``fail_state``,
-``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``loop_phase_ns``.
+A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A
+*config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
+``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``loop_phase_ns``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ class Output:
 
     @property
     def port(self) -> int:
-        """For a frame, the ports by which it leaves as a bit mask: 1 is port 1, 2 port 2, 4 port 3, 8 port 4."""
+        """Ports by which a frame leaves, as a bit mask: 1 is port 1, 2 port 2, 4 port 3, 8 port 4."""
 
     @property
     def data(self) -> bytes:
@@ -148,8 +149,8 @@ class Event:
 class RunResult:
     """The records of a run.
 
-    The arrays have one row for each packet of an observed flow that passed the sender's tap, ordered by flow and
-    sequence number. Instants are nanoseconds since the beginning of the run.
+    The arrays have one row for each packet of an observed flow that passed the sender's tap,
+    ordered by flow and sequence number. Instants are nanoseconds since the beginning of the run.
     """
 
     @property
@@ -173,7 +174,8 @@ class RunResult:
         """What became of the frames of each flow, observed or not.
 
         ``offered``, ``dropped_at_sender`` and ``unsent`` never reached the tap; ``sent`` did; of these
-        ``received`` arrived. ``duplicates``, ``misdelivered`` and ``corrupted`` arrived too, but do not count.
+        ``received`` arrived. ``duplicates``, ``misdelivered`` and ``corrupted`` arrived too, but do
+        not count.
         """
 
     @property
@@ -217,12 +219,19 @@ class Network:
         """Add a host with one port, number 1."""
 
     def connect(
-        self, a: str, a_port: int, b: str, b_port: int, *, rate_bps: float = 100_000_000, propagation_ns: int = 0
+        self,
+        a: str,
+        a_port: int,
+        b: str,
+        b_port: int,
+        *,
+        rate_bps: float = 100_000_000,
+        propagation_ns: int = 0,
     ) -> None:
         """Lay a cable between two ports."""
 
     def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
-        """Hand segments to a board as its controller, each as one TCP segment, and return the board's messages.
+        """Hand each as one TCP segment to a board and return what the board sent meanwhile.
 
         The first call opens the session. In the run, the board's echo requests are answered.
         """
@@ -244,9 +253,10 @@ class Network:
     ) -> None:
         """Let a connected host send bursts at line rate, exponentially separated, through a token bucket.
 
-        Rates and bursts count whole frames with FCS. `frame` is given without FCS; the flow's number is written
-        into the 4 bytes before `sequence_offset`, the sequence number into the 4 bytes from there, as in mgen's
-        header. A frame that reaches another host than `destination` (without it: its sender) is lost.
+        Rates and bursts count whole frames with FCS. `frame` is given without FCS; the flow's
+        number is written into the 4 bytes before `sequence_offset`, the sequence number into the 4
+        bytes from there, as in mgen's header. A frame that reaches another host than `destination`
+        (without it: its sender) is lost.
         """
 
     def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
