@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from evaluation.live.background import BackgroundLab
 from evaluation.live.commands import doctor, lab_app
-from evaluation.live.confinement import Confinement
+from evaluation.live.confinement import NEW_TREE, Confinement
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
@@ -160,6 +160,14 @@ def test_flows_that_do_not_fit_are_the_controllers_refusal():
         LiveRunner(SETTING.lab, greedy).__enter__()
 
 
+def test_a_second_lab_is_refused(monkeypatch):
+    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
+    with LiveRunner(SETTING.lab, FLOWS):
+        result = command("lab", "up", "two-switch")
+    assert result.exit_code == 2
+    assert "another live lab runs on this machine" in result.output
+
+
 def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):
     path = shutil.copy(LABS / "two-switch" / "lab.yml", tmp_path / "lab.yml")
     lab = load_lab(path)
@@ -230,9 +238,8 @@ network.verify()
     ids=["shaping", "offload", "address", "down"],
 )
 def test_a_network_that_is_not_as_asked_for_is_refused(disturbance, complaint):
-    confined = ["unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--"]
     done = subprocess.run(
-        [*confined, sys.executable, "-c", VERIFY.format(disturbance=disturbance)],
+        [*NEW_TREE, sys.executable, "-c", VERIFY.format(disturbance=disturbance)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

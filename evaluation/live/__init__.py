@@ -4,7 +4,8 @@ Everything that a run starts lives in one *confined process tree* (`evaluation.l
 network and mount namespaces of its own. When its first process ends, however that happens, the kernel ends
 all others and removes every interface, so nothing survives and nothing has to be cleaned up.
 
-- `confinement`: start the tree, talk to its first process.
+- `confinement`: start the tree, talk to its first process. `exclusion`: one lab at a time.
+  `realtime_limit`: what the emulator changed for the whole machine is restored.
 - `inside`: that first process; it answers `messages`. `session`: the lab that it runs.
 - `network`: hosts and cables by Mininet. `boards`: the emulator. `controller`: Loko's controller.
 - `carriage`: one run of traffic, by `shaping` (tc tbf), `generator` (mgen), `capture` (tcpdump).

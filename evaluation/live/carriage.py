@@ -20,9 +20,12 @@ from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 from evaluation.traffic import FlowTraffic
 from loko.lab import Lab
 
+LONGEST_UNDER_WAY_NS = 100_000_000
+"""Stalls matter until so long after the end of sending: far longer than a frame is under way (some ms)."""
+
 DRAIN_S = 1.2
-"""From the end of sending to the end of the taps. Frames are under way for some ms only, but tcpdump gets its
-frames from the kernel in blocks, the last one up to 1 s late, and does not wait for it when it is ended."""
+"""From the end of sending to the end of the taps. Tcpdump gets its frames from the kernel in blocks, the last
+one up to 1 s late, and does not wait for it when it is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,9 @@ class Capture:
 
     traffic: tuple[FlowTraffic, ...]
     start_ns: int
-    """When the generators were started, in nanoseconds since 1970; the zero of the run's times."""
+    """When all generators were running, in nanoseconds since 1970; the zero of the run's times."""
+    seconds: float
+    """What was sent before, or later than so much after, is no part of the run."""
     frames: Mapping[str, Frames]
     """By the host's name; only hosts of observed flows have a tap."""
 
@@ -46,7 +51,7 @@ def carry(network: Network, traffic: Sequence[FlowTraffic], *, seconds: float, f
         start_ns = _send(network, traffic, seconds, folder)
         time.sleep(DRAIN_S)
         frames = {host: tap.stop() for host, tap in taps.items()}
-    return Capture(traffic=tuple(traffic), start_ns=start_ns, frames=frames)
+    return Capture(traffic=tuple(traffic), start_ns=start_ns, seconds=seconds, frames=frames)
 
 
 def _taps(network: Network, traffic: Iterable[FlowTraffic], folder: Path, stack: ExitStack) -> dict[str, Tap]:
@@ -67,12 +72,14 @@ def _send(network: Network, traffic: Sequence[FlowTraffic], seconds: float, fold
             interface, prefix = network.interface(flow.source), network.inside(flow.source)
             shape(interface, TokenBucket.of(flow), host=flow.source, prefix=prefix)
             stack.callback(unshape, interface, host=flow.source, prefix=prefix)
-        start_ns = time.time_ns()
         generators = []
         for flow in traffic:
             address = network.lab.hosts[flow.destination].ip.ip
             generators.append(Generator(flow, address, network.inside(flow.source), folder))
             stack.callback(generators[-1].cancel)
+        for generator in generators:
+            generator.wait()
+        start_ns = time.time_ns()
         time.sleep(seconds)
         for generator in generators:
             generator.stop()
@@ -82,18 +89,21 @@ def _send(network: Network, traffic: Sequence[FlowTraffic], seconds: float, fold
 def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsReport) -> RunRecords:
     """Put together what a run told, with the emulator's reports from before and after it."""
     start_ns = capture.start_ns
+    end_ns = start_ns + round(capture.seconds * 1e9)
     address = {name: host.ip.ip for name, host in lab.hosts.items()}
     sent = {host: sent_by(address[host], frames) for host, frames in capture.frames.items()}
     columns: list[tuple[NDArray[np.int64], ...]] = []
     for flow in (flow for flow in capture.traffic if flow.observed):
         arrived = received_by(address[flow.destination], capture.frames[flow.destination])
         numbers, sent_ns, received_ns = join(flow, sent[flow.source], arrived)
+        inside = (sent_ns >= start_ns) & (sent_ns < end_ns)
+        numbers, sent_ns, received_ns = numbers[inside], sent_ns[inside] - start_ns, received_ns[inside]
         received_ns = np.where(received_ns == LOST, LOST, received_ns - start_ns)
         columns.append(
             (
                 np.full(len(numbers), flow.flow),
                 numbers,
-                sent_ns - start_ns,
+                sent_ns,
                 received_ns,
                 np.full(len(numbers), flow.frame_bytes),
             )
@@ -105,7 +115,7 @@ def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsRepor
     stalls = tuple(
         Stall(start_ns=stall.start_ns - start_ns, duration_ns=stall.duration_ns)
         for stall in after.stalls
-        if stall.start_ns + stall.duration_ns >= start_ns
+        if start_ns <= stall.start_ns + stall.duration_ns and stall.start_ns < end_ns + LONGEST_UNDER_WAY_NS
     )
     return RunRecords(
         flow=flows.astype(np.int32),

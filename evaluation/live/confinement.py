@@ -24,12 +24,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from evaluation.live.exclusion import claim
 from evaluation.live.programs import require
 from evaluation.live.realtime_limit import RealtimeLimit
 from evaluation.runner import RunError
 
 SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
 """Where the tree's processes keep their files."""
+
+NEW_TREE = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc", "--")
+"""Put before a command, it makes the command's process PID 1 of a tree with namespaces of its own."""
 
 _END_GRACE_S = 5.0
 
@@ -56,28 +60,20 @@ class Confinement:
         """Start an empty tree. With `outlive` it goes on after this process has ended.
 
         Standard error of the tree's first process goes to `log`, or to this process's own.
-        Raises `RunError` without root or without the programs that are needed.
+        Raises `RunError` without root or the programs that are needed, or while another lab runs.
         """
         if os.geteuid() != 0:
             raise RunError("live runs make network namespaces, which needs root: run it with sudo")
         command = [
             *(() if outlive else (require("setpriv"), "--pdeathsig", "KILL", "--")),
-            *(
-                require("unshare"),
-                "--fork",
-                "--pid",
-                "--kill-child",
-                "--net",
-                "--mount",
-                "--mount-proc",
-                "--",
-            ),
+            *(require(NEW_TREE[0]), *NEW_TREE[1:]),
             *(sys.executable, "-m", "evaluation.live.inside"),
         ]
+        claimed = claim()
         ours, theirs = socket.socketpair()
         limit = RealtimeLimit()
-        with theirs:
-            held = [theirs.fileno(), *limit.descriptors]
+        with theirs, claimed:
+            held = [theirs.fileno(), claimed.fileno(), *limit.descriptors]
             stderr = log.open("wb") if log else None
             try:
                 process = subprocess.Popen(

@@ -8,12 +8,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from evaluation.live.confinement import NEW_TREE
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import PACKAGES, emulator, locate
 
 _TIMEOUT_S = 10.0
-
-_CONFINED = ("unshare", "--fork", "--pid", "--kill-child", "--net", "--mount", "--mount-proc")
 
 _SHAPED_VETH = (
     "ip link add probe0 type veth peer name probe1 && ip link set probe0 up && "
@@ -44,14 +43,14 @@ def examine() -> list[Finding]:
 def _system() -> Iterator[Finding]:
     root = os.geteuid() == 0
     yield _finding("root", root, f"user {os.geteuid()}", "run it with sudo")
-    confined = root and _works([*_CONFINED, "--", "true"])
+    confined = root and _works([*NEW_TREE, "true"])
     yield _finding(
         "namespaces",
         confined,
         _tried(confined, root=root),
         "use a kernel with PID, network and mount namespaces; in a container, run it privileged",
     )
-    shaped = confined and _works([*_CONFINED, "--", "/bin/sh", "-c", _SHAPED_VETH])
+    shaped = confined and _works([*NEW_TREE, "/bin/sh", "-c", _SHAPED_VETH])
     yield _finding(
         "veth and tc tbf",
         shaped,

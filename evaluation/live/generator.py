@@ -11,6 +11,7 @@ import ctypes
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -34,6 +35,7 @@ SMALLEST_PAYLOAD_BYTES = 28
 
 _LINE_RATE_BPS = 100_000_000
 _PREAMBLE_AND_GAP_BYTES = 20
+_START_TIMEOUT_S = 10.0
 _CLONE_NEWNET = 0x40000000
 
 
@@ -91,7 +93,7 @@ class Generator:
     def __init__(
         self, flow: FlowTraffic, destination: IPv4Address, prefix: Sequence[str], folder: Path
     ) -> None:
-        """Start sending. Raises `RunError` if mgen cannot send the flow."""
+        """Start sending; `wait` says when it does. Raises `RunError` if mgen cannot send the flow."""
         source = folder / f"{flow.source}.mgn"
         source.write_text(script(flow, destination), encoding="ascii")
         self._log = folder / f"{flow.source}.mgen.log"
@@ -103,6 +105,15 @@ class Generator:
                 stdout=log,
                 stderr=log,
             )
+
+    def wait(self) -> None:
+        """Wait until mgen sends. Raises `RunError` if it does not begin."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while "starting now" not in self._log.read_text(encoding="utf-8", errors="replace"):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.cancel()
+                raise RunError(f"{self._host}: mgen does not start: {tail(self._log)}")
+            time.sleep(0.005)
 
     def cancel(self) -> None:
         """End sending, whatever has happened."""

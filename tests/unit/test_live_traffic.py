@@ -195,6 +195,7 @@ def test_taps_are_joined_by_flow_and_sequence(tmp_path):
             (START_NS + 1_100, mgen_frame(H1, H3, 1, 1)),
             (START_NS + 5_000, mgen_frame(H3, H1, 2, 0)),  # the way back passes the same tap
             (START_NS + 90_000_000, mgen_frame(H1, H3, 1, 3)),
+            (START_NS + 100_000_000, mgen_frame(H1, H3, 1, 4)),  # after the run
         ],
     )
     receiver = write_capture(
@@ -209,6 +210,7 @@ def test_taps_are_joined_by_flow_and_sequence(tmp_path):
     capture = Capture(
         traffic=(there, replace(back, observed=False)),
         start_ns=START_NS,
+        seconds=0.1,
         frames={"H1": read_frames(sender), "H3": read_frames(receiver)},
     )
     after = replace(
