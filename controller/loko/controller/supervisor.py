@@ -87,7 +87,10 @@ class Supervisor(Generic[ConnectionType]):
         """Pass something that a switch has sent to the session of its connection, if it has one."""
         for datapath_id, (known, session) in list(self._sessions.items()):
             if known is connection:
+                was_ready = session.state is State.READY
                 self._settle(datapath_id, connection, session, event(session))
+                if session.state is State.READY and not was_ready:
+                    self._log(f"{self._tables[datapath_id].switch}: set up and read back")
 
     def tick(self, now_ns: int) -> None:
         """Let time pass for all sessions."""
