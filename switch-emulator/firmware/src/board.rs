@@ -9,7 +9,7 @@ use crate::event::{Counters, Event};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::outbox::{Outbox, Output};
-use crate::port::{Egress, Ingress, PortNumber, Wire};
+use crate::port::{Egress, Ingress, PortMask, PortNumber, Wire};
 use crate::profile::Profile;
 use crate::table::Flow;
 use crate::time::{Duration, Instant};
@@ -53,6 +53,8 @@ pub struct Board {
     tick_at: Instant,
     out: Outbox,
     booted: bool,
+    /// Ports that are not the agent's, and whose frames were reported; once is enough.
+    reported: PortMask,
     /// What comes next, and when its pass begins.
     next: (Instant, Work),
 }
@@ -84,6 +86,7 @@ impl Board {
             tick_at: Instant::ZERO + TICK,
             out: Outbox::new(Egress::new(wire)),
             booted: false,
+            reported: PortMask::EMPTY,
             next: (Instant::ZERO, Work::Tick),
         })
     }
@@ -189,8 +192,11 @@ impl Board {
         }
         if !self.agent.handles(port) {
             self.out.counters.dropped_policy += 1;
-            self.out
-                .event(now, Event::PortNotOpenFlow { port: port.get() });
+            if !self.reported.contains(port) {
+                self.reported = self.reported.with(port);
+                let port = port.get();
+                self.out.event(now, Event::PortNotOpenFlow { port });
+            }
             return self.out.pool.recycle(data);
         }
         let Some(at) = self.ingress.admit(now, length_with_fcs(data.len())) else {

@@ -54,7 +54,7 @@ pub enum Event {
         /// Its length without FCS.
         length_bytes: u32,
     },
-    /// A frame came in on a port that is not an OpenFlow port; management traffic is not emulated.
+    /// A frame came in on a port that is not an OpenFlow port; management traffic is not emulated. Said once a port.
     PortNotOpenFlow {
         /// Number of the port.
         port: u8,
@@ -107,7 +107,7 @@ impl fmt::Display for Event {
             ),
             Self::PortNotOpenFlow { port } => write!(
                 f,
-                "frame on port {port} ignored: it is not in openflow_ports, and management traffic is not emulated"
+                "frames on port {port} are ignored: it is not in openflow_ports, and management traffic is not emulated"
             ),
         }
     }

@@ -194,7 +194,8 @@ impl Ingress {
     }
 }
 
-/// Frame memory of the integrated switch (KSZ8795: 64 kB).
+/// Frame memory of the integrated switch. An assumption: the data sheet of a forerunner (KSZ8995) says 64 kB. It only
+/// bounds what waits when several ports together bring more than the link to the CPU carries.
 const SWITCH_BUFFER_BYTES: u64 = 65_536;
 
 /// From the CPU to the front ports.

@@ -6,7 +6,7 @@ use testbed::{
     everything, fields, message, output, port, quiet_config, quiet_profile, udp, Fields, FlowMod,
     Testbed, DELETE, DELETE_STRICT, MODIFY, MODIFY_STRICT,
 };
-use zodiac_firmware::{Config, Duration, Event, FailState, Instant, MacAddress};
+use zodiac_firmware::{Config, Duration, Event, Instant, MacAddress};
 
 const HELLO: u8 = 0;
 const ECHO_REQUEST: u8 = 2;
@@ -19,77 +19,8 @@ const PORT_MOD: u8 = 15;
 const STATS_REQUEST: u8 = 16;
 const BARRIER_REQUEST: u8 = 18;
 
-const TICK: Duration = Duration::from_millis(501);
-
 fn bed() -> Testbed {
     Testbed::connected(&quiet_profile(), quiet_config())
-}
-
-fn bed_with_housekeeping(config: Config) -> Testbed {
-    Testbed::new(
-        &quiet_profile(),
-        Config {
-            ofchecks: true,
-            loop_phase_ns: Some(0),
-            ..config
-        },
-    )
-}
-
-fn ticks(bed: &mut Testbed, count: usize) {
-    (0..count).for_each(|_| bed.wait(TICK));
-}
-
-#[test]
-fn hello_says_1_3_and_is_not_answered() {
-    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
-    bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
-    assert_eq!(bed.replies, [[4, 0, 0, 8, 0, 0, 0, 1]]);
-    bed.replies.clear();
-    assert!(bed.exchange(&message(HELLO, &[])).is_empty());
-}
-
-#[test]
-fn a_forced_version_is_the_one_in_hello() {
-    let mut bed = Testbed::new(
-        &quiet_profile(),
-        Config {
-            openflow_version: 1,
-            ..quiet_config()
-        },
-    );
-    bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
-    assert_eq!(bed.replies, [[1, 0, 0, 8, 0, 0, 0, 1]]);
-    bed.replies.clear();
-    bed.exchange(&[4, HELLO, 0, 8, 0, 0, 0, 9]);
-    assert_eq!(
-        bed.exchange(&message(BARRIER_REQUEST, &[])),
-        [[1, 19, 0, 8, 0, 0, 0, 7]]
-    );
-}
-
-#[test]
-fn before_hello_only_echo_is_answered() {
-    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
-    bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
-    bed.replies.clear();
-    assert!(bed.exchange(&message(FEATURES_REQUEST, &[])).is_empty());
-    assert_eq!(
-        bed.exchange(&message(ECHO_REQUEST, b"payload")),
-        [[0, 3, 0, 8, 0, 0, 0, 7]]
-    );
-}
-
-#[test]
-fn a_version_that_is_not_spoken_is_reported() {
-    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
-    bed.board.connected(bed.now);
-    bed.exchange(&[2, HELLO, 0, 8, 0, 0, 0, 9]);
-    assert_eq!(bed.events, [Event::VersionUnusable { version: 2 }]);
-    assert!(bed.exchange(&message(BARRIER_REQUEST, &[])).is_empty());
 }
 
 #[test]
@@ -257,6 +188,39 @@ fn strict_delete_compares_the_cookie_and_moves_the_last_entry_whole() {
         [2, 1]
     );
     assert_eq!(bed.frame(1, &udp(306, 2)).len(), 1);
+}
+
+/// Only if the DELETE itself carries flag 0x0100; the standard's flag of the entry (0x0001) does not count.
+#[test]
+fn flow_removed_is_sent_for_a_flag_of_the_delete() {
+    let mut bed = bed();
+    for (flags, notices) in [(0x0001, 0), (0x0100, 1)] {
+        let entry = FlowMod {
+            cookie: 5,
+            flags: 1,
+            ..FlowMod::add(fields(Fields::FiveTuple, 0), 9, output(3))
+        };
+        bed.install([entry.clone()]);
+        bed.frame(1, &udp(306, 0));
+        let replies = bed.exchange(
+            &FlowMod {
+                flags,
+                ..entry.clone()
+            }
+            .command(DELETE)
+            .message(),
+        );
+        assert_eq!(replies.len(), notices);
+        for notice in replies {
+            assert_eq!((notice.len(), notice[1]), (88, 11));
+            assert_eq!(notice[8..48], entry.fields);
+            assert_eq!(notice[48..59], [0, 0, 0, 0, 0, 0, 0, 5, 0, 9, 2]);
+            assert_eq!(
+                notice[72..88],
+                [1, 0, 0, 0, 0, 0, 0, 0, 46, 1, 0, 0, 0, 0, 0, 0]
+            );
+        }
+    }
 }
 
 #[test]
@@ -447,114 +411,6 @@ fn too_long_flow_statistics_hang_the_board() {
 }
 
 #[test]
-fn the_first_attempt_to_connect_comes_after_four_ticks() {
-    let mut bed = bed_with_housekeeping(Config::default());
-    bed.wait(Duration::from_millis(9_000));
-    let seconds: Vec<_> = bed
-        .connects
-        .iter()
-        .map(|at| at.as_nanos() / 10_000_000)
-        .collect();
-    assert_eq!(
-        seconds,
-        [200, 400, 601, 801],
-        "hundredths of a second: again and again until it succeeds"
-    );
-}
-
-#[test]
-fn a_session_without_features_request_is_closed() {
-    let mut bed = bed_with_housekeeping(Config::default());
-    bed.board.connected(bed.now);
-    bed.exchange(&message(HELLO, &[]));
-    ticks(&mut bed, 7);
-    assert_eq!(bed.closes.len(), 1);
-    assert_eq!(bed.events, [Event::NoFeaturesRequest]);
-}
-
-#[test]
-fn silence_leads_to_echo_requests_and_then_to_the_end() {
-    let mut bed = bed_with_housekeeping(Config::default());
-    bed.connect();
-    ticks(&mut bed, 14);
-    assert_eq!(bed.replies, vec![vec![1, 2, 0, 8, 0xd2, 4, 0, 0]; 8]);
-    assert_eq!(bed.events, [Event::ControllerSilent]);
-    let closed = bed.closes[0];
-    ticks(&mut bed, 4);
-    assert_eq!(
-        (bed.connects[0] - closed).as_nanos() / 10_000_000,
-        150,
-        "three ticks later"
-    );
-}
-
-#[test]
-fn without_ofchecks_silence_does_not_end_the_session() {
-    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
-    bed.connect();
-    ticks(&mut bed, 60);
-    assert!(bed.closes.is_empty());
-    assert!(bed.replies.iter().all(|reply| reply[1] == ECHO_REQUEST));
-    bed.board.link_state(bed.now, port(1), false);
-    bed.replies.clear();
-    ticks(&mut bed, 6);
-    assert!(
-        bed.replies.iter().all(|reply| reply[1] == ECHO_REQUEST),
-        "nor is the link watched"
-    );
-}
-
-#[test]
-fn a_pulled_cable_is_reported_once() {
-    let mut bed = bed_with_housekeeping(Config::default());
-    bed.connect();
-    bed.board.link_state(bed.now, port(2), false);
-    ticks(&mut bed, 4);
-    assert_eq!(bed.replies.len(), 1);
-    let status = &bed.replies[0];
-    assert_eq!(
-        (status[1], status[8], status[17], status[47]),
-        (12, 2, 2, 1)
-    );
-}
-
-#[test]
-fn fail_states_differ_while_the_controller_is_away() {
-    for (fail_state, forwarded) in [(FailState::Secure, 0), (FailState::Safe, 1)] {
-        let mut bed = Testbed::connected(
-            &quiet_profile(),
-            Config {
-                fail_state,
-                ..quiet_config()
-            },
-        );
-        bed.install([FlowMod::add(everything(), 1, output(3))]);
-        bed.board.disconnected(bed.now);
-        assert_eq!(bed.frame(1, &udp(306, 0)).len(), forwarded);
-        assert_eq!(bed.board.flows().len(), forwarded);
-        bed.board.connected(bed.now);
-        assert!(bed.frame(1, &udp(306, 0)).is_empty(), "not before HELLO");
-        assert!(
-            bed.replies.iter().all(|reply| reply[1] == HELLO),
-            "nothing missed"
-        );
-    }
-}
-
-#[test]
-fn a_controller_that_comes_back_finds_a_working_board() {
-    let mut bed = bed();
-    for _ in 0..3 {
-        bed.install([FlowMod::add(everything(), 1, output(3))]);
-        assert_eq!(bed.frame(1, &udp(306, 0)).len(), 1);
-        bed.board.disconnected(bed.now);
-        bed.wait(Duration::from_millis(3_000));
-        assert!(!std::mem::take(&mut bed.connects).is_empty());
-        bed.connect();
-    }
-}
-
-#[test]
 fn the_ethertype_filter_drops_unusual_frames() {
     let mut bed = Testbed::connected(
         &quiet_profile(),
@@ -597,5 +453,5 @@ fn power_comes_on_with_the_first_call() {
     let mut board = zodiac_firmware::Board::new(&profile, Config::default(), 3).unwrap();
     assert_eq!(board.poll_at(), Some(Instant::ZERO));
     board.advance(late);
-    assert_eq!(board.poll_at(), Some(late + TICK));
+    assert_eq!(board.poll_at(), Some(late + Duration::from_millis(501)));
 }

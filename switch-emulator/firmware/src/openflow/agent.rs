@@ -6,10 +6,11 @@ use super::wire::{message, Message, HEADER_BYTES};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
+use crate::matching::MATCH_BYTES;
 use crate::outbox::{Outbox, OutputKind};
 use crate::port::{PortMask, PortNumber, PORTS};
 use crate::profile::Profile;
-use crate::table::{FlowMod, FlowTable};
+use crate::table::{field, FlowMod, FlowTable, RemovedFlow};
 use crate::time::Instant;
 
 /// OpenFlow 1.0 on the wire.
@@ -115,6 +116,9 @@ impl Agent {
 
     /// The TCP session with the controller is established.
     pub(crate) fn connected(&mut self, now: Instant, out: &mut Outbox) {
+        if self.halted {
+            return;
+        }
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
@@ -140,6 +144,9 @@ impl Agent {
 
     /// A housekeeping tick: one of three jobs in turn, then the connection.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Outbox) {
+        if self.halted {
+            return;
+        }
         self.ticks += 1;
         if self.ofchecks {
             // Of the other two jobs, port counters change nothing that is emulated, and flows time out only after
@@ -174,7 +181,7 @@ impl Agent {
 
     /// Handles the payload of one TCP segment. Each is read from its first byte on: there is no reassembly.
     pub(crate) fn segment(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
-        if !self.is_established() {
+        if self.halted || !self.is_established() {
             return;
         }
         self.connection.heard();
@@ -239,13 +246,28 @@ impl Agent {
                 Some(reply) => reply,
                 None => return,
             },
-            message::FLOW_MOD => {
-                let Err(refusal) = self
-                    .table
-                    .flow_mod(FlowMod::new(bytes, length), self.now_s())
-                else {
-                    return;
-                };
+            message::FLOW_MOD => match self.flow_mod(now, bytes, length, out) {
+                Some(error) => error,
+                None => return,
+            },
+            message::PACKET_OUT => return self.packet_out(now, bytes, length, out),
+            _ => return,
+        };
+        out.controller(now, reply.finish());
+    }
+
+    /// Carries out a `FLOW_MOD`; gives the error message if it is refused.
+    fn flow_mod(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) -> Option<Message> {
+        let message = FlowMod::new(bytes, length);
+        let gone = match self.table.flow_mod(message, self.now_s()) {
+            Ok(gone) => gone,
+            Err(refusal) => {
                 let (error_type, error_code) = refusal.error();
                 out.event(
                     now,
@@ -254,16 +276,35 @@ impl Agent {
                         error_code,
                     },
                 );
+                let xid = be32(bytes, 4).to_be_bytes();
                 let data = &bytes[..length.min(ERROR_DATA_BYTES)];
-                self.reply(message::ERROR, xid)
-                    .u16(error_type)
-                    .u16(error_code)
-                    .bytes(data)
+                let error = self.reply(message::ERROR, xid);
+                return Some(error.u16(error_type).u16(error_code).bytes(data));
             }
-            message::PACKET_OUT => return self.packet_out(now, bytes, length, out),
-            _ => return,
         };
-        out.controller(now, reply.finish());
+        if message.wants_notice() {
+            for flow in &gone {
+                out.controller(now, self.flow_removed(flow).finish());
+            }
+        }
+        None
+    }
+
+    /// Reason DELETE. The counters are in the byte order of the CPU.
+    fn flow_removed(&self, flow: &RemovedFlow) -> Message {
+        const DELETED: u8 = 2;
+        self.reply(message::FLOW_REMOVED, [0; 4])
+            .bytes(&flow.head[field::MATCH..field::MATCH + MATCH_BYTES])
+            .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
+            .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
+            .u8(DELETED)
+            .uninitialised(1)
+            .u32(self.now_s().saturating_sub(flow.installed_s))
+            .uninitialised(4)
+            .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
+            .uninitialised(2)
+            .bytes(&u64::from(flow.packets).to_le_bytes())
+            .bytes(&i64::from(flow.bytes).to_le_bytes())
     }
 
     pub(super) fn reply(&self, kind: u8, xid: [u8; 4]) -> Message {

@@ -17,6 +17,7 @@ pub(super) mod message {
     pub(crate) const GET_CONFIG_REQUEST: u8 = 7;
     pub(crate) const GET_CONFIG_REPLY: u8 = 8;
     pub(crate) const PACKET_IN: u8 = 10;
+    pub(crate) const FLOW_REMOVED: u8 = 11;
     pub(crate) const PORT_STATUS: u8 = 12;
     pub(crate) const PACKET_OUT: u8 = 13;
     pub(crate) const FLOW_MOD: u8 = 14;

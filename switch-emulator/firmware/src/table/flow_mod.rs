@@ -24,6 +24,17 @@ impl Refusal {
     }
 }
 
+/// An entry that a DELETE has removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemovedFlow {
+    /// Head of its `FLOW_MOD`.
+    pub(crate) head: [u8; FLOW_MOD_BYTES],
+    pub(crate) packets: u16,
+    pub(crate) bytes: i32,
+    /// Agent seconds.
+    pub(crate) installed_s: u32,
+}
+
 /// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
 /// the message is too short; `length` is what the header says.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +52,12 @@ impl<'a> FlowMod<'a> {
             length,
             head,
         }
+    }
+
+    /// Whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the entry, and
+    /// at the wrong byte.
+    pub(crate) fn wants_notice(&self) -> bool {
+        be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 
     fn fields(&self) -> Match {
@@ -96,33 +113,37 @@ impl<'a> ActionCopier<'a> {
 }
 
 impl FlowTable {
-    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds. Gives the entries that a DELETE removed, in order.
-    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds. Gives the entries that a DELETE removed.
+    pub(crate) fn flow_mod(
+        &mut self,
+        message: FlowMod,
+        now_s: u32,
+    ) -> Result<Vec<RemovedFlow>, Refusal> {
+        let mut gone = Vec::new();
         // Only the low byte of the command counts, and unknown commands do nothing.
         let done = match message.head[field::COMMAND + 1] {
             0 => self.add(message, now_s),
-            1 => self.modify(message, now_s, |table, entry| {
+            1 => self.modify(message, now_s, |head| {
                 message
                     .fields()
-                    .selects(&Match::read(&table.head(entry)[field::MATCH..]))
+                    .selects(&Match::read(&head[field::MATCH..]))
             }),
-            2 => self.modify(message, now_s, |table, entry| {
-                let head = table.head(entry);
+            2 => self.modify(message, now_s, |head| {
                 same_match(head, &message.head)
                     && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
             }),
             3 => {
-                self.delete(message);
+                gone = self.delete(message);
                 Ok(())
             }
             4 => {
-                self.delete_strict(message);
+                gone = self.delete_strict(message);
                 Ok(())
             }
-            _ => return Ok(()),
+            _ => Ok(()),
         };
         self.rebuild();
-        done
+        done.map(|()| gone)
     }
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
@@ -153,12 +174,12 @@ impl FlowTable {
         &mut self,
         message: FlowMod,
         now_s: u32,
-        selected: impl Fn(&Self, &Entry) -> bool,
+        selected: impl Fn(&[u8]) -> bool,
     ) -> Result<(), Refusal> {
         let mut copier = ActionCopier::new(message);
         let mut any = false;
         for index in 0..self.entries.len() {
-            if selected(self, &self.entries[index]) {
+            if selected(self.head(&self.entries[index])) {
                 any = true;
                 let slots = self.entries[index].slots;
                 copier.fill(self, slots)?;
@@ -171,44 +192,51 @@ impl FlowTable {
         }
     }
 
-    /// Removes all selected entries. Their memory stays taken, and what moves into a gap loses its actions: the
-    /// firmware copies addresses in their place.
-    fn delete(&mut self, message: FlowMod) {
+    /// Removes all selected entries; gives them in order. Their memory stays taken, and what moves into a gap loses its
+    /// actions: the firmware copies addresses in their place.
+    fn delete(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
         let wanted = message.fields();
+        let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
-            if !wanted.selects(&Match::read(
-                &self.head(&self.entries[index])[field::MATCH..],
-            )) {
+            let fields = Match::read(&self.head(&self.entries[index])[field::MATCH..]);
+            if wanted.selects(&fields) {
+                gone.push(self.removed_flow(index));
+                self.remove_and_leak(index);
+            } else {
                 index += 1;
-                continue;
             }
-            let last = self.entries.len() - 1;
-            let removed = self.entries.swap_remove(index);
-            if index == last {
-                break;
-            }
-            let head: [u8; FLOW_MOD_BYTES] =
-                core::array::from_fn(|i| self.head(&self.entries[index])[i]);
-            let mut slots = [0; ACTION_BYTES];
-            for (bytes, address) in slots.chunks_exact_mut(4).zip(&self.slot_addresses[last..]) {
-                bytes.copy_from_slice(&address.to_le_bytes());
-            }
-            self.memory.write(removed.head, 0, &head);
-            self.memory.write(removed.slots, 0, &slots);
-            self.entries[index].head = removed.head;
-            self.entries[index].slots = removed.slots;
         }
+        gone
     }
 
-    /// Removes the entries with the same match and, in place of the priority, the same cookie. The entry that moves
-    /// into a gap is not looked at.
-    fn delete_strict(&mut self, message: FlowMod) {
+    fn remove_and_leak(&mut self, index: usize) {
+        let last = self.entries.len() - 1;
+        let removed = self.entries.swap_remove(index);
+        if index == last {
+            return;
+        }
+        let head = self.removed_flow(index).head;
+        let mut slots = [0; ACTION_BYTES];
+        for (bytes, address) in slots.chunks_exact_mut(4).zip(&self.slot_addresses[last..]) {
+            bytes.copy_from_slice(&address.to_le_bytes());
+        }
+        self.memory.write(removed.head, 0, &head);
+        self.memory.write(removed.slots, 0, &slots);
+        self.entries[index].head = removed.head;
+        self.entries[index].slots = removed.slots;
+    }
+
+    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order.
+    /// The entry that moves into a gap is not looked at.
+    fn delete_strict(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
+        let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
             let head = self.head(&self.entries[index]);
             let cookie = field::COOKIE..field::COOKIE + 8;
             if same_match(head, &message.head) && head[cookie.clone()] == message.head[cookie] {
+                gone.push(self.removed_flow(index));
                 let removed = self.entries.swap_remove(index);
                 self.memory.free(removed.head);
                 self.memory.free(removed.slots);
@@ -217,6 +245,19 @@ impl FlowTable {
                 }
             }
             index += 1;
+        }
+        gone
+    }
+
+    fn removed_flow(&self, index: usize) -> RemovedFlow {
+        let entry = &self.entries[index];
+        let mut head = [0; FLOW_MOD_BYTES];
+        head.copy_from_slice(self.head(entry));
+        RemovedFlow {
+            head,
+            packets: entry.packets,
+            bytes: entry.bytes,
+            installed_s: entry.installed_s,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::openflow::bytes::{be16, be48};
 use crate::packet::Key;
 use memory::{Block, Memory};
 
-pub(crate) use flow_mod::FlowMod;
+pub(crate) use flow_mod::{FlowMod, RemovedFlow};
 
 /// Head of a `FLOW_MOD`: everything before the actions.
 pub(crate) const FLOW_MOD_BYTES: usize = 72;
