@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import replay, throughput
+from benchmarks import live_accuracy, replay, throughput
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Spread
 
@@ -82,6 +82,25 @@ def _replay() -> tuple[dict[str, Any], list[Row]]:
         ("its peak memory", f"{result.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
     ]
     return asdict(result), rows
+
+
+def _live() -> tuple[dict[str, Any], list[Row]]:
+    found = live_accuracy.measure()
+    rows = []
+    for one in found:
+        rows.append((f"live, {one.rate_pps} packets/s: departure error", *_error(one.error_ns)))
+        rows.append(
+            (
+                f"live, {one.rate_pps} packets/s: within {one.stalls} stalls of the host",
+                *_error(one.error_in_stalls_ns),
+            )
+        )
+    return {str(one.rate_pps): asdict(one) for one in found}, rows
+
+
+def _error(errors: live_accuracy.Errors) -> tuple[str, str]:
+    p50, p99, p999, worst = (value / 1e3 for value in (errors.p50, errors.p99, errors.p999, errors.max))
+    return f"p50 {p50:.1f} us", f"p99 {p99:.1f}, p99.9 {p999:.1f}, max {worst:.1f} us; {errors.count} packets"
 
 
 def _thousands(value: Spread) -> tuple[str, str]:

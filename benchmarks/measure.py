@@ -49,7 +49,7 @@ class Spread:
         return cls(median(values), min(values), max(values))
 
 
-def run(command: Sequence[str | Path], *, cpus: int | None = None) -> Usage:
+def run(command: Sequence[str | Path | int], *, cpus: int | None = None) -> Usage:
     """Run a program to its end, on the first `cpus` cores if given.
 
     Raises `BenchmarkError` with the end of its error output if it fails with a status above 1 (a status of 1
