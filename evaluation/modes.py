@@ -39,7 +39,13 @@ class Runners:
                     self._close()
                     from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-                    runner: Runner = LiveRunner(setting.lab, flows, seed=plan.seed)
+                    runner: Runner = LiveRunner(
+                        setting.lab,
+                        flows,
+                        allocation=plan.sweep.allocation,
+                        entries=plan.sweep.entries,
+                        seed=plan.seed,
+                    )
                 else:
                     runner = VirtualRunner(
                         setting.lab,

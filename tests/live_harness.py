@@ -21,7 +21,7 @@ needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="network namespaces need root: run the tests with sudo"
 )
 
-GONE_TIMEOUT_S = 15
+GONE_TIMEOUT_S = 60
 
 
 def admitted():

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -60,23 +61,27 @@ with LiveRunner(setting.lab, [flow.as_flow() for flow in traffic]) as runner:
 """
 
 
-def start_run_for_ever():
-    """An evaluating process in the middle of a run, and everything below it."""
+@contextmanager
+def run_for_ever():
+    """An evaluating process in the middle of a run."""
     script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "up\n"
 
     def sending() -> bool:
         return sum(child.name() == "mgen" for child in descendants(process.pid)) == len(TRAFFIC)
 
-    wait_until(sending, "mgen runs in every sending host")
-    return process
+    with process:
+        try:
+            assert process.stdout.readline() == "up\n"
+            wait_until(sending, "mgen runs in every sending host")
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
 def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number):
-    process = start_run_for_ever()
-    with process:
+    with run_for_ever() as process:
         tree = descendants(process.pid)
         names = {child.name() for child in tree}
         assert {"unshare", "mgen", "tcpdump", "zodiac-fx", "bash"} <= names

@@ -19,7 +19,7 @@ STALL_THRESHOLD_US = 50
 
 LATENESS = ("p50", "p99", "p999", "max")
 
-_REPORT_TIMEOUT_S = 5.0
+_REPORT_TIMEOUT_S = 15.0
 
 
 def configuration(

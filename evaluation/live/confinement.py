@@ -9,7 +9,8 @@ then PID 1 of the tree, then every process of its PID namespace; network namespa
 disappear with their interfaces, and so does the mount namespace with its private file system. No name is ever
 registered outside, so an earlier crash can leave nothing in the way of the next start.
 
-The parent-death signal is sent when the *thread* that called `Confinement.start` ends.
+The kernel sends the parent-death signal when the *thread* that started the process ends. So a thread of its
+own starts it and waits for it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from evaluation.live.exclusion import claim
 from evaluation.live.programs import require
@@ -76,15 +80,7 @@ class Confinement:
             held = [theirs.fileno(), claimed.fileno(), *limit.descriptors]
             stderr = log.open("wb") if log else None
             try:
-                process = subprocess.Popen(
-                    [*command, *map(str, held)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=stderr,
-                    pass_fds=held,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                    start_new_session=True,  # Ctrl-C is for this process; it then ends the tree
-                )
+                process = _start_in_a_thread([*command, *map(str, held)], held, stderr)
             finally:
                 if stderr:
                     stderr.close()
@@ -135,3 +131,30 @@ class Confinement:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _start_in_a_thread(
+    command: Sequence[str], held: Sequence[int], stderr: IO[bytes] | None
+) -> subprocess.Popen[bytes]:
+    """Start a process from a thread that lives at least as long as the process."""
+    started: Future[subprocess.Popen[bytes]] = Future()
+
+    def start_and_wait() -> None:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                pass_fds=held,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                start_new_session=True,  # Ctrl-C is for this process; it then ends the tree
+            )
+        except BaseException as error:  # noqa: BLE001 (handed to the caller)
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        process.wait()
+
+    threading.Thread(target=start_and_wait, name="confinement", daemon=True).start()
+    return started.result()

@@ -11,7 +11,7 @@ from evaluation.runner import RunError
 _NAME = "\0loko/live-lab"
 """An abstract socket's name: no file, and the kernel frees it when its last holder has ended."""
 
-_PATIENCE_S = 5.0
+_PATIENCE_S = 10.0
 """An earlier lab may just be ending."""
 
 

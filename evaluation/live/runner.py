@@ -20,8 +20,7 @@ from loko.lab import Lab
 class LiveRunner:
     """Carries traffic through emulated boards in real time (`evaluation.runner.Runner`).
 
-    The lab is started once, with the controller's tables for `flows`, and carries any number of runs. The
-    thread that enters the context has to live as long as the context: its end ends the lab.
+    The lab is started once, with the controller's tables for `flows`, and carries any number of runs.
     """
 
     def __init__(

@@ -15,8 +15,8 @@ from evaluation.runner import RunRecords
 from loko.flow import dump_flows
 from loko.lab import load_lab
 
-BOARDS_TIMEOUT_S = 15.0
-CONTROLLER_TIMEOUT_S = 30.0
+BOARDS_TIMEOUT_S = 30.0
+CONTROLLER_TIMEOUT_S = 60.0
 
 
 class Session:
