@@ -6,9 +6,10 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -19,6 +20,9 @@ from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
 from loko.commands import model, plan
 from loko.document import InputError
+
+if TYPE_CHECKING:
+    from evaluation.result import FigureResult
 
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -52,45 +56,55 @@ class PointChoice(StrEnum):
     ADMITTED = "admitted"
 
 
+FiguresArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
+]
+ModeOption = Annotated[
+    ModeName, typer.Option(help="Boards in virtual time, or live on this machine as root.")
+]
+RunsOption = Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")]
+SecondsOption = Annotated[
+    float | None, typer.Option(min=0.01, max=3600, help="Length of a run. Default: the paper's.")
+]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes.")
+]
+OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE.")]
+PointsOption = Annotated[
+    PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
+]
+QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
+]
+CapacityOption = Annotated[
+    float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
+]
+LoadOption = Annotated[
+    float | None,
+    typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
 def evaluate(
-    figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
-    ] = None,
+    figures: FiguresArgument = None,
     *,
-    mode: Annotated[
-        ModeName, typer.Option(help="Boards in virtual time, or live on this machine as root.")
-    ] = ModeName.VIRTUAL,
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0.01, max=3600, help="Length of a run. Default: the paper's.")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes."),
-    ] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE.")] = None,
-    points: Annotated[
-        PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
-    ] = PointChoice.ALL,
-    quick: Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
-    ] = None,
-    capacity_factor: Annotated[
-        float | None,
-        typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06."),
-    ] = None,
-    offered_load: Annotated[
-        float | None,
-        typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
-    ] = False,
+    mode: ModeOption = ModeName.VIRTUAL,
+    runs: RunsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 1,
+    out: OutOption = None,
+    points: PointsOption = PointChoice.ALL,
+    quick: QuickOption = False,
+    jobs: JobsOption = None,
+    capacity_factor: CapacityOption = None,
+    offered_load: LoadOption = None,
+    strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replay figures of the papers and compare them with what the papers say.
@@ -104,19 +118,13 @@ def evaluate(
     from evaluation.evaluate import Options  # noqa: PLC0415 - so that `loko --help` need not load it
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
     from evaluation.experiment import experiments, select  # noqa: PLC0415
-    from evaluation.files import output_directory  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
     chosen = select(figures or [], experiments())
-    if mode is ModeName.HARDWARE:
-        raise InputError("--mode hardware: not available yet; use --mode virtual or --mode live")
-    if mode is ModeName.LIVE:
-        _check_live(capacity_factor)
-    directory = output_directory(out if out is not None else Path("results") / mode.value)
     options = Options(
         mode=mode.value,
         seed=seed,
-        out=directory,
+        out=_directory(mode, out, capacity_factor),
         runs=runs,
         seconds=seconds,
         points=points.value,
@@ -127,21 +135,20 @@ def evaluate(
     )
     with ProgressBar() as progress:
         results = replay(chosen, options, progress)
-    violations = sum(result.violations for result in results)
-    if as_json:
-        summary = [
-            {
-                "figure": result.figure,
-                "violations": result.violations,
-                "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
-            }
-            for result in results
-        ]
-        _print_json({"out": str(directory), "violations": violations, "figures": summary})
-    else:
-        _print_results(results, directory, violations)
-    if violations or (strict and any(result.broken_claims for result in results)):
+    _print_results(results, options.out, as_json)
+    if any(result.violations or (strict and result.broken_claims) for result in results):
         raise typer.Exit(1)
+
+
+def _directory(mode: ModeName, out: Path | None, capacity_factor: float | None) -> Path:
+    """The folder of results, once it is sure that the mode is possible."""
+    from evaluation.files import output_directory  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    if mode is ModeName.HARDWARE:
+        raise InputError("--mode hardware: not available yet; use --mode virtual or --mode live")
+    if mode is ModeName.LIVE:
+        _check_live(capacity_factor)
+    return output_directory(out if out is not None else Path("results") / mode.value)
 
 
 def _check_live(capacity_factor: float | None) -> None:
@@ -225,21 +232,36 @@ def _print_json(values: Any) -> None:
     typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
 
 
-def _print_results(results: list[Any], directory: Path, violations: int) -> None:
+def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
+    violations = sum(result.violations for result in results)
+    if as_json:
+        figures = [
+            {
+                "figure": result.figure,
+                "violations": result.violations,
+                "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
+            }
+            for result in results
+        ]
+        _print_json({"out": str(directory), "violations": violations, "figures": figures})
+        return
     for result in results:
-        broken = result.broken_claims
-        kept = "" if result.table is not None else "guarantee kept, "
-        kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
-        count = len(result.claims)
-        typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
-        for claim in broken:
-            typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
-        if result.provenance.host.stalls:
-            host = result.provenance.host
-            typer.echo(f"  the host stalled {host.stalls} times, at worst {host.worst_stall_us:.0f} us")
+        _print_result(result)
     if violations:
         typer.echo("a guarantee that the paper keeps does not hold here")
     typer.echo(f"report: {directory / 'report.html'}")
+
+
+def _print_result(result: FigureResult) -> None:
+    broken, host = result.broken_claims, result.provenance.host
+    kept = "" if result.table is not None else "guarantee kept, "
+    kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
+    count = len(result.claims)
+    typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
+    for claim in broken:
+        typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+    if host.stalls:
+        typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
 
 
 def _duration(seconds: float) -> str:

@@ -7,10 +7,13 @@ import os
 from evaluation.experiment import Experiment, Sweep
 from evaluation.traffic import prepare, traffic
 
-PACKETS_PER_CPU_S = 750_000
-"""Simulated, analysed and written in virtual time; measured on two cores of a 2.x GHz x86-64 VM."""
+PACKETS_PER_CPU_S = 1_500_000
+"""Simulated, analysed and written in virtual time; measured on an x86-64 VM."""
 
-LIVE_OVERHEAD_S = 3.0
+LIVE_SETUP_S = 15.0
+"""Starting the lab once; measured as above."""
+
+LIVE_OVERHEAD_S = 1.6
 """What a live run needs beside its own length: starting the generators, draining, reading the captures."""
 
 
@@ -30,5 +33,6 @@ def estimate_s(experiment: Experiment) -> dict[str, float]:
     if not isinstance(experiment, Sweep):
         return {"virtual": 1.0, "live": 1.0}
     cores = len(os.sched_getaffinity(0))
-    live_s = len(experiment.x.values) * experiment.runs * (experiment.seconds + LIVE_OVERHEAD_S)
+    runs = len(experiment.x.values) * experiment.runs
+    live_s = LIVE_SETUP_S + runs * (experiment.seconds + LIVE_OVERHEAD_S)
     return {"virtual": 1.0 + packets(experiment) / (PACKETS_PER_CPU_S * cores), "live": live_s}

@@ -161,6 +161,8 @@ def _run(
         return
     kept = options.out / ".points"
     kept.mkdir(exist_ok=True)
+    for part in kept.glob(".*.part"):  # of a replay that was killed
+        part.unlink()
     with Runners() as runners:
         threads = 1 if options.mode == "live" else options.jobs
         for job, result in carry_out(jobs, runners.runner, parallel=threads, on_run=progress.ran):
@@ -182,7 +184,7 @@ def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
         writer.describe(
             {"points": [point_result_values(plan.fingerprint(x), points[x]) for x in plan.values]}
         )
-    for path in paths:
+    for path in (out / ".points").glob(f"{plan.sweep.figure}-*.parquet"):
         path.unlink()
 
 
