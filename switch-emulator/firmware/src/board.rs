@@ -42,7 +42,8 @@ enum Work {
 ///
 /// Calls take non-decreasing instants; the board is powered up at the instant of the first one. After each call take
 /// the outputs with [`poll_output`](Self::poll_output) and call [`advance`](Self::advance) at
-/// [`poll_at`](Self::poll_at).
+/// [`poll_at`](Self::poll_at). Frames and segments are handled by passes of the main loop, so what they cause comes
+/// out of a later `advance`, not of the call that brought them.
 #[derive(Debug)]
 pub struct Board {
     agent: Agent,

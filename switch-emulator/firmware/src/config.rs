@@ -25,8 +25,9 @@ pub struct Config {
     pub openflow_version: u8,
     /// Drop frames whose type field is not one of the eight usual ones.
     pub ethertype_filter: bool,
-    /// The housekeeping jobs (port counters, link status, flow timeouts) and the heartbeat that watches the
-    /// controller. `false` is the modified firmware of the Loko paper, section 3.1.
+    /// The three housekeeping jobs that come in turn (port counters, link status, flow timeouts), and closing a
+    /// session whose controller is silent or asks for no features. `false` is the modified firmware of the Loko
+    /// paper, section 3.1: neither of them, but still a tick every 501 ms that connects and sends echo requests.
     pub ofchecks: bool,
     /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
     /// with different seeds poll at different phases.

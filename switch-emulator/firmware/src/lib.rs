@@ -15,6 +15,14 @@
 //! | `openflow` | agent, statistics and connection to the controller |
 //! | [`Profile`], [`Config`] | numbers of the device, settings of one board |
 //!
+//! Frames take the time that the [`Profile`] gives them: the integrated switch, the link to the CPU, the wait for
+//! the main loop, the table search by the entries that it visits, the actions, and the way out.
+//!
+//! Left out: what messages from the controller cost the CPU (they are handled in order of arrival, in no time);
+//! OpenFlow 1.3; management traffic, console and web pages; flow timeouts, which the firmware takes from memory
+//! addresses and which come after 8 minutes at the earliest; byte counters of ports; TCP frames that the firmware
+//! truncates; the limit of 24 messages and 3216 bytes that wait for acknowledgement.
+//!
 //! ```
 //! use zodiac_firmware::{Board, Config, Instant, Profile, ZODIAC_FX};
 //!

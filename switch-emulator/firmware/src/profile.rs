@@ -365,8 +365,8 @@ trait Number: Sized + PartialOrd + fmt::Display {
 
 impl Number for i64 {
     fn from_i64(value: i64) -> Option<Self> {
-        // Sums of thousands of such numbers must stay far from overflow.
-        (value.unsigned_abs() <= 1_000_000_000_000_000).then_some(value)
+        // Products with the length of a frame, and sums over a whole table, must stay far from overflow.
+        (value.unsigned_abs() <= 1_000_000_000_000).then_some(value)
     }
     fn from_f64(_: f64) -> Option<Self> {
         None

@@ -210,6 +210,51 @@ fn a_lone_frame_takes_exactly_the_sum_of_its_delay_terms() {
     );
 }
 
+#[test]
+fn a_frame_that_arrives_as_a_pass_begins_is_found_by_it() {
+    let in_ring = 2_070 + (8 + 306 + 1) * 80;
+    let out = (8 + 306 + 1) * 80 + 2_070;
+    for (late_ns, wait_ns) in [(0, 0), (1, 4_899)] {
+        let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+        bed.install(table(17, Fields::FiveTuple, Used::IncreasingLast, &[]));
+        let arrival = Instant::from_nanos(4_900 * 1_000 - in_ring + late_ns);
+        bed.wait(arrival - bed.now);
+        let departure = &bed.frame(1, &udp(306, 0))[0];
+        assert_eq!(
+            (departure.at - arrival).as_nanos(),
+            in_ring + wait_ns + 200_001 + out
+        );
+    }
+}
+
+/// An arrival needs free units before the pass that begins at the same instant frees any.
+#[test]
+fn a_frame_that_arrives_as_a_pass_begins_finds_the_ring_as_before() {
+    const LENGTH: usize = 1516;
+    let in_ring = Duration::from_nanos(2_070 + (8 + 1516 + 1) * 80);
+    for (late_ns, dropped) in [(0, 1), (1, 0)] {
+        let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+        bed.install(table(128, Fields::FiveTuple, Used::IncreasingLast, &[]));
+        // A whole number of idle passes from power-up, so that the first frame waits for none.
+        let pass = Instant::from_nanos(4_900 * 10_000);
+        bed.wait((pass - bed.now) - in_ring);
+        for _ in 0..3 {
+            bed.board.frame(bed.now, port(1), &udp(LENGTH, 0));
+            bed.wait(Duration::from_nanos((LENGTH as u64 + 20) * 80));
+        }
+        // The first frame keeps the CPU for its p_CPU; the other two fill the ring.
+        let next_pass = pass + Duration::from_nanos(1_333_936);
+        bed.wait((next_pass - bed.now) - in_ring + Duration::from_nanos(late_ns));
+        bed.board.frame(bed.now, port(1), &udp(LENGTH, 0));
+        bed.wait(Duration::from_millis(20));
+        assert_eq!(
+            bed.board.counters().dropped_buffer,
+            dropped,
+            "{late_ns} ns after the pass"
+        );
+    }
+}
+
 /// Sends frames at line rate into an idle board with an expensive table; gives how many were kept.
 fn kept_of_burst(length: usize, frames: u64) -> u64 {
     let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
