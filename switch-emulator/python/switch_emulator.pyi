@@ -225,7 +225,7 @@ class Network:
         b: str,
         b_port: int,
         *,
-        rate_bps: float = 100_000_000,
+        rate_bps: float = 100_000_000.0,
         propagation_ns: int = 0,
     ) -> None:
         """Lay a cable between two ports."""

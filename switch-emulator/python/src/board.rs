@@ -153,7 +153,10 @@ impl Board {
 #[pymethods]
 impl Board {
     #[new]
-    #[pyo3(signature = (profile = "zodiac-fx", config = None, seed = None))]
+    #[pyo3(
+        signature = (profile = "zodiac-fx", config = None, seed = None),
+        text_signature = "(profile='zodiac-fx', config=None, seed=0)"
+    )]
     fn new(
         profile: &str,
         config: Option<&Bound<'_, PyDict>>,

@@ -55,7 +55,10 @@ impl Network {
         self.with(|network| network.add_host(name))
     }
 
-    #[pyo3(signature = (a, a_port, b, b_port, *, rate_bps = 100_000_000.0, propagation_ns = None))]
+    #[pyo3(
+        signature = (a, a_port, b, b_port, *, rate_bps = 100_000_000.0, propagation_ns = None),
+        text_signature = "($self, a, a_port, b, b_port, *, rate_bps=100000000.0, propagation_ns=0)"
+    )]
     fn connect(
         &self,
         a: &str,
@@ -118,7 +121,7 @@ impl Network {
         self.with(|network| network.add_source(host, config))
     }
 
-    #[pyo3(signature = (*, duration_ns, drain_ns = None))]
+    #[pyo3(signature = (*, duration_ns, drain_ns = None), text_signature = "($self, *, duration_ns, drain_ns=100000000)")]
     fn run(
         &self,
         py: Python<'_>,

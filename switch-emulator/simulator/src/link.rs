@@ -109,11 +109,10 @@ impl Link {
         self.busy_until_ns
     }
 
-    /// Begins a frame at `from_ns`, or as soon as the link is free; gives its beginning at this end.
-    pub(crate) fn begin(&mut self, from_ns: u64, frame_bytes: u64) -> u64 {
-        let begin_ns = from_ns.max(self.busy_until_ns);
+    /// A frame begins at `begin_ns`; the link must be free.
+    pub(crate) fn occupy(&mut self, begin_ns: u64, frame_bytes: u64) {
+        debug_assert!(self.busy_until_ns <= begin_ns);
         self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
-        begin_ns
     }
 
     /// When a frame that begins at `begin_ns` has completely arrived at the other end.

@@ -1,5 +1,7 @@
 //! Building a network.
 
+use std::collections::VecDeque;
+
 use zodiac_firmware::{Board, Config, Instant, PortNumber, Profile};
 
 use crate::controller::Session;
@@ -31,6 +33,8 @@ pub(crate) struct HostNode {
     pub(crate) name: String,
     /// Outgoing link.
     pub(crate) link: Option<usize>,
+    /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
+    pub(crate) waiting: VecDeque<usize>,
 }
 
 /// Where a link ends.
@@ -107,6 +111,7 @@ impl Network {
         self.hosts.push(HostNode {
             name: name.into(),
             link: None,
+            waiting: VecDeque::new(),
         });
         Ok(())
     }

@@ -72,6 +72,8 @@ struct Run<'a> {
     timers: Vec<Timer>,
     /// Slot of each link; meaningless for those to hosts, where nothing waits for a frame's end.
     arrival_slots: Vec<usize>,
+    /// Slot of the first source.
+    first_release: usize,
     /// When each board is to be called, as it is in the schedule.
     work_ns: Vec<Option<u64>>,
     begin_ns: u64,
@@ -95,6 +97,7 @@ impl<'a> Run<'a> {
                 timers.push(Timer::Arrival(link));
             }
         }
+        let first_release = timers.len();
         timers.extend((0..net.sources.len()).map(Timer::Release));
         let begin_ns = net
             .boards
@@ -108,6 +111,7 @@ impl<'a> Run<'a> {
             controllers: (0..boards).map(|_| ControllerSide::default()).collect(),
             timers,
             arrival_slots,
+            first_release,
             work_ns: vec![None; boards],
             begin_ns,
             end_ns: begin_ns + duration_ns + drain_ns,
@@ -170,8 +174,11 @@ impl<'a> Run<'a> {
     fn arm_source(&mut self, index: usize) {
         let line = &self.net.links[self.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
-        let first = self.timers.len() - self.net.sources.len();
-        self.arm(first + index, at_ns);
+        self.arm(self.first_release + index, at_ns);
+    }
+
+    fn disarm_source(&mut self, index: usize) {
+        self.arm(self.first_release + index, None);
     }
 
     /// The line onto which a source sends.
@@ -182,10 +189,35 @@ impl<'a> Run<'a> {
             .expect("add_source refuses hosts without a link")
     }
 
-    /// A source's next frame is due on its host's line.
+    /// A source's next frame is due on its host's line: sends it, or lets it wait for its turn.
     fn release(&mut self, index: usize, now_ns: u64) {
-        let link_index = self.line(index);
-        let begin_of_run_ns = self.begin_ns;
+        let line = self.line(index);
+        let is_busy = self.net.links[line].busy_until_ns() > now_ns;
+        let waiting = &mut self.net.hosts[self.net.flows[index].from].waiting;
+        match waiting.front().copied() {
+            None if is_busy => {
+                waiting.push_back(index);
+                self.arm_source(index);
+            }
+            Some(first) if is_busy || first != index => {
+                waiting.push_back(index);
+                self.disarm_source(index);
+            }
+            _ => {
+                waiting.pop_front();
+                let next = waiting.front().copied();
+                self.send(index, line, now_ns);
+                if let Some(next) = next {
+                    // Whoever waits goes before this source's next frame.
+                    self.arm_source(next);
+                }
+                self.arm_source(index);
+            }
+        }
+    }
+
+    /// A source's frame begins on its host's line, which is free.
+    fn send(&mut self, index: usize, line_index: usize, now_ns: u64) {
         let Network {
             links,
             sources,
@@ -193,34 +225,30 @@ impl<'a> Run<'a> {
             ends,
             ..
         } = &mut *self.net;
-        let (link, source) = (&mut links[link_index], &mut sources[index]);
-        // Another source of this host may have taken the line since the timer was armed.
-        if link.busy_until_ns() <= now_ns {
-            source.release(now_ns);
-            let begin_ns = link.begin(now_ns, source.frame_bytes());
-            let sequence = flows[index].send(signed_difference_ns(begin_ns, begin_of_run_ns));
-            match ends[link_index] {
-                End::Board(..) => {
-                    let arrival_ns = link.arrival_ns(begin_ns, source.frame_bytes());
-                    if link.push(
-                        arrival_ns,
-                        Cargo::Emission {
-                            source: index as u32,
-                            sequence,
-                        },
-                    ) {
-                        self.schedule
-                            .arm(self.arrival_slots[link_index] as Slot, Some(arrival_ns));
-                    }
-                }
-                End::Host(host) => {
-                    let begin_ns = begin_ns + link.timing.propagation_ns();
-                    let data = flows[index].frame(sequence).to_vec();
-                    self.deliver(host, begin_ns, &data);
+        let (line, source) = (&mut links[line_index], &mut sources[index]);
+        source.release(now_ns);
+        line.occupy(now_ns, source.frame_bytes());
+        let sequence = flows[index].send(signed_difference_ns(now_ns, self.begin_ns));
+        match ends[line_index] {
+            End::Board(..) => {
+                let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
+                if line.push(
+                    arrival_ns,
+                    Cargo::Emission {
+                        source: index as u32,
+                        sequence,
+                    },
+                ) {
+                    self.schedule
+                        .arm(self.arrival_slots[line_index] as Slot, Some(arrival_ns));
                 }
             }
+            End::Host(host) => {
+                let begin_ns = now_ns + line.timing.propagation_ns();
+                let data = flows[index].frame(sequence).to_vec();
+                self.deliver(host, begin_ns, &data);
+            }
         }
-        self.arm_source(index);
     }
 
     /// The first frame in flight on a link has completely arrived at a board.

@@ -32,7 +32,8 @@ proptest! {
         offers.sort_unstable();
         let mut previous_end_ns = 0;
         for (index, &(at_ns, bytes)) in offers.iter().enumerate() {
-            let begin_ns = link.begin(at_ns, bytes);
+            let begin_ns = link.busy_until_ns().max(at_ns);
+            link.occupy(begin_ns, bytes);
             prop_assert!(begin_ns >= at_ns && begin_ns >= previous_end_ns);
             previous_end_ns = begin_ns + link.timing.slot_ns(bytes);
             let arrival_ns = link.arrival_ns(begin_ns, bytes);
