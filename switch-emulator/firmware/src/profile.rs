@@ -35,8 +35,8 @@ pub enum ProfileError {
     Value {
         /// Dotted key.
         key: &'static str,
-        /// What is wrong and what would be right.
-        reason: String,
+        /// What would be right.
+        reason: &'static str,
     },
 }
 
@@ -242,79 +242,89 @@ impl Profile {
     }
 
     fn check(&self) -> Result<(), ProfileError> {
-        let refuse = |key, reason: String| Err(ProfileError::Value { key, reason });
-        if self.format != FORMAT {
-            return refuse(
+        let mut rules = self.rules().into_iter().chain(self.cpu.rules());
+        match rules.find(|(holds, ..)| !holds) {
+            Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
+            None => Ok(()),
+        }
+    }
+
+    fn rules(&self) -> [Rule; 8] {
+        let Self {
+            ports,
+            integrated_switch,
+            buffer,
+            table,
+            ..
+        } = self;
+        let whole_ns = ports.link_rate_bps != 0 && 8_000_000_000 % ports.link_rate_bps == 0;
+        [
+            (
+                self.format == FORMAT,
                 "format",
-                format!(
-                    "{} is not known; this emulator reads format {FORMAT}",
-                    self.format
-                ),
-            );
-        }
-        if self.ports.count != 4 {
-            return refuse(
+                "this emulator reads format 1",
+            ),
+            (
+                ports.count == 4,
                 "ports.count",
-                format!("{}: the emulated board has 4 ports", self.ports.count),
-            );
-        }
-        if self.ports.link_rate_bps == 0 || 8_000_000_000 % self.ports.link_rate_bps != 0 {
-            return refuse(
+                "the emulated board has 4 ports",
+            ),
+            (
+                whole_ns,
                 "ports.link_rate_bps",
-                format!(
-                    "{}: a byte must take a whole number of nanoseconds",
-                    self.ports.link_rate_bps
-                ),
-            );
-        }
-        if self.buffer.packets != 1 {
-            return refuse(
+                "a byte must take a whole number of nanoseconds",
+            ),
+            (
+                integrated_switch.transit_ps >= 0,
+                "integrated_switch.transit_ps",
+                "choose at least 0",
+            ),
+            (
+                buffer.packets == 1,
                 "buffer.packets",
-                format!(
-                    "{}: the CPU works on 1 frame at a time",
-                    self.buffer.packets
-                ),
-            );
-        }
-        if self.buffer.units == 0 || self.buffer.unit_bytes == 0 {
-            return refuse("buffer", "units and unit_bytes must be at least 1".into());
-        }
-        if self.table.entries == 0 || self.table.entries > 128 {
-            return refuse(
+                "the CPU works on 1 frame at a time",
+            ),
+            (buffer.units >= 1, "buffer.units", "choose at least 1"),
+            (
+                buffer.unit_bytes >= 1,
+                "buffer.unit_bytes",
+                "choose at least 1",
+            ),
+            (
+                (1..=128).contains(&table.entries),
                 "table.entries",
-                format!("{}: choose 1 to 128", self.table.entries),
-            );
-        }
-        if !(0.01..=100.0).contains(&self.cpu.capacity_factor) {
-            return refuse(
-                "cpu.capacity_factor",
-                format!(
-                    "{}: choose a number near 1, as 0.94 to 1.06",
-                    self.cpu.capacity_factor
-                ),
-            );
-        }
-        if self.cpu.loop_ps < 1_000 {
-            return refuse(
-                "cpu.loop_ps",
-                format!("{}: one pass takes at least 1000 ps", self.cpu.loop_ps),
-            );
-        }
-        if self.cpu.timers.period_ns < 1_000_000 {
-            return refuse(
-                "cpu.timers.period_ns",
-                format!("{}: choose at least 1000000", self.cpu.timers.period_ns),
-            );
-        }
-        if self.integrated_switch.transit_ps < 0 || self.cpu.timers.cost_ps < 0 {
-            return refuse(
-                "integrated_switch.transit_ps, cpu.timers.cost_ps",
-                "time does not run backwards".into(),
-            );
-        }
-        Ok(())
+                "choose 1 to 128",
+            ),
+        ]
     }
 }
+
+impl Cpu {
+    fn rules(&self) -> [Rule; 4] {
+        let near_1 = (0.01..=100.0).contains(&self.capacity_factor);
+        [
+            (self.loop_ps >= 1_000, "cpu.loop_ps", "choose at least 1000"),
+            (
+                near_1,
+                "cpu.capacity_factor",
+                "choose about 1, as 0.94 to 1.06",
+            ),
+            (
+                self.timers.period_ns >= 1_000_000,
+                "cpu.timers.period_ns",
+                "choose at least 1000000",
+            ),
+            (
+                self.timers.cost_ps >= 0,
+                "cpu.timers.cost_ps",
+                "choose at least 0",
+            ),
+        ]
+    }
+}
+
+/// Whether a value can be worked with, its key, and what would be right.
+type Rule = (bool, &'static str, &'static str);
 
 fn syntax_error(text: &str, error: &toml::de::Error) -> ProfileError {
     let at = error.span().map_or(0, |span| span.start).min(text.len());

@@ -91,7 +91,7 @@ fn impossible_values_are_refused() {
             "ports.link_rate_bps",
         ),
         ("packets = ", "packets = 2", "buffer.packets"),
-        ("units = ", "units = 0", "buffer"),
+        ("units = ", "units = 0", "buffer.units"),
         ("entries = ", "entries = 129", "table.entries"),
         (
             "capacity_factor = ",
