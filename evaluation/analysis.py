@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.result import Delays, Point
-from evaluation.runner import LOST, RunRecords, Stall
+from evaluation.runner import LOST, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
@@ -26,14 +26,14 @@ class Box:
         self._explained = 0
 
     def add(self, records: RunRecords) -> None:
-        """Take in the packets of one run."""
+        """Take in the packets of one run. Raises `RunError` if a delay is not possible."""
         mine = records.flow == self._flow
         sent, received = records.sent_ns[mine], records.received_ns[mine]
         arrived = received != LOST
         delays = received[arrived] - sent[arrived]
         if delays.size and (delays.min() < 0 or delays.max() > np.iinfo(np.uint32).max):
-            raise ValueError(
-                f"flow {self._flow}: a delay of {delays.min()} .. {delays.max()} ns is not possible"
+            raise RunError(
+                f"flow {self._flow}: delays of {delays.min()} to {delays.max()} ns; was the clock set?"
             )
         late = delays > self._guarantee_ns
         self._delays.append(delays.astype(np.uint32))

@@ -18,7 +18,7 @@ from evaluation.experiment import Sweep
 from evaluation.files import replacing
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters
-from evaluation.runner import HostReport, Runner
+from evaluation.runner import HostReport, RunError, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
 
@@ -171,13 +171,26 @@ def run_point(
             hosts.append(_host_of(records.host))
             on_run(job)
         guaranteed = job.x in plan.sweep.guaranteed
+        points = {flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()}
+        _refuse_silence(job, points)
         result = PointResult(
-            points={flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()},
+            points=points,
             boards=merge_counters(boards),
             host=HostResult.worst(hosts),
         )
         writer.describe(point_result_values(plan.fingerprint(job.x), result))
     return result
+
+
+def _refuse_silence(job: Job, points: Mapping[int, Point]) -> None:
+    """A flow that sends nothing would keep every guarantee. Raises `RunError`."""
+    for flow, point in points.items():
+        if point.packets == 0:
+            label = job.plan.sweep.flows[flow].label
+            raise RunError(
+                f"{job.plan.sweep.name} at {job.x:g}: {label} sent nothing in {job.plan.runs} runs of"
+                f" {job.plan.seconds:g} s; lengthen them with --seconds"
+            )
 
 
 def _host_of(report: HostReport) -> HostResult:

@@ -145,6 +145,14 @@ def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> Non
     assert "GUARANTEE VIOLATED by 2 packets" in ended.out
 
 
+def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: Path) -> None:
+    scripted(lambda flow, random: [])
+    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    assert ended.status == 2
+    assert "H1->H3 sent nothing in 1 runs of 1 s" in ended.err
+    assert not list(tmp_path.glob("fig15.*"))
+
+
 def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path: Path) -> None:
     scripted()
     arguments = ["evaluate", "fig17a", "--runs", 1, "--seconds", 1, "--out", tmp_path]

@@ -14,7 +14,7 @@ from scripted_runner import records
 from evaluation.analysis import Box, delays_ms, under_stall
 from evaluation.records import SCHEMA, RecordWriter, read_runs, summary
 from evaluation.result import merge_counters
-from evaluation.runner import LOST, HostReport, Stall
+from evaluation.runner import LOST, HostReport, RunError, Stall
 from loko.document import InputError
 
 
@@ -98,8 +98,8 @@ def test_a_long_stall_before_a_short_one_is_not_forgotten() -> None:
     assert under_stall(begin, end, stalls) == 1
 
 
-def test_an_impossible_delay_is_a_defect() -> None:
-    with pytest.raises(ValueError, match="not possible"):
+def test_an_impossible_delay_is_refused() -> None:
+    with pytest.raises(RunError, match="delays of -5 to -5 ns"):
         Box(flow=0, guarantee_ns=1).add(records([-5]))
 
 
