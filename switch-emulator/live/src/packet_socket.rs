@@ -20,6 +20,8 @@ const RECEIVE_QUEUE_BYTES: libc::c_int = 16 << 20;
 /// Takes the longest frame that a board may see (1518 + VLAN tags) with room to tell longer ones.
 const BUFFER_BYTES: usize = 2048;
 const CONTROL_BYTES: usize = 256;
+/// Value of an option that is switched on.
+const ON: libc::c_int = 1;
 
 /// Frames with a partial checksum: the interface's checksum offload left it to hardware that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,9 +270,9 @@ fn interface_flags(socket: &Socket, interface: &str) -> io::Result<libc::c_int> 
 
 fn configure(socket: &Socket, index: libc::c_int) -> io::Result<()> {
     let fd = socket.as_raw_fd();
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ON)?;
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &ON)?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
     // Beyond the system's limit with CAP_NET_ADMIN, else up to it.
     if set_option(
         fd,
@@ -288,7 +290,7 @@ fn configure(socket: &Socket, index: libc::c_int) -> io::Result<()> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option_value(
+    set_option(
         fd,
         libc::SOL_PACKET,
         libc::PACKET_ADD_MEMBERSHIP,
@@ -296,21 +298,7 @@ fn configure(socket: &Socket, index: libc::c_int) -> io::Result<()> {
     )
 }
 
-fn set_option(
-    fd: RawFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &libc::c_int,
-) -> io::Result<()> {
-    set_option_value(fd, level, name, value)
-}
-
-fn set_option_value<T>(
-    fd: RawFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
+fn set_option<T>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads the size of T from a live T; the callers pass the option's own type.
     let result = unsafe {
         libc::setsockopt(

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::mem::size_of;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::mm::{mlockall, MlockAllFlags};
 use rustix::thread::{sched_setaffinity, CpuSet};
@@ -17,6 +19,8 @@ const FIFO_PRIORITY: u32 = 50;
 /// Beyond this the kernel takes a core from real-time threads: 50 ms in each second by default.
 const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const UNLIMITED: &str = "-1";
+const RESTORE_ATTEMPTS: usize = 20;
+const RESTORE_PAUSE: Duration = Duration::from_millis(10);
 
 /// The whole system's limit for real-time threads, lifted; restored when dropped.
 ///
@@ -41,9 +45,14 @@ impl UnlimitedRuntime {
 
 impl Drop for UnlimitedRuntime {
     fn drop(&mut self) {
-        if let Some(limit) = &self.before {
-            // The kernel refuses while other deadline threads need the whole core: then it stays theirs to restore.
-            let _ = fs::write(RT_RUNTIME, limit.trim());
+        let Some(limit) = &self.before else { return };
+        // The kernel refuses until it has given up the ended thread's share, and while others need the whole core:
+        // then it is theirs to restore.
+        for _ in 0..RESTORE_ATTEMPTS {
+            if fs::write(RT_RUNTIME, limit.trim()).is_ok() {
+                return;
+            }
+            thread::sleep(RESTORE_PAUSE);
         }
     }
 }
@@ -106,7 +115,7 @@ pub fn prepare_thread(
     }
 }
 
-/// `struct sched_attr` of sched_setattr(2), first version.
+/// `struct sched_attr` of `sched_setattr(2)`, first version.
 #[repr(C)]
 #[derive(Default)]
 struct SchedulingAttributes {

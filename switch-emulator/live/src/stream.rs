@@ -25,7 +25,7 @@ pub enum Remark {
     LongMessage(usize),
     /// A message stopped half-way; the rest did not come in time. Said once a connection.
     UnfinishedMessage,
-    /// Bytes that are no OpenFlow header. Said once a connection.
+    /// Bytes that are no message header. Said once a connection.
     Garbage,
 }
 
@@ -175,7 +175,7 @@ fn flush(cut: &mut Cut, segment: &mut Vec<u8>) {
     }
 }
 
-/// Reads the fixed header: version, type, 16-bit length, transaction (OpenFlow 1.0, section 5.1).
+/// Reads the fixed header: version, type, 16-bit length, transaction (`ofp_header`, section 5.1 of the standard).
 fn parse_header(bytes: &[u8]) -> Header {
     if bytes
         .first()

@@ -34,7 +34,7 @@ fn board() -> (Board, LinkTiming) {
     (Board::new(&profile, config, 1).unwrap(), TIMING)
 }
 
-/// FLOW_MOD ADD (OpenFlow 1.0, section 5.3.3): IPv4 UDP frames leave by `output`.
+/// A rule to be added (`ofp_flow_mod`, section 5.3.3): IPv4 UDP frames leave by `output`.
 fn forward_udp(output: u8) -> Vec<u8> {
     let mut bytes = vec![1, 14, 0, 80, 0, 0, 0, 2];
     let exact: u32 = 0x003f_ffff & !(1 << 4) & !(1 << 5); // all wildcards but dl_type and nw_proto

@@ -1,0 +1,141 @@
+"""How exactly the live emulator keeps its departure instants.
+
+``python -m benchmarks.live_accuracy`` prints JSON. A paced sender's frames pass one board between two veths.
+The emulator writes down when each frame should leave; the kernel's stamp at the receiving veth tells when it
+did. A frame that a stall of the emulator delayed says something about this machine: those are counted apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import BenchmarkError
+from benchmarks.one_board import (
+    SEQUENCE_OFFSET,
+    Controller,
+    Emulator,
+    Namespace,
+    Tap,
+    add_flow,
+    build,
+    read_trace,
+    sequence_of,
+    udp_frame,
+)
+
+RATES_PPS = (1_000, 5_000)
+SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Observed minus intended departure in nanoseconds; negative is early."""
+
+    count: int
+    p50: int
+    p99: int
+    p999: int
+    max: int
+
+    @classmethod
+    def of(cls, errors_ns: Sequence[int]) -> Errors:
+        """Quantiles of some errors; all zero without any."""
+        if not errors_ns:
+            return cls(count=0, p50=0, p99=0, p999=0, max=0)
+        p50, p99, p999 = (int(value) for value in np.quantile(errors_ns, [0.5, 0.99, 0.999]))
+        return cls(count=len(errors_ns), p50=p50, p99=p99, p999=p999, max=max(errors_ns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """What one rate gave."""
+
+    rate_pps: int
+    sent: int
+    received: int
+    dropped_by_board: int
+    """Its buffer was full, because this machine handed it frames in bursts."""
+    error_ns: Errors
+    """Of frames that no stall delayed."""
+    error_in_stalls_ns: Errors
+    stalls: int
+    worst_stall_ns: int
+    scheduling: str
+    send_lead_ns: int
+
+
+def measure(rates_pps: Sequence[int] = RATES_PPS, seconds: float = SECONDS) -> list[Accuracy]:
+    """Measure each rate for so many seconds. Raises `BenchmarkError` without root."""
+    if os.geteuid() != 0:
+        raise BenchmarkError("the live emulator needs root; run as root, or leave the part `live` out")
+    program = build(release=True)
+    return [_measure_rate(program, rate_pps, seconds) for rate_pps in rates_pps]
+
+
+def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
+    sent = int(rate_pps * seconds)
+    core = max(os.sched_getaffinity(0))
+    with (
+        tempfile.TemporaryDirectory(prefix="loko-live-accuracy-") as name,
+        Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,
+    ):
+        folder = Path(name)
+        trace = folder / "trace.csv"
+        process = f'cpu = {core}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
+        with (
+            Controller(namespace) as controller,
+            Tap(namespace, "h2") as tap,
+            Emulator(program, namespace, folder, controller.port, process=process) as emulator,
+        ):
+            controller.handshake()
+            controller.send(add_flow(2))
+            controller.barrier()
+            _send(program, namespace, sent, rate_pps, elsewhere=core)
+            frames = tap.seen(outgoing=False, count=sent, patience_s=1.0)
+            report = emulator.end()
+        observed = {sequence_of(frame.data): frame.stamp_ns for frame in frames}
+        outside, inside = _errors(trace, observed)
+    return Accuracy(
+        rate_pps=rate_pps,
+        sent=sent,
+        received=len(observed),
+        dropped_by_board=report["boards"]["s1"]["counters"]["dropped_buffer"],
+        error_ns=Errors.of(outside),
+        error_in_stalls_ns=Errors.of(inside),
+        stalls=report["stalls"]["count"],
+        worst_stall_ns=report["stalls"]["worst_ns"],
+        scheduling=report["scheduling"],
+        send_lead_ns=report["send_lead_ns"],
+    )
+
+
+def _send(program: Path, namespace: Namespace, count: int, rate_pps: int, *, elsewhere: int) -> None:
+    """Run the paced sender on a core that the emulator does not have, if there is one."""
+    sender = str(program.parent / "examples" / "paced_sender")
+    interval_ns = 1_000_000_000 // rate_pps
+    cores = os.sched_getaffinity(0) - {elsewhere} or {elsewhere}
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, cores))]
+    frame = udp_frame(0).hex()
+    namespace.run(*pinned, sender, "h1", str(count), str(interval_ns), str(SEQUENCE_OFFSET), frame)
+
+
+def _errors(trace: Path, observed: dict[int, int]) -> tuple[list[int], list[int]]:
+    """Errors outside and inside stalls, joined by the frames' numbers."""
+    outside: list[int] = []
+    inside: list[int] = []
+    for number, departure in read_trace(trace).items():
+        if number in observed:
+            error_ns = observed[number] - departure.intended_ns
+            (inside if departure.in_stall else outside).append(error_ns)
+    return outside, inside
+
+
+if __name__ == "__main__":
+    print(json.dumps([asdict(accuracy) for accuracy in measure()], indent=1))

@@ -1,0 +1,360 @@
+"""A board between two veths in a network namespace of its own, a controller and taps.
+
+For benchmarks and tests. The namespace belongs to a process that the kernel kills when this one ends, however
+it ends; with it everything in the namespace is gone.
+"""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKSPACE = ROOT / "switch-emulator"
+PATIENCE_S = 10.0
+SEQUENCE_OFFSET = 42
+"""Place of the number in a frame of `udp_frame`: the first bytes of the UDP payload."""
+
+_CLONE_NEWNET = 0x4000_0000
+_ETH_P_ALL = 3
+_SO_TIMESTAMPNS = 35
+_SO_RCVBUFFORCE = 33
+_PACKET_OUTGOING = 4
+_RECEIVE_QUEUE_BYTES = 1 << 28
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 6
+BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
+
+
+def build(*, release: bool) -> Path:
+    """Build the program if it is not up to date, and give its path."""
+    command = ["cargo", "build", "--quiet", "--package", "zodiac-live", "--bins", "--examples"]
+    subprocess.run([*command, "--release"] if release else command, cwd=WORKSPACE, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
+    return target / ("release" if release else "debug") / "zodiac-fx"
+
+
+class Namespace:
+    """A network namespace with a loopback interface and pairs of veths."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        keeper = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
+        own = Path("/proc/self/ns/net").stat().st_ino
+        self._keeper = subprocess.Popen(keeper)
+        self.path = Path(f"/proc/{self._keeper.pid}/ns/net")
+        wait_for(lambda: self.path.stat().st_ino != own, "a network namespace")
+        self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        self.run("ip", "link", "set", "lo", "up")
+        for near, far in pairs:
+            self.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+            self.run("ip", "link", "set", near, "up")
+            self.run("ip", "link", "set", far, "up")
+
+    def command(self, *command: str) -> list[str]:
+        """The command line that runs a command inside."""
+        return ["nsenter", f"--net={self.path}", *command]
+
+    def run(self, *command: str) -> None:
+        """Run a command inside."""
+        subprocess.run(self.command(*command), check=True)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Sockets that this thread makes meanwhile belong to the namespace."""
+        with Path("/proc/thread-self/ns/net").open() as outside, self.path.open() as inside:
+            _set_namespace(inside.fileno())
+            try:
+                yield
+            finally:
+                _set_namespace(outside.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._keeper.kill()
+        self._keeper.wait()
+
+
+def _set_namespace(descriptor: int) -> None:
+    if _LIBC.setns(descriptor, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"setns: {os.strerror(number)}")
+
+
+def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {what} within {patience_s} s")
+        time.sleep(0.005)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A frame at a tap."""
+
+    stamp_ns: int
+    outgoing: bool
+    data: bytes
+
+
+class Tap:
+    """Sends on an interface and sees, with kernel stamps, what leaves and arrives there."""
+
+    def __init__(self, namespace: Namespace, interface: str) -> None:
+        with namespace.entered():
+            # A packet socket does not see what it sends itself; protocol 0 receives nothing.
+            self._sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            self._receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_QUEUE_BYTES)
+        with namespace.entered():
+            self._sender.bind((interface, 0))
+            self._receiver.bind((interface, _ETH_P_ALL))
+        self._receiver.setblocking(False)
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame without FCS."""
+        self._sender.send(frame)
+
+    def seen(self, *, outgoing: bool, count: int, patience_s: float = 2.0) -> list[Seen]:
+        """Frames of one direction: waits until there are `count` or patience ends."""
+        frames: list[Seen] = []
+        deadline = time.monotonic() + patience_s
+        while len(frames) < count:
+            if not select.select([self._receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                break
+            data, control, _, address = self._receiver.recvmsg(2048, 256)
+            seconds, nanos = struct.unpack("qq", control[0][2])
+            frame = Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
+            if frame.outgoing == outgoing:
+                frames.append(frame)
+        return frames
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sender.close()
+        self._receiver.close()
+
+
+def message(kind: int, xid: int, body: bytes = b"") -> bytes:
+    """An OpenFlow 1.0 message."""
+    return struct.pack("!BBHI", 1, kind, 8 + len(body), xid) + body
+
+
+def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, actions: int = 1) -> bytes:
+    """FLOW_MOD ADD for IPv4 UDP, all of it or one complete five-tuple of `udp_frame` (section 5.3.3)."""
+    wildcards = 0x003F_FFFF & ~(1 << 4) & ~(1 << 5)
+    addresses, ports = (0, 0), (0, 0)
+    if udp_port is not None:
+        wildcards &= ~((1 << 6) | (1 << 7) | (0x3F << 8) | (0x3F << 14))
+        addresses, ports = (0x0A00_0001, 0x0A00_0002), (udp_port, udp_port)
+    match = struct.pack(
+        "!IH6s6sHBxHBBxxIIHH", wildcards, 0, bytes(6), bytes(6), 0, 0, 0x0800, 0, 17, *addresses, *ports
+    )
+    body = struct.pack("!QHHHHIHH", 0, 0, 0, 0, priority, 0xFFFF_FFFF, 0xFFFF, 0)
+    return message(FLOW_MOD, priority, match + body + struct.pack("!HHHH", 0, 8, output, 0) * actions)
+
+
+def udp_frame(sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000) -> bytes:
+    """A UDP frame, `frame_bytes` with FCS, whose payload begins with a 32-bit number."""
+    total = frame_bytes - 4 - 14
+    ethernet = bytes.fromhex("020000000002020000000001") + b"\x08\x00"
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, total, 0, 0, 64, 17, 0, 0x0A00_0001, 0x0A00_0002)
+    udp = struct.pack("!HHHH", udp_port, udp_port, total - 20, 0)
+    payload = struct.pack("!I", sequence).ljust(total - 28, b"\xa5")
+    return ethernet + ip + udp + payload
+
+
+def sequence_of(frame: bytes) -> int:
+    """The number that `udp_frame` wrote."""
+    return int(struct.unpack_from("!I", frame, SEQUENCE_OFFSET)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """What the emulator's trace says of a frame."""
+
+    intended_ns: int
+    in_stall: bool
+
+
+def read_trace(path: Path) -> dict[int, Departure]:
+    """The departures of a trace by the frames' numbers."""
+    with path.open(newline="", encoding="ascii") as lines:
+        return {
+            int(row["sequence"]): Departure(int(row["intended_ns"]), row["in_stall"] == "1")
+            for row in csv.DictReader(lines)
+        }
+
+
+class Controller:
+    """One switch's controller: a listening socket and at most one session."""
+
+    def __init__(self, namespace: Namespace, port: int = 0) -> None:
+        with namespace.entered():
+            self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", port))
+        self.listener.listen()
+        self.listener.settimeout(PATIENCE_S)
+        self.port: int = self.listener.getsockname()[1]
+        self.session: socket.socket | None = None
+        self._buffer = b""
+
+    def accept(self) -> tuple[int, int]:
+        """Take the switch's connection; gives version and type of its first message."""
+        self.session, _ = self.listener.accept()
+        self.session.settimeout(PATIENCE_S)
+        self.session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = b""
+        first = self.receive()
+        return first[0], first[1]
+
+    def handshake(self) -> bytes:
+        """Take the connection, agree on OpenFlow 1.0 and ask for features; gives the FEATURES_REPLY."""
+        self.accept()
+        self.send(message(HELLO, 1))
+        self.send(message(FEATURES_REQUEST, 2))
+        return self.expect(FEATURES_REPLY)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes at once."""
+        assert self.session is not None
+        self.session.sendall(data)
+
+    def receive(self) -> bytes:
+        """The next message."""
+        assert self.session is not None
+        while len(self._buffer) < 8 or len(self._buffer) < struct.unpack_from("!H", self._buffer, 2)[0]:
+            data = self.session.recv(4096)
+            if not data:
+                raise EOFError("the switch closed the connection")
+            self._buffer += data
+        length = struct.unpack_from("!H", self._buffer, 2)[0]
+        data, self._buffer = self._buffer[:length], self._buffer[length:]
+        return data
+
+    def expect(self, kind: int) -> bytes:
+        """The next message of a type; echo requests that come meanwhile are answered."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            data = self.receive()
+            if data[1] == kind:
+                return data
+            if data[1] == ECHO_REQUEST:
+                self.send(message(ECHO_REPLY, struct.unpack_from("!I", data, 4)[0]))
+        raise TimeoutError(f"no message of type {kind} within {PATIENCE_S} s")
+
+    def barrier(self) -> None:
+        """Wait until the switch has done everything so far."""
+        self.send(message(BARRIER_REQUEST, 3))
+        self.expect(BARRIER_REPLY)
+
+    def vanish(self, *, reset: bool = False) -> None:
+        """End the session and stop listening."""
+        self.listener.close()
+        if self.session is not None:
+            if reset:
+                self.session.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.vanish()
+
+
+class Emulator:
+    """A running `zodiac-fx`."""
+
+    def __init__(
+        self,
+        program: Path,
+        namespace: Namespace,
+        folder: Path,
+        controller_port: int,
+        *,
+        process: str = 'scheduling = "other"\n',
+        settings: str = "ofchecks = false\n",
+        ports: Sequence[str] = ("s1-eth1", "s1-eth2"),
+    ) -> None:
+        self.report_path, self.log_path = folder / "report.json", folder / "log"
+        ready = folder / "ready"
+        wiring = "".join(f'{number} = "{name}"\n' for number, name in enumerate(ports, 1))
+        config = folder / "zodiac-fx.toml"
+        config.write_text(
+            f'[process]\nreport = "{self.report_path}"\nready = "{ready}"\n{process}'
+            f'[[board]]\nname = "s1"\ncontroller = "127.0.0.1:{controller_port}"\nseed = 1\n'
+            f"[board.ports]\n{wiring}[board.config]\n{settings}"
+        )
+        command = namespace.command(str(program), "run", "--die-with-parent", str(config))
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(command, stderr=log)
+        try:
+            wait_for(lambda: ready.exists() or self.process.poll() is not None, "ready file")
+        except TimeoutError:
+            self.process.kill()
+            raise
+        if self.process.poll() is not None:
+            raise RuntimeError(f"zodiac-fx did not start: {self.log()}")
+
+    def log(self) -> str:
+        """What it has written to standard error so far."""
+        return self.log_path.read_text()
+
+    def ask_for_report(self) -> dict[str, Any]:
+        """Have a report written while it runs."""
+        self.report_path.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        wait_for(self.report_path.exists, "report")
+        return self._report()
+
+    def end(self) -> dict[str, Any]:
+        """End it cleanly; gives its report."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(PATIENCE_S)
+        if status != 0:
+            raise RuntimeError(f"zodiac-fx ended with status {status}: {self.log()}")
+        return self._report()
+
+    def _report(self) -> dict[str, Any]:
+        report = json.loads(self.report_path.read_text())
+        assert isinstance(report, dict)
+        return report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
