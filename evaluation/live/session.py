@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import psutil
+
 from evaluation.live.boards import Boards
 from evaluation.live.carriage import carry, records
 from evaluation.live.daemon import Daemon
@@ -27,6 +29,8 @@ class Session:
         self.lab = load_lab(request.lab)
         self._folder = folder
         self.network = Network(self.lab)
+        # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
+        self._controller = self._start_controller(request) if request.flows else None
         self._boards = Boards(
             self.lab,
             {name: self.network.ports(name) for name in self.lab.switches},
@@ -35,7 +39,6 @@ class Session:
             seed=request.seed,
             folder=folder,
         )
-        self._controller = self._start_controller(request) if request.flows else None
         self._boards.daemon.wait_ready(BOARDS_TIMEOUT_S)
         if self._controller:
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
@@ -76,9 +79,19 @@ class Session:
             "--ready": ready,
         }
         words = [str(word) for option in options.items() for word in option]
-        return Daemon(
+        controller = Daemon(
             "the controller",
             [sys.executable, "-m", "loko.controller", *words],
             log=self._folder / "controller.log",
             ready=ready,
         )
+        controller.wait_until(lambda: _listens(controller.pid), CONTROLLER_TIMEOUT_S, "does not listen")
+        return controller
+
+
+def _listens(pid: int) -> bool:
+    try:
+        connections = psutil.Process(pid).net_connections(kind="tcp")
+    except psutil.Error:  # it has just ended
+        return False
+    return any(connection.status == psutil.CONN_LISTEN for connection in connections)
