@@ -130,9 +130,14 @@ impl DataPlane {
         }
     }
 
-    /// Runs until asked to stop.
-    pub fn run(mut self) {
+    /// Runs until asked to stop. Tells after the first pass that it runs, and how it is scheduled.
+    pub fn run(mut self, scheduling: String) {
         let mut pass_began = self.look();
+        self.pass(pass_began);
+        self.telemetry.tell(Message::Running {
+            scheduling,
+            send_lead_ns: self.send_lead.as_nanos(),
+        });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
             let now = self.look();
