@@ -30,7 +30,7 @@ from loko.lab import load_lab
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
 SETTING, TRAFFIC = admitted()
-FLOWS = [flow.as_flow() for flow in TRAFFIC]
+FLOWS = SETTING.admitted()
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")
@@ -55,7 +55,7 @@ sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
 setting, traffic = admitted()
-with LiveRunner(setting.lab, [flow.as_flow() for flow in traffic]) as runner:
+with LiveRunner(setting.lab, setting.admitted()) as runner:
     print("up", flush=True)
     runner.run(traffic, seconds=100, seed=1)
 """
