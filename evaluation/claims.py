@@ -196,7 +196,7 @@ def _rounds(check: ask.Rounds, printed: float, table: TableResult) -> Finding:
     value = row[table.columns.index(check.column)]
     if isinstance(value, str):
         return NOTHING_MEASURED
-    tolerance = 0.5 * 10**-check.decimals + check.slack * printed
+    tolerance = 0.5 * 10**-check.decimals
     return f"{value:.{check.decimals + 2}f}", abs(value - printed) <= tolerance
 
 
