@@ -209,11 +209,12 @@ impl DataPlane {
     }
 
     fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
+        let now = self.clock.now();
         // The wall clock may have been set since the stamp: nothing arrives from the future.
-        let stamp = self
-            .pair
-            .instant_of(stamp_realtime_ns)
-            .min(self.clock.now());
+        let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
+        if let Some(stall) = self.watch.delivered(stamp, now) {
+            self.telemetry.stall(stamp_realtime_ns, stall);
+        }
         let port = &mut self.ports[index];
         match port.receive.arrival(stamp, frame.len()) {
             Ok(at) => self.boards.arrive(port.address, at, frame),
