@@ -154,7 +154,9 @@ def test_an_emulator_that_dies_in_a_run_is_told():
 def test_a_lab_process_that_dies_is_told():
     with LiveRunner(SETTING.lab, FLOWS) as runner:
         [outer] = [process for name, process in named(os.getpid()) if name == "unshare"]
+        tree = descendants(outer.pid)
         outer.kill()
+        wait_until(lambda: not left(tree), "the tree has ended with its outermost process")
         with pytest.raises(RunError, match="the lab ended by itself"):
             runner.status()
 
