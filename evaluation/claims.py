@@ -127,7 +127,7 @@ def _late_at(_: ask.LateAt, fact: Fact, measured: _Measured) -> Finding | None:
     late = sum(point.late for point in points)
     begin = _first(measured, lambda point: point.late)
     onset = "nowhere" if begin is None else f"from {begin:g} on"
-    return f"{late} late packets at {fact.number:g}; late packets {onset}", late > 0
+    return f"{late} late at {fact.number:g}; late {onset}", late > 0
 
 
 def _loss_starts(_: ask.LossStarts, fact: Fact, measured: _Measured) -> Finding | None:

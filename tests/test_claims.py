@@ -88,7 +88,7 @@ def test_late_at_and_late_starts() -> None:
     fact = "fig18a/delay-violation"
     early = series(point(1), point(1.4, late=2), point(1.45, late=3))
     assert verdict({"kind": "late_at"}, early, fact=fact) == (
-        "3 late packets at 1.45; late packets from 1.4 on",
+        "3 late at 1.45; late from 1.4 on",
         True,
     )
     assert verdict({"kind": "late_starts"}, early, fact=fact) == ("1.4", False)
