@@ -50,6 +50,11 @@ impl StallWatch {
         })
     }
 
+    /// The thread slept until `now` because nothing was due, and nothing fell due meanwhile: that is no stall.
+    pub fn rested(&mut self, now: Instant) {
+        self.last = now;
+    }
+
     /// To be called with every frame: its stamp, and when the thread got it. The kernel may hold a frame back on another
     /// core while this thread runs; that is a stall, too, unless one of the thread's own explains it.
     pub fn delivered(&mut self, stamp: Instant, now: Instant) -> Option<Stall> {
@@ -109,6 +114,14 @@ mod tests {
             duration: Duration::from_micros(51),
         };
         assert_eq!(watch.observe(at(1_061)), Some(stall));
+    }
+
+    #[test]
+    fn a_rest_is_no_stall() {
+        let mut watch = watch();
+        watch.rested(at(1_200));
+        assert_eq!(watch.observe(at(1_210)), None);
+        assert!(!watch.excuses(at(1_200)));
     }
 
     #[test]
