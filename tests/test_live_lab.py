@@ -50,7 +50,8 @@ def command(*arguments):
 
 
 RUN_FOR_EVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
