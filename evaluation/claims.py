@@ -156,9 +156,11 @@ def _loss_near(check: ask.LossNear, fact: Fact, measured: _Measured) -> Finding 
     return f"{here:.1f} %", abs(here - fact.number) <= check.within_points
 
 
-def _loss_below(figure: str, other: float, series: Sequence[Series]) -> Finding:
+def _loss_below(figure: str, other: float, series: Sequence[Series]) -> Finding | None:
     measured = _Measured(series)
     here = max(map(measured.loss, measured.by_x), default=0.0)
+    if here == other == 0:
+        return None  # no point of either figure offers more than is admitted
     return f"at most {_percent(here)}, {figure} {_percent(other)}", here < other
 
 

@@ -111,6 +111,8 @@ def test_loss_below_another_figure_needs_that_figure() -> None:
     assert verdict(check, measured) is None
     assert verdict(check, measured, other=0.06) == ("at most 5 %, other 6 %", True)
     assert verdict(check, measured, other=0.05) == ("at most 5 %, other 5 %", False)
+    assert verdict(check, series(point(1)), other=0.0) is None
+    assert verdict(check, measured, other=0.0) == ("at most 5 %, other 0 %", False)
 
 
 def test_delay_grows_from() -> None:
