@@ -49,6 +49,30 @@ pub enum Event {
         /// Length that the reply would have had.
         length_bytes: u16,
     },
+    /// Quirk 14 or 15: a reply was appended behind one without room; the frame that carries both is sent truncated, and
+    /// nothing more reaches the controller on this connection.
+    ReplyTruncated {
+        /// Payload that the frame should carry.
+        segment_bytes: u16,
+        /// Payload that it does carry.
+        sent_bytes: u16,
+    },
+    /// Quirk 70: a message for the controller was lost because the send buffer was full. Said once until there is room.
+    SendBufferFull {
+        /// Type byte of the message.
+        message_type: u8,
+        /// Whether the connection is wedged anyway.
+        wedged: bool,
+    },
+    /// Quirks 51 and 52: an entry has timed out, by its memory address and not by its timeouts.
+    FlowExpired {
+        /// Age of the entry.
+        age_s: u32,
+        /// Whether another entry vanished with it; otherwise the count of entries is -1 now.
+        another_lost: bool,
+    },
+    /// Quirk 52: an entry was added while the count was -1. The board writes outside of its tables.
+    AddAfterUnderflow,
     /// A frame that no Ethernet port would have received was ignored.
     FrameMalformed {
         /// Its length without FCS.
@@ -100,6 +124,35 @@ impl fmt::Display for Event {
                 f,
                 "the board hangs: a flow statistics reply of {length_bytes} bytes overran its 2048 bytes; ask for \
                  flow statistics with fewer entries or actions, and start the board again"
+            ),
+            Self::ReplyTruncated { segment_bytes, sent_bytes } => write!(
+                f,
+                "the control connection is wedged: of {segment_bytes} bytes for the controller the board sent \
+                 {sent_bytes} in a frame that the receiver discards, again and again; have at most one reply to each \
+                 segment, or a BARRIER_REQUEST first, and reconnect (quirks 14, 15)"
+            ),
+            Self::SendBufferFull { message_type, wedged } => write!(
+                f,
+                "message of type {message_type} to the controller lost: {} (quirk 70)",
+                if wedged {
+                    "the control connection is wedged; reconnect"
+                } else {
+                    "24 messages or 3216 bytes wait for acknowledgement already; install flows before the traffic comes"
+                }
+            ),
+            Self::FlowExpired { age_s, another_lost } => write!(
+                f,
+                "an entry has timed out after {age_s} s, whatever its timeouts, {}; install the flows again every few \
+                 minutes (quirks 51, 52)",
+                if another_lost {
+                    "and the last one has vanished with it"
+                } else {
+                    "and as it was the only one all frames are dropped from now on"
+                }
+            ),
+            Self::AddAfterUnderflow => f.write_str(
+                "an entry was added to a table with -1 entries: it is lost, and the board has overwritten memory in \
+                 front of its tables; start the board again (quirk 52)",
             ),
             Self::FrameMalformed { length_bytes } => write!(
                 f,

@@ -50,6 +50,7 @@ mod outbox;
 mod packet;
 mod port;
 mod profile;
+mod quirks;
 mod table;
 mod time;
 
@@ -59,6 +60,7 @@ pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
-pub use profile::{Profile, ProfileError, ZODIAC_FX};
+pub use profile::{ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
+pub use quirks::Quirks;
 pub use table::Flow;
 pub use time::{Duration, Instant};

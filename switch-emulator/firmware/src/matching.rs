@@ -92,7 +92,7 @@ impl Match {
 }
 
 /// Wildcards by which DELETE and MODIFY recognise "every entry" without comparing.
-const EVERYTHING: u32 = 0x0038_20ff;
+pub(crate) const EVERYTHING: u32 = 0x0038_20ff;
 
 /// An entry's match, ready to be compared with a [`Key`].
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::bytes::be16;
+use super::transmit::Buffer;
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
@@ -67,6 +68,10 @@ impl Agent {
     /// Searches the table; gives what to do and what search and actions cost.
     fn decide(&mut self, key: &Key, frame: &[u8], out: &mut Outbox) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
+        if self.table.is_underflowed() {
+            out.counters.dropped_policy += 1;
+            return (Decision::Drop, self.costs.drop_ps(length));
+        }
         if !self.forwards() {
             out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
@@ -83,7 +88,7 @@ impl Agent {
     }
 
     fn carry_out(
-        &self,
+        &mut self,
         at: Instant,
         decision: &Decision,
         tagged: bool,
@@ -118,7 +123,7 @@ impl Agent {
         out.pool.recycle(data);
     }
 
-    fn packet_in(&self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
+    fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
         if !self.is_established() {
             return;
         }
@@ -130,7 +135,10 @@ impl Agent {
             .u8(reason)
             .u8(0)
             .bytes(frame);
-        out.controller(at, notice.finish());
+        self.send(at, Buffer::Exact, notice, out);
+        if !self.in_segment {
+            self.transmitter.transmit(at, out);
+        }
     }
 
     /// Sends the frame of a `PACKET_OUT`. Its actions are not performed: only the port of the last one counts.
@@ -145,11 +153,16 @@ impl Agent {
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
         let data = out.pool.copy(bytes.get(data_at..length).unwrap_or(&[]));
+        let costs = self.costs.control();
+        let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
+        self.cost_ps += costs.packet_out_ps + costs.packet_out_per_byte_ps * extra_bytes;
+        let at = self.reached(now);
         let mask = match port {
             ports::TABLE => {
                 let key = Key::parse(&data, in_port);
-                let (decision, _) = self.decide(&key, &data, out);
-                return self.carry_out(now, &decision, key.tagged, data, in_port, out);
+                let (decision, cost_ps) = self.decide(&key, &data, out);
+                self.cost_ps += cost_ps;
+                return self.carry_out(at, &decision, key.tagged, data, in_port, out);
             }
             ports::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
@@ -167,6 +180,6 @@ impl Agent {
         } else {
             PortMask::EMPTY
         };
-        out.send(now, ports, data);
+        out.send(at, ports, data);
     }
 }

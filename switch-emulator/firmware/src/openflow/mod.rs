@@ -4,7 +4,9 @@ mod agent;
 pub(crate) mod bytes;
 mod connection;
 mod forwarding;
+mod housekeeping;
 mod statistics;
+mod transmit;
 mod wire;
 
 pub(crate) use agent::Agent;

@@ -2,7 +2,7 @@
 
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
-use crate::matching::{Match, MATCH_BYTES};
+use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
 use crate::openflow::bytes::be16;
 
 /// Why a `FLOW_MOD` was refused.
@@ -24,7 +24,16 @@ impl Refusal {
     }
 }
 
-/// An entry that a DELETE has removed.
+/// What a `FLOW_MOD` has done.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The entries that a DELETE removed, or why nothing was installed.
+    pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
+    /// What it cost.
+    pub(crate) cost_ps: i64,
+}
+
+/// An entry that has been removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemovedFlow {
     /// Head of its `FLOW_MOD`.
@@ -60,6 +69,11 @@ impl<'a> FlowMod<'a> {
         be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 
+    /// Whether it would append an entry.
+    pub(crate) fn is_add(&self) -> bool {
+        self.head[field::COMMAND + 1] == 0
+    }
+
     fn fields(&self) -> Match {
         Match::read(&self.head[field::MATCH..])
     }
@@ -77,6 +91,21 @@ impl<'a> ActionCopier<'a> {
             message,
             at: FLOW_MOD_BYTES,
         }
+    }
+
+    /// Actions that an entry takes from the message.
+    fn count(&self) -> usize {
+        let mut at = self.at;
+        for slot in 0..SLOTS {
+            if at >= self.message.length {
+                return slot;
+            }
+            let length = usize::from(be16(self.message.bytes, at + 2));
+            if matches!(length, 8 | 16) {
+                at += length;
+            }
+        }
+        SLOTS
     }
 
     /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it
@@ -113,41 +142,102 @@ impl<'a> ActionCopier<'a> {
 }
 
 impl FlowTable {
-    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds. Gives the entries that a DELETE removed.
-    pub(crate) fn flow_mod(
-        &mut self,
-        message: FlowMod,
-        now_s: u32,
-    ) -> Result<Vec<RemovedFlow>, Refusal> {
+    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds.
+    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
         let mut gone = Vec::new();
+        let mut cost_ps = 0;
+        let costs = self.costs.control().clone();
+        let everything = message.fields().wildcards == EVERYTHING;
+        let searched = |hit_ps: i64, miss_ps: i64, hits: usize, visited: usize| {
+            hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
+        };
+        let before = self.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
         let done = match message.head[field::COMMAND + 1] {
-            0 => self.add(message, now_s),
-            1 => self.modify(message, now_s, |head| {
-                message
-                    .fields()
-                    .selects(&Match::read(&head[field::MATCH..]))
-            }),
-            2 => self.modify(message, now_s, |head| {
-                same_match(head, &message.head)
-                    && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
-            }),
+            0 => {
+                cost_ps += self.adding_ps(message);
+                self.add(message, now_s)
+            }
+            1 => {
+                let (hits, done) = self.modify(message, now_s, |head| {
+                    message
+                        .fields()
+                        .selects(&Match::read(&head[field::MATCH..]))
+                });
+                let hit_ps = if everything {
+                    costs.modify_everything_hit_ps
+                } else {
+                    costs.modify_hit_ps
+                };
+                cost_ps +=
+                    costs.flow_modify_ps + searched(hit_ps, costs.modify_miss_ps, hits, before);
+                if hits > 0 {
+                    cost_ps += self.adding_ps(message);
+                }
+                done
+            }
+            2 => {
+                let (hits, done) = self.modify(message, now_s, |head| {
+                    same_match(head, &message.head)
+                        && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
+                });
+                cost_ps += costs.flow_modify_ps
+                    + searched(
+                        costs.modify_strict_hit_ps,
+                        costs.modify_strict_miss_ps,
+                        hits,
+                        before,
+                    );
+                if hits > 0 {
+                    cost_ps += self.adding_ps(message);
+                }
+                done
+            }
             3 => {
                 gone = self.delete(message);
+                let hit_ps = if everything {
+                    costs.delete_everything_hit_ps
+                } else {
+                    costs.delete_hit_ps
+                };
+                cost_ps += costs.flow_delete_ps
+                    + searched(hit_ps, costs.delete_miss_ps, gone.len(), before);
                 Ok(())
             }
             4 => {
-                gone = self.delete_strict(message);
+                let visited;
+                (gone, visited) = self.delete_strict(message);
+                let hit_ps = costs.delete_strict_hit_ps;
+                cost_ps += costs.flow_delete_ps
+                    + searched(hit_ps, costs.delete_strict_miss_ps, gone.len(), visited);
                 Ok(())
             }
             _ => Ok(()),
         };
+        if done.is_err() {
+            cost_ps += costs.flow_refused_ps;
+        }
         self.rebuild();
-        done.map(|()| gone)
+        Outcome {
+            done: done.map(|()| gone),
+            cost_ps,
+        }
+    }
+
+    /// What appending an entry costs: it grows with the actions and not with the entries.
+    fn adding_ps(&self, message: FlowMod) -> i64 {
+        let costs = self.costs.control();
+        let actions = ActionCopier::new(message).count();
+        costs.flow_add_ps + costs.flow_action_ps * actions as i64
     }
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
     fn add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+        if self.underflowed {
+            // The firmware writes in front of its tables; what that destroys is unknown. The count becomes 0.
+            self.underflowed = false;
+            return Ok(());
+        }
         if self.entries.len() >= self.capacity {
             return Err(Refusal::AllTablesFull);
         }
@@ -155,13 +245,18 @@ impl FlowTable {
         let slots = self.memory.take().ok_or(Refusal::AllTablesFull)?;
         self.memory.write(head, 0, &message.head);
         ActionCopier::new(message).fill(self, slots)?;
-        self.slot_addresses[self.entries.len()] = slots.address();
+        let index = self.entries.len();
+        self.slot_addresses[index] = self.memory.address(slots);
+        let (packets, bytes) = match self.inherited.take() {
+            Some((place, packets, bytes)) if place == index => (packets, bytes),
+            _ => (0, 0),
+        };
         self.entries.push(Entry {
             head,
             slots,
             actions: Actions::read(&[]),
-            packets: 0,
-            bytes: 0,
+            packets,
+            bytes,
             installed_s: now_s,
             matched_s: now_s,
         });
@@ -175,20 +270,22 @@ impl FlowTable {
         message: FlowMod,
         now_s: u32,
         selected: impl Fn(&[u8]) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> (usize, Result<(), Refusal>) {
         let mut copier = ActionCopier::new(message);
-        let mut any = false;
+        let mut hits = 0;
         for index in 0..self.entries.len() {
             if selected(self.head(&self.entries[index])) {
-                any = true;
+                hits += 1;
                 let slots = self.entries[index].slots;
-                copier.fill(self, slots)?;
+                if let Err(refusal) = copier.fill(self, slots) {
+                    return (hits, Err(refusal));
+                }
             }
         }
-        if any {
-            self.add(message, now_s)
+        if hits > 0 {
+            (hits, self.add(message, now_s))
         } else {
-            Ok(())
+            (hits, Ok(()))
         }
     }
 
@@ -227,9 +324,9 @@ impl FlowTable {
         self.entries[index].slots = removed.slots;
     }
 
-    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order.
-    /// The entry that moves into a gap is not looked at.
-    fn delete_strict(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
+    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order,
+    /// and how many entries were looked at: what moves into a gap is not.
+    fn delete_strict(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
@@ -241,15 +338,15 @@ impl FlowTable {
                 self.memory.free(removed.head);
                 self.memory.free(removed.slots);
                 if let Some(moved) = self.entries.get(index) {
-                    self.slot_addresses[index] = moved.slots.address();
+                    self.slot_addresses[index] = self.memory.address(moved.slots);
                 }
             }
             index += 1;
         }
-        gone
+        (gone, index)
     }
 
-    fn removed_flow(&self, index: usize) -> RemovedFlow {
+    pub(super) fn removed_flow(&self, index: usize) -> RemovedFlow {
         let entry = &self.entries[index];
         let mut head = [0; FLOW_MOD_BYTES];
         head.copy_from_slice(self.head(entry));

@@ -2,6 +2,7 @@
 
 mod flow_mod;
 mod memory;
+mod timeout;
 
 use serde::Serialize;
 
@@ -12,7 +13,8 @@ use crate::openflow::bytes::{be16, be48};
 use crate::packet::Key;
 use memory::{Block, Memory};
 
-pub(crate) use flow_mod::{FlowMod, RemovedFlow};
+pub(crate) use flow_mod::{FlowMod, Outcome, RemovedFlow};
+pub(crate) use timeout::{Expired, Reason};
 
 /// Head of a `FLOW_MOD`: everything before the actions.
 pub(crate) const FLOW_MOD_BYTES: usize = 72;
@@ -90,19 +92,26 @@ pub(crate) struct FlowTable {
     slot_addresses: Vec<u32>,
     lookups: u64,
     matched: u64,
+    /// The count of entries has fallen to -1 (quirk 52).
+    underflowed: bool,
+    /// Counters that the next entry takes over from one that vanished with an expired one.
+    inherited: Option<(usize, u16, i32)>,
 }
 
 impl FlowTable {
-    pub(crate) fn new(costs: Costs, capacity: usize) -> Self {
+    /// An empty table whose memory pool lies at `address` of the board's memory.
+    pub(crate) fn new(costs: Costs, capacity: usize, address: u32) -> Self {
         let mut table = Self {
             capacity,
             costs,
-            memory: Memory::new(),
+            memory: Memory::new(address),
             entries: Vec::with_capacity(capacity),
             search: Search::default(),
             slot_addresses: vec![0; capacity + SLOT_BYTES],
             lookups: 0,
             matched: 0,
+            underflowed: false,
+            inherited: None,
         };
         table.rebuild();
         table
@@ -112,13 +121,25 @@ impl FlowTable {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.memory.free_all();
+        self.underflowed = false;
+        self.inherited = None;
         self.lookups = 0;
         self.matched = 0;
         self.rebuild();
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    /// The firmware's count of entries; -1 after a lone entry has timed out.
+    pub(crate) fn count(&self) -> i32 {
+        if self.underflowed {
+            -1
+        } else {
+            self.entries.len() as i32
+        }
+    }
+
+    /// Whether the count of entries has fallen to -1: frames are dropped without a search.
+    pub(crate) const fn is_underflowed(&self) -> bool {
+        self.underflowed
     }
 
     pub(crate) const fn lookups(&self) -> u64 {

@@ -1,0 +1,29 @@
+//! Whether the board deviates from OpenFlow 1.0.1 as its firmware does. `docs/quirks.md` lists the deviations.
+
+use serde::{Deserialize, Serialize};
+
+/// Which behaviour a board shows where firmware and specification differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quirks {
+    /// What the firmware 0.84 does.
+    #[default]
+    Firmware,
+    /// What OpenFlow 1.0.1 asks.
+    Spec,
+}
+
+impl Quirks {
+    /// Whether the firmware's deviation with this number (1 to 83) is shown.
+    ///
+    /// Every place that deviates asks here by number, so that this is the one place that decides.
+    #[must_use]
+    pub const fn has(self, number: u8) -> bool {
+        debug_assert!(number >= 1 && number <= 83);
+        match self {
+            Self::Firmware => true,
+            // Not deviations that a specification rules out, or how the board is built: its table, links and buffers.
+            Self::Spec => matches!(number, 7 | 17 | 20 | 22 | 30 | 38 | 60 | 69 | 78 | 82 | 83),
+        }
+    }
+}
