@@ -89,7 +89,7 @@ impl Costs {
         let mut sum = 0;
         for action in actions.iter() {
             let cost = match action {
-                Action::Output(_) | Action::OutputToIngress | Action::Flood => {
+                Action::Output(_) | Action::OutputToIngress | Action::Flood | Action::All => {
                     outputs += 1;
                     if outputs == 1 {
                         costs.output

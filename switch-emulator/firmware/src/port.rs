@@ -124,6 +124,15 @@ pub(crate) struct HardwareCounters {
     pub(crate) received_dropped: u64,
 }
 
+impl HardwareCounters {
+    /// Adds the lower `bits` of what was read.
+    pub(crate) fn add(&mut self, read: Self, bits: u64) {
+        self.received_bytes += read.received_bytes & bits;
+        self.sent_bytes += read.sent_bytes & bits;
+        self.received_dropped += read.received_dropped & bits;
+    }
+}
+
 /// Durations on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire {

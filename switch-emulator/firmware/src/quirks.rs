@@ -22,8 +22,8 @@ impl Quirks {
         debug_assert!(number >= 1 && number <= 83);
         match self {
             Self::Firmware => true,
-            // Not deviations that a specification rules out, or how the board is built: its table, links and buffers.
-            Self::Spec => matches!(number, 7 | 17 | 20 | 22 | 30 | 38 | 60 | 69 | 78 | 82 | 83),
+            // What the specification leaves open, or how the board is built: signs of life, TCP, links, buffers.
+            Self::Spec => matches!(number, 7 | 16 | 17 | 20 | 22 | 78 | 81 | 83),
         }
     }
 }

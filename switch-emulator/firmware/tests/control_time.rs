@@ -214,7 +214,10 @@ fn flow_statistics_cost_their_entries_and_actions() {
     );
     assert!(with(10, 4) > with(10, 1) + 50_000);
     let difference = with(20, 1).abs_diff(with(40, 1));
-    assert!(difference < 5_000, "20 entries at most, and a wait for the loop: {difference} ns");
+    assert!(
+        difference < 5_000,
+        "20 entries at most, and a wait for the loop: {difference} ns"
+    );
 }
 
 /// A frame behind a DELETE of 128 entries waits for it, and a barrier behind a frame for the frame.

@@ -12,7 +12,7 @@ use crate::outbox::Outbox;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::Profile;
 use crate::quirks::Quirks;
-use crate::table::{FlowMod, FlowTable, Outcome};
+use crate::table::{FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
 /// OpenFlow 1.0 on the wire.
@@ -39,6 +39,14 @@ pub(crate) struct Agent {
     pub(super) table: FlowTable,
     pub(super) connection: Connection,
     pub(super) transmitter: Transmitter,
+    /// What has come of a message that is not complete; of the specification only.
+    pub(super) stream: Vec<u8>,
+    /// Flags and length of `SET_CONFIG`; of the specification only.
+    pub(super) switch_config: [u8; 4],
+    /// What `PORT_MOD` has set; of the specification only.
+    pub(super) port_config: [u32; PORTS],
+    /// Begin of the latest pass that found work.
+    pub(super) clock: Instant,
     /// What the work since the pass began has cost so far.
     pub(super) cost_ps: i64,
     /// A segment is being handled: what is written leaves when it is done.
@@ -82,9 +90,14 @@ impl Agent {
                 costs.clone(),
                 profile.table.entries as usize,
                 config.flow_memory_address,
+                config.quirks,
             ),
             costs,
-            connection: Connection::new(config.ofchecks),
+            connection: Connection::new(config.ofchecks, config.quirks),
+            stream: Vec::new(),
+            switch_config: [0, 0, 0, 128],
+            port_config: [0; PORTS],
+            clock: Instant::ZERO,
             transmitter: Transmitter::new(
                 config.quirks.has(14),
                 Duration::from_nanos(config.acknowledgement_ns),
@@ -125,7 +138,11 @@ impl Agent {
 
     /// Time of the agent: flows are as old as this tells.
     pub(super) const fn now_s(&self) -> u32 {
-        self.ticks / 2
+        if self.quirks.has(34) {
+            self.ticks / 2
+        } else {
+            (self.clock.as_nanos() / 1_000_000_000) as u32
+        }
     }
 
     pub(super) fn is_established(&self) -> bool {
@@ -149,11 +166,16 @@ impl Agent {
         }
         self.begin_segment();
         self.transmitter.restart();
+        self.stream.clear();
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
         let version = if self.forced_version == 0 {
-            4
+            if self.quirks.has(1) {
+                4
+            } else {
+                VERSION_1_0
+            }
         } else {
             self.forced_version
         };
@@ -252,7 +274,12 @@ impl Agent {
         self.begin_segment();
         self.connection.heard();
         self.transmitter.acknowledged_by_data(arrived);
-        self.messages(pass, segment, out);
+        self.clock = pass;
+        if self.quirks.has(10) {
+            self.messages(pass, segment, out);
+        } else {
+            self.standard_messages(pass, segment, out);
+        }
         if self.halted {
             return Duration::from_picos_rounded(self.cost_ps);
         }
@@ -299,7 +326,7 @@ impl Agent {
     }
 
     /// Handles one message of `length` bytes at the beginning of `bytes`, the rest of its segment.
-    fn message(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
+    pub(super) fn message(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
         let xid = be32(bytes, 4).to_be_bytes();
         let costs = self.costs.control().clone();
         match bytes[1] {
@@ -348,13 +375,17 @@ impl Agent {
         let Outcome { done, cost_ps } = self.table.flow_mod(message, self.now_s());
         self.cost_ps += cost_ps;
         match done {
-            Ok(gone) if message.wants_notice() => {
-                for flow in &gone {
+            Ok(gone) => {
+                let asked = |flow: &&RemovedFlow| match self.quirks.has(50) {
+                    true => message.wants_notice(),
+                    false => flow.asks_for_notice(),
+                };
+                let told: Vec<_> = gone.iter().filter(asked).collect();
+                for flow in told {
                     let notice = self.flow_removed(flow, Removal::Delete);
                     self.notify(now, notice, out);
                 }
             }
-            Ok(_) => {}
             Err(refusal) => {
                 let (error_type, error_code) = refusal.error();
                 out.event(
@@ -392,7 +423,9 @@ impl Agent {
 
     fn features(&mut self, xid: [u8; 4]) -> Message {
         self.connection.features_requested();
-        self.link_seen = self.link_up;
+        if self.quirks.has(21) {
+            self.link_seen = self.link_up;
+        }
         let mut reply = self
             .reply(message::FEATURES_REPLY, xid)
             .u16(0)
@@ -408,14 +441,31 @@ impl Agent {
         reply
     }
 
+    /// A port's MAC address where it is not made up anew each time: the board's, with the port's number added.
+    pub(super) fn port_address(&self, port: PortNumber) -> [u8; 6] {
+        let mut address = self.mac.0;
+        address[5] = address[5].wrapping_add(port.get());
+        address
+    }
+
     pub(super) fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
-        let address: [u8; 6] = core::array::from_fn(|_| self.addresses.next_byte());
+        let address = if self.quirks.has(19) {
+            core::array::from_fn(|_| self.addresses.next_byte())
+        } else {
+            self.port_address(port)
+        };
+        let config = self.port_config[usize::from(port.get()) - 1];
+        let up = if self.quirks.has(21) {
+            self.link_seen
+        } else {
+            self.link_up
+        };
         reply
             .u16(port.get().into())
             .bytes(&address)
             .text(&format!("eth{}", port.get() - 1), 16)
-            .u32(0)
-            .u32(u32::from(!self.link_seen.contains(port)))
+            .u32(config)
+            .u32(u32::from(!up.contains(port)))
             .u32(0x0000_0088) // 100 Mbit/s full duplex, copper
             .zeros(12)
     }

@@ -26,6 +26,7 @@ impl Agent {
             return Duration::ZERO;
         }
         self.ticks += 1;
+        self.clock = now;
         self.cost_ps = 0;
         if self.ofchecks {
             match self.job {
@@ -82,15 +83,12 @@ impl Agent {
         let index = self.counted_port;
         self.counted_port = (index + 1) % PORTS;
         let read = std::mem::take(&mut out.hardware[index]);
-        let totals = &mut self.totals[index];
         let bits = if self.quirks.has(32) {
             0xffff
         } else {
             u64::MAX
         };
-        totals.received_bytes += read.received_bytes & bits;
-        totals.sent_bytes += read.sent_bytes & bits;
-        totals.received_dropped += read.received_dropped & bits;
+        self.totals[index].add(read, bits);
     }
 
     /// Sends `PORT_STATUS` for links that have changed since the last look.
@@ -116,34 +114,42 @@ impl Agent {
     /// Removes an entry that has expired, if there is one.
     fn expire_flows(&mut self, now: Instant, out: &mut Outbox) {
         self.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
-        let Some(expired) = self.table.expire(self.now_s()) else {
-            return;
-        };
-        let Expired {
-            flow,
-            reason,
-            notice,
-            another_lost,
-        } = expired;
-        out.event(
-            now,
-            Event::FlowExpired {
-                age_s: self.now_s().saturating_sub(flow.installed_s),
-                another_lost,
-            },
-        );
-        if notice && self.is_established() {
-            let removal = match reason {
+        for expired in self.table.expire(self.now_s()) {
+            self.report_expired(now, &expired, out);
+        }
+    }
+
+    fn report_expired(&mut self, now: Instant, expired: &Expired, out: &mut Outbox) {
+        let flow = &expired.flow;
+        let age_s = self.now_s().saturating_sub(flow.installed_s);
+        let another_lost = expired.another_lost;
+        if self.quirks.has(51) {
+            out.event(
+                now,
+                Event::FlowExpired {
+                    age_s,
+                    another_lost,
+                },
+            );
+        }
+        if expired.notice && self.is_established() {
+            let removal = match expired.reason {
                 Reason::Idle => Removal::Idle,
                 Reason::Hard => Removal::Hard,
             };
-            let notice = self.flow_removed(&flow, removal);
+            let notice = self.flow_removed(flow, removal);
             self.notify_at_once(now, notice, out);
         }
     }
 
     /// A notice that an entry has gone. The counters are in the byte order of the CPU.
     pub(super) fn flow_removed(&self, flow: &RemovedFlow, removal: Removal) -> Message {
+        let (packets, bytes) = (flow.packets, flow.bytes);
+        let counters = if self.quirks.has(53) {
+            [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
+        } else {
+            [packets.to_be_bytes(), bytes.to_be_bytes()].concat()
+        };
         self.reply(message::FLOW_REMOVED, [0; 4])
             .bytes(&flow.head[field::MATCH..field::MATCH + MATCH_BYTES])
             .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
@@ -154,7 +160,6 @@ impl Agent {
             .uninitialised(4)
             .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
             .uninitialised(2)
-            .bytes(&u64::from(flow.packets).to_le_bytes())
-            .bytes(&i64::from(flow.bytes).to_le_bytes())
+            .bytes(&counters)
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 mod connection;
 mod forwarding;
 mod housekeeping;
+mod standard;
 mod statistics;
 mod transmit;
 mod wire;

@@ -107,8 +107,8 @@ impl Agent {
             .u16(boot_flash(be16(entry.head, field::HARD_TIMEOUT)))
             .uninitialised(6)
             .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
-            .u64(entry.packets.into())
-            .bytes(&i64::from(entry.bytes).to_be_bytes());
+            .u64(entry.packets)
+            .bytes(&entry.bytes.to_be_bytes());
         actions.fold(reply, |reply, slot| {
             let kept = action_bytes(slot);
             reply
@@ -118,20 +118,35 @@ impl Agent {
     }
 
     fn port_statistics(&mut self, now: Instant, reply: Message, wanted: u16, out: &mut Outbox) {
-        let costs = self.costs.control().clone();
-        let ports = match u8::try_from(wanted).ok().and_then(PortNumber::new) {
-            Some(port) if self.flooded.contains(port) => PortMask::EMPTY.with(port),
-            None if wanted == crate::actions::ports::NONE => self.flooded,
-            _ => {
-                let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
-                return self.notify(now, error, out);
-            }
+        let Some(ports) = self.chosen_ports(wanted) else {
+            let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
+            return self.notify(now, error, out);
         };
+        let reply = self.ports(reply, ports, out);
+        self.send(now, Buffer::Roomy, reply, out);
+    }
+
+    /// The ports that a request for port statistics means.
+    pub(super) fn chosen_ports(&self, wanted: u16) -> Option<PortMask> {
+        match u8::try_from(wanted).ok().and_then(PortNumber::new) {
+            Some(port) if self.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),
+            None if wanted == crate::actions::ports::NONE => Some(self.flooded),
+            _ => None,
+        }
+    }
+
+    /// Statistics of these ports.
+    pub(super) fn ports(&mut self, reply: Message, ports: PortMask, out: &Outbox) -> Message {
+        let costs = self.costs.control();
         self.cost_ps +=
             costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
-        let reply = ports.iter().fold(reply, |reply, port| {
+        ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
-            let totals = self.totals[index];
+            let mut totals = self.totals[index];
+            if !self.quirks.has(32) {
+                // Not only what the last housekeeping job has read.
+                totals.add(out.hardware[index], u64::MAX);
+            }
             reply
                 .u16(port.get().into())
                 .uninitialised(6)
@@ -141,20 +156,19 @@ impl Agent {
                 .u64(totals.sent_bytes)
                 .u64(totals.received_dropped)
                 .zeros(7 * 8)
-        });
-        self.send(now, Buffer::Roomy, reply, out);
+        })
     }
 }
 
 /// Slots of an entry that are not empty.
-fn stored_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
+pub(super) fn stored_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
     entry
         .slots
         .chunks_exact(SLOT_BYTES)
         .filter(|slot| be16(slot, 2) != 0)
 }
 
-fn description(reply: Message) -> Message {
+pub(super) fn description(reply: Message) -> Message {
     reply
         .text("Northbound Networks", 256)
         .text("Zodiac-FX Rev.A", 256)

@@ -12,6 +12,14 @@ pub(crate) enum Refusal {
     AllTablesFull,
     /// An action outputs to port NORMAL.
     BadOutPort,
+    /// Of the specification only: an entry with the same priority overlaps.
+    Overlap,
+    /// Of the specification only: an emergency entry.
+    Unsupported,
+    /// Of the specification only: no such command.
+    BadCommand,
+    /// Of the specification only: an action that cannot be performed, with the code of the error.
+    BadAction(u16),
 }
 
 impl Refusal {
@@ -20,6 +28,10 @@ impl Refusal {
         match self {
             Self::AllTablesFull => (3, 0),
             Self::BadOutPort => (2, 4),
+            Self::Overlap => (3, 1),
+            Self::BadCommand => (3, 4),
+            Self::Unsupported => (3, 5),
+            Self::BadAction(code) => (2, code),
         }
     }
 }
@@ -38,10 +50,17 @@ pub(crate) struct Outcome {
 pub(crate) struct RemovedFlow {
     /// Head of its `FLOW_MOD`.
     pub(crate) head: [u8; FLOW_MOD_BYTES],
-    pub(crate) packets: u16,
-    pub(crate) bytes: i32,
+    pub(crate) packets: u64,
+    pub(crate) bytes: i64,
     /// Agent seconds.
     pub(crate) installed_s: u32,
+}
+
+impl RemovedFlow {
+    /// Whether the entry's flags ask for `FLOW_REMOVED`.
+    pub(crate) fn asks_for_notice(&self) -> bool {
+        be16(&self.head, field::FLAGS) & 0x0001 != 0
+    }
 }
 
 /// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
@@ -72,6 +91,16 @@ impl<'a> FlowMod<'a> {
     /// Whether it would append an entry.
     pub(crate) fn is_add(&self) -> bool {
         self.head[field::COMMAND + 1] == 0
+    }
+
+    /// Everything before the actions.
+    pub(super) const fn head(&self) -> &[u8; FLOW_MOD_BYTES] {
+        &self.head
+    }
+
+    /// The actions, as far as the message goes.
+    pub(super) fn actions(&self) -> &'a [u8] {
+        self.bytes.get(FLOW_MOD_BYTES..self.length).unwrap_or(&[])
     }
 
     fn fields(&self) -> Match {
@@ -144,6 +173,12 @@ impl<'a> ActionCopier<'a> {
 impl FlowTable {
     /// Carries out a `FLOW_MOD`; `now_s` in agent seconds.
     pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+        if !self.quirks.has(37) {
+            let cost_ps = self.standard_cost_ps(message);
+            let done = self.standard_flow_mod(message, now_s);
+            self.rebuild();
+            return Outcome { done, cost_ps };
+        }
         let mut gone = Vec::new();
         let mut cost_ps = 0;
         let costs = self.costs.control().clone();
@@ -221,6 +256,21 @@ impl FlowTable {
         Outcome {
             done: done.map(|()| gone),
             cost_ps,
+        }
+    }
+
+    /// What a `FLOW_MOD` costs that is carried out as the specification asks: an assumption, as the firmware's that
+    /// finds nothing.
+    fn standard_cost_ps(&self, message: FlowMod) -> i64 {
+        let costs = self.costs.control();
+        let entries = self.entries.len() as i64;
+        match message.head[field::COMMAND + 1] {
+            0 => self.adding_ps(message),
+            1 => costs.flow_modify_ps + costs.modify_miss_ps * entries,
+            2 => costs.flow_modify_ps + costs.modify_strict_miss_ps * entries,
+            3 => costs.flow_delete_ps + costs.delete_miss_ps * entries,
+            4 => costs.flow_delete_ps + costs.delete_strict_miss_ps * entries,
+            _ => 0,
         }
     }
 

@@ -5,7 +5,6 @@
 //! frame, and 1024 s of age for most layouts.
 
 use super::{field, FlowTable, RemovedFlow};
-use crate::openflow::bytes::be16;
 
 /// Why an entry has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +32,16 @@ const fn threshold_s(address: u32) -> u32 {
 }
 
 impl FlowTable {
-    /// Looks for an entry that has expired at `now_s` agent seconds: at most one, the first in table order.
-    pub(crate) fn expire(&mut self, now_s: u32) -> Option<Expired> {
+    /// Removes what has expired at `now_s` agent seconds: on the board at most one, the first in table order.
+    pub(crate) fn expire(&mut self, now_s: u32) -> Vec<Expired> {
+        if self.quirks.has(51) {
+            self.expire_by_address(now_s).into_iter().collect()
+        } else {
+            self.standard_expire(now_s)
+        }
+    }
+
+    fn expire_by_address(&mut self, now_s: u32) -> Option<Expired> {
         let (index, reason) = self.entries.iter().enumerate().find_map(|(index, entry)| {
             let address = self.memory.address(entry.head);
             let is_over = |since_s: u32, at: usize| {
@@ -50,7 +57,7 @@ impl FlowTable {
         })?;
         let flow = self.removed_flow(index);
         let notice = match reason {
-            Reason::Idle => be16(&flow.head, field::FLAGS) & 0x0001 != 0,
+            Reason::Idle => flow.asks_for_notice(),
             // The lowest bit of the flags' address in network byte order, by a slip like the one above.
             Reason::Hard => {
                 let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
