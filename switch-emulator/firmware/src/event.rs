@@ -92,21 +92,21 @@ impl fmt::Display for Event {
                 f,
                 "OpenFlow message of type {message_type} with {length_bytes} bytes was split: its TCP segment held \
                  {available_bytes}; the firmware does not reassemble, so it and what follows is lost; keep each \
-                 message and each write within 536 bytes"
+                 message and each write within 536 bytes (quirks 10, 11)"
             ),
             Self::HeaderRefused { offset_bytes, version, message_type, length_bytes } => write!(
                 f,
                 "no OpenFlow header at byte {offset_bytes} of a TCP segment (version {version}, type {message_type}, \
-                 length {length_bytes}): the rest of the segment is lost; let each segment begin with a message"
+                 length {length_bytes}): the rest of the segment is lost; let each segment begin with a message (quirks 12, 13)"
             ),
             Self::VersionUnusable { version } => write!(
                 f,
                 "the controller's HELLO has wire version {version}, which is not carried here; let it speak OpenFlow \
-                 1.0 (wire version 1) or set openflow_version = 1"
+                 1.0 (wire version 1) or set openflow_version = 1 (quirk 2)"
             ),
             Self::FlowModRefused { error_type: 3, .. } => f.write_str(
                 "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
-                 connection); install fewer entries, or reconnect",
+                 connection); install fewer entries, or reconnect (quirk 47)",
             ),
             Self::FlowModRefused { error_type, error_code } => write!(
                 f,
@@ -114,16 +114,16 @@ impl fmt::Display for Event {
                  output port"
             ),
             Self::NoFeaturesRequest => {
-                f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO")
+                f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO (quirk 8)")
             }
             Self::ControllerSilent => f.write_str(
                 "connection closed: nothing came from the controller for 6 s; let it answer echo requests, or set \
-                 ofchecks = false",
+                 ofchecks = false (quirk 7)",
             ),
             Self::StatsReplyOverrun { length_bytes } => write!(
                 f,
                 "the board hangs: a flow statistics reply of {length_bytes} bytes overran its 2048 bytes; ask for \
-                 flow statistics with fewer entries or actions, and start the board again"
+                 flow statistics with fewer entries or actions, and start the board again (quirk 28)"
             ),
             Self::ReplyTruncated { segment_bytes, sent_bytes } => write!(
                 f,
