@@ -73,6 +73,18 @@ pub enum Event {
     },
     /// Quirk 52: an entry was added while the count was -1. The board writes outside of its tables.
     AddAfterUnderflow,
+    /// Quirks 18 and 29: a request of a kind that the firmware does not know gets no reply.
+    RequestIgnored {
+        /// Type byte of the message.
+        message_type: u8,
+        /// Kind of statistics, if it asked for some.
+        statistics: Option<u16>,
+    },
+    /// Quirk 46: a DELETE has moved entries into gaps, where they lost their actions: their frames are dropped.
+    EntriesLostActions {
+        /// How many.
+        entries: u16,
+    },
     /// A frame that no Ethernet port would have received was ignored.
     FrameMalformed {
         /// Its length without FCS.
@@ -149,6 +161,20 @@ impl fmt::Display for Event {
                 } else {
                     "and as it was the only one all frames are dropped from now on"
                 }
+            ),
+            Self::RequestIgnored { message_type, statistics: None } => write!(
+                f,
+                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk 18)"
+            ),
+            Self::RequestIgnored { statistics: Some(kind), .. } => write!(
+                f,
+                "the request for statistics of type {kind} is ignored: the firmware knows types 0, 1, 3 and 4; expect \
+                 no reply (quirk 29)"
+            ),
+            Self::EntriesLostActions { entries } => write!(
+                f,
+                "a DELETE has left {entries} entries without actions, whose frames are dropped from now on: it removed \
+                 entries before the last one; delete all flows or use DELETE_STRICT with the cookie (quirk 46)"
             ),
             Self::AddAfterUnderflow => f.write_str(
                 "an entry was added to a table with -1 entries: it is lost, and the board has overwritten memory in \

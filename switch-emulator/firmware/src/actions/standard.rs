@@ -51,7 +51,8 @@ enum Part {
 /// Writes a field and keeps the checksums right.
 fn set_field(frame: &mut [u8], ip: usize, part: Part, new: &[u8]) {
     let transport = ip + usize::from(frame[ip] & 0x0f) * 4;
-    let first_fragment = be16(frame, ip + 6) & 0x1fff == 0;
+    let fragment_offset = be16(frame, ip + 6) & 0x1fff;
+    let first_fragment = fragment_offset == 0;
     let checksum = match frame[ip + 9] {
         6 => Some(transport + 16),
         // 0: the sender computed none.

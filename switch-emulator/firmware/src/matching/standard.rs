@@ -72,9 +72,13 @@ impl Match {
         match self.nw_proto {
             _ if later_fragment => {}
             6 | 17 => {
-                (self.tp_src, self.tp_dst) = (be16(frame, transport), be16(frame, transport + 2))
+                self.tp_src = be16(frame, transport);
+                self.tp_dst = be16(frame, transport + 2);
             }
-            1 => (self.tp_src, self.tp_dst) = (byte(transport).into(), byte(transport + 1).into()),
+            1 => {
+                self.tp_src = byte(transport).into();
+                self.tp_dst = byte(transport + 1).into();
+            }
             _ => {}
         }
     }

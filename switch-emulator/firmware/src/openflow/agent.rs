@@ -2,6 +2,7 @@
 
 use super::bytes::{be16, be32};
 use super::connection::Connection;
+use super::features::RandomBytes;
 use super::housekeeping::Removal;
 use super::transmit::{Buffer, Transmitter};
 use super::wire::{message, Message, HEADER_BYTES};
@@ -25,6 +26,7 @@ const ERROR_DATA_BYTES: usize = 64;
 
 /// The agent of one board.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // settings and states that do not exclude each other
 pub(crate) struct Agent {
     pub(super) mac: MacAddress,
     pub(super) openflow_ports: PortMask,
@@ -63,7 +65,7 @@ pub(crate) struct Agent {
     pub(super) counted_port: usize,
     pub(super) link_up: PortMask,
     pub(super) link_seen: PortMask,
-    addresses: RandomBytes,
+    pub(super) addresses: RandomBytes,
     /// Frames that the CPU received by each port.
     pub(super) received: [u64; PORTS],
     /// What the firmware has read of the hardware's counters.
@@ -111,7 +113,7 @@ impl Agent {
             counted_port: 0,
             link_up: all,
             link_seen: all,
-            addresses: RandomBytes { state: 1 },
+            addresses: RandomBytes::new(),
             received: [0; PORTS],
             totals: [HardwareCounters::default(); PORTS],
             halted: false,
@@ -360,7 +362,16 @@ impl Agent {
             message::STATS_REQUEST => return self.statistics(now, bytes, out),
             message::FLOW_MOD => return self.flow_mod(now, bytes, length, out),
             message::PACKET_OUT => return self.packet_out(now, bytes, length, out),
-            _ => return,
+            message::ECHO_REPLY | message::ERROR => return,
+            message_type => {
+                return out.event(
+                    now,
+                    Event::RequestIgnored {
+                        message_type,
+                        statistics: None,
+                    },
+                )
+            }
         };
         self.cost_ps += cost_ps;
         self.send(now, buffer, reply, out);
@@ -372,14 +383,21 @@ impl Agent {
         if self.table.is_underflowed() && message.is_add() {
             out.event(now, Event::AddAfterUnderflow);
         }
-        let Outcome { done, cost_ps } = self.table.flow_mod(message, self.now_s());
+        let Outcome {
+            done,
+            cost_ps,
+            lost_actions,
+        } = self.table.flow_mod(message, self.now_s());
         self.cost_ps += cost_ps;
+        if lost_actions > 0 {
+            let entries = lost_actions as u16;
+            out.event(now, Event::EntriesLostActions { entries });
+        }
         match done {
             Ok(gone) => {
-                let asked = |flow: &&RemovedFlow| match self.quirks.has(50) {
-                    true => message.wants_notice(),
-                    false => flow.asks_for_notice(),
-                };
+                let by_message = self.quirks.has(50).then(|| message.wants_notice());
+                let asked =
+                    |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.asks_for_notice());
                 let told: Vec<_> = gone.iter().filter(asked).collect();
                 for flow in told {
                     let notice = self.flow_removed(flow, Removal::Delete);
@@ -419,71 +437,5 @@ impl Agent {
         if self.version != VERSION_1_0 {
             out.event(now, Event::VersionUnusable { version });
         }
-    }
-
-    fn features(&mut self, xid: [u8; 4]) -> Message {
-        self.connection.features_requested();
-        if self.quirks.has(21) {
-            self.link_seen = self.link_up;
-        }
-        let mut reply = self
-            .reply(message::FEATURES_REPLY, xid)
-            .u16(0)
-            .bytes(&self.mac.0)
-            .u32(0) // buffers
-            .u8(1) // tables
-            .uninitialised(3)
-            .u32(0x0000_0007) // flow, table and port statistics
-            .u32(0x0000_07ff); // actions 0 to 10
-        for port in self.openflow_ports.iter() {
-            reply = self.port_description(reply, port);
-        }
-        reply
-    }
-
-    /// A port's MAC address where it is not made up anew each time: the board's, with the port's number added.
-    pub(super) fn port_address(&self, port: PortNumber) -> [u8; 6] {
-        let mut address = self.mac.0;
-        address[5] = address[5].wrapping_add(port.get());
-        address
-    }
-
-    pub(super) fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
-        let address = if self.quirks.has(19) {
-            core::array::from_fn(|_| self.addresses.next_byte())
-        } else {
-            self.port_address(port)
-        };
-        let config = self.port_config[usize::from(port.get()) - 1];
-        let up = if self.quirks.has(21) {
-            self.link_seen
-        } else {
-            self.link_up
-        };
-        reply
-            .u16(port.get().into())
-            .bytes(&address)
-            .text(&format!("eth{}", port.get() - 1), 16)
-            .u32(config)
-            .u32(u32::from(!up.contains(port)))
-            .u32(0x0000_0088) // 100 Mbit/s full duplex, copper
-            .zeros(12)
-    }
-}
-
-/// The random numbers of the C library, with which the firmware makes up MAC addresses of ports: never seeded, so the
-/// same after each power-up.
-#[derive(Debug)]
-struct RandomBytes {
-    state: u64,
-}
-
-impl RandomBytes {
-    fn next_byte(&mut self) -> u8 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod bytes;
 mod connection;
+mod features;
 mod forwarding;
 mod housekeeping;
 mod standard;

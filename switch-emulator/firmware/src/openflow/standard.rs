@@ -81,11 +81,13 @@ impl Agent {
             return self.refuse(now, bytes, error::BAD_VERSION, out);
         }
         let fixed = match kind {
-            message::SET_CONFIG => 12,
             message::PORT_MOD => 32,
             message::FLOW_MOD => field::ACTIONS,
             message::PACKET_OUT => PACKET_OUT_BYTES,
-            message::STATS_REQUEST | message::QUEUE_GET_CONFIG_REQUEST | message::VENDOR => 12,
+            message::SET_CONFIG
+            | message::STATS_REQUEST
+            | message::QUEUE_GET_CONFIG_REQUEST
+            | message::VENDOR => 12,
             _ => HEADER_BYTES,
         };
         if bytes.len() < fixed {

@@ -62,7 +62,15 @@ impl Agent {
                 (Buffer::Roomy, costs.table_statistics_ps, reply)
             }
             kind::PORT => return self.port_statistics(now, reply, be16(bytes, 12), out),
-            _ => return,
+            kind => {
+                return out.event(
+                    now,
+                    Event::RequestIgnored {
+                        message_type: message::STATS_REQUEST,
+                        statistics: Some(kind),
+                    },
+                )
+            }
         };
         self.cost_ps += cost_ps;
         self.send(now, buffer, reply, out);

@@ -43,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
     /// What it cost.
     pub(crate) cost_ps: i64,
+    /// Entries that a DELETE has left without their actions.
+    pub(crate) lost_actions: usize,
 }
 
 /// An entry that has been removed.
@@ -90,7 +92,12 @@ impl<'a> FlowMod<'a> {
 
     /// Whether it would append an entry.
     pub(crate) fn is_add(&self) -> bool {
-        self.head[field::COMMAND + 1] == 0
+        self.command() == 0
+    }
+
+    /// The byte of the command that the firmware looks at.
+    const fn command(&self) -> u8 {
+        self.head[field::COMMAND + 1]
     }
 
     /// Everything before the actions.
@@ -177,86 +184,86 @@ impl FlowTable {
             let cost_ps = self.standard_cost_ps(message);
             let done = self.standard_flow_mod(message, now_s);
             self.rebuild();
-            return Outcome { done, cost_ps };
+            return Outcome {
+                done,
+                cost_ps,
+                lost_actions: 0,
+            };
         }
         let mut gone = Vec::new();
-        let mut cost_ps = 0;
-        let costs = self.costs.control().clone();
-        let everything = message.fields().wildcards == EVERYTHING;
-        let searched = |hit_ps: i64, miss_ps: i64, hits: usize, visited: usize| {
-            hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
-        };
-        let before = self.entries.len();
+        let mut lost_actions = 0;
+        let mut visited = self.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
-        let done = match message.head[field::COMMAND + 1] {
-            0 => {
-                cost_ps += self.adding_ps(message);
-                self.add(message, now_s)
-            }
+        let (hits, added, done) = match message.command() {
+            0 => (0, true, self.add(message, now_s)),
             1 => {
-                let (hits, done) = self.modify(message, now_s, |head| {
-                    message
-                        .fields()
-                        .selects(&Match::read(&head[field::MATCH..]))
-                });
-                let hit_ps = if everything {
-                    costs.modify_everything_hit_ps
-                } else {
-                    costs.modify_hit_ps
-                };
-                cost_ps +=
-                    costs.flow_modify_ps + searched(hit_ps, costs.modify_miss_ps, hits, before);
-                if hits > 0 {
-                    cost_ps += self.adding_ps(message);
-                }
-                done
+                let fields = message.fields();
+                let selected = |head: &[u8]| fields.selects(&Match::read(&head[field::MATCH..]));
+                let (hits, done) = self.modify(message, now_s, selected);
+                (hits, hits > 0, done)
             }
             2 => {
                 let (hits, done) = self.modify(message, now_s, |head| {
                     same_match(head, &message.head)
                         && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
                 });
-                cost_ps += costs.flow_modify_ps
-                    + searched(
-                        costs.modify_strict_hit_ps,
-                        costs.modify_strict_miss_ps,
-                        hits,
-                        before,
-                    );
-                if hits > 0 {
-                    cost_ps += self.adding_ps(message);
-                }
-                done
+                (hits, hits > 0, done)
             }
             3 => {
-                gone = self.delete(message);
-                let hit_ps = if everything {
-                    costs.delete_everything_hit_ps
-                } else {
-                    costs.delete_hit_ps
-                };
-                cost_ps += costs.flow_delete_ps
-                    + searched(hit_ps, costs.delete_miss_ps, gone.len(), before);
-                Ok(())
+                (gone, lost_actions) = self.delete(message);
+                (gone.len(), false, Ok(()))
             }
             4 => {
-                let visited;
                 (gone, visited) = self.delete_strict(message);
-                let hit_ps = costs.delete_strict_hit_ps;
-                cost_ps += costs.flow_delete_ps
-                    + searched(hit_ps, costs.delete_strict_miss_ps, gone.len(), visited);
-                Ok(())
+                (gone.len(), false, Ok(()))
             }
-            _ => Ok(()),
+            _ => (0, false, Ok(())),
         };
+        let mut cost_ps = self.searching_ps(message, hits, visited);
+        if added {
+            cost_ps += self.adding_ps(message);
+        }
         if done.is_err() {
-            cost_ps += costs.flow_refused_ps;
+            cost_ps += self.costs.control().flow_refused_ps;
         }
         self.rebuild();
         Outcome {
             done: done.map(|()| gone),
             cost_ps,
+            lost_actions,
         }
+    }
+
+    /// What MODIFY and DELETE cost that visit entries and select `hits` of them.
+    fn searching_ps(&self, message: FlowMod, hits: usize, visited: usize) -> i64 {
+        let costs = self.costs.control();
+        let everything = message.fields().wildcards == EVERYTHING;
+        let (fixed_ps, hit_ps, miss_ps) = match message.command() {
+            1 if everything => (costs.flow_modify_ps, costs.modify_everything_hit_ps, 0),
+            1 => (
+                costs.flow_modify_ps,
+                costs.modify_hit_ps,
+                costs.modify_miss_ps,
+            ),
+            2 => (
+                costs.flow_modify_ps,
+                costs.modify_strict_hit_ps,
+                costs.modify_strict_miss_ps,
+            ),
+            3 if everything => (costs.flow_delete_ps, costs.delete_everything_hit_ps, 0),
+            3 => (
+                costs.flow_delete_ps,
+                costs.delete_hit_ps,
+                costs.delete_miss_ps,
+            ),
+            4 => (
+                costs.flow_delete_ps,
+                costs.delete_strict_hit_ps,
+                costs.delete_strict_miss_ps,
+            ),
+            _ => return 0,
+        };
+        fixed_ps + hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
     }
 
     /// What a `FLOW_MOD` costs that is carried out as the specification asks: an assumption, as the firmware's that
@@ -264,7 +271,7 @@ impl FlowTable {
     fn standard_cost_ps(&self, message: FlowMod) -> i64 {
         let costs = self.costs.control();
         let entries = self.entries.len() as i64;
-        match message.head[field::COMMAND + 1] {
+        match message.command() {
             0 => self.adding_ps(message),
             1 => costs.flow_modify_ps + costs.modify_miss_ps * entries,
             2 => costs.flow_modify_ps + costs.modify_strict_miss_ps * entries,
@@ -339,22 +346,25 @@ impl FlowTable {
         }
     }
 
-    /// Removes all selected entries; gives them in order. Their memory stays taken, and what moves into a gap loses its
-    /// actions: the firmware copies addresses in their place.
-    fn delete(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
+    /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. Their memory stays
+    /// taken, and what moves loses its actions: the firmware copies addresses in their place.
+    fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
+        let mut moved = vec![false; self.entries.len()];
         let mut index = 0;
         while index < self.entries.len() {
             let fields = Match::read(&self.head(&self.entries[index])[field::MATCH..]);
             if wanted.selects(&fields) {
                 gone.push(self.removed_flow(index));
                 self.remove_and_leak(index);
+                moved[index] = true;
             } else {
                 index += 1;
             }
         }
-        gone
+        let moved = moved[..self.entries.len()].iter().filter(|moved| **moved);
+        (gone, moved.count())
     }
 
     fn remove_and_leak(&mut self, index: usize) {

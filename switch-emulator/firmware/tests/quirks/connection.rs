@@ -275,6 +275,11 @@ fn q18_unsupported_types_are_ignored() {
         bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 1, output(2))]);
         assert!(bed.exchange(&port_mod).is_empty());
         assert_eq!(bed.exchange(&queues).len(), answers);
+        let told = |event: &Event| event.to_string().contains("quirk 18");
+        assert_eq!(
+            bed.events.iter().filter(|event| told(event)).count(),
+            2 * (1 - answers)
+        );
         assert_eq!(
             bed.frame(1, &udp(306, 0)).len(),
             forwarded,

@@ -4,6 +4,7 @@ use super::testbed::{
     everything, fields, output, udp, Fields, FlowMod, DELETE, DELETE_STRICT, MODIFY, MODIFY_STRICT,
 };
 use super::*;
+use zodiac_firmware::Event;
 
 fn entry(number: u16, priority: u16, to: u16) -> FlowMod {
     FlowMod::add(fields(Fields::FiveTuple, number), priority, output(to))
@@ -158,6 +159,8 @@ fn q46_what_moves_into_a_gap_drops() {
         bed.install((0..3).map(|number| entry(number, 5, 3)));
         bed.install([entry(0, 5, 3).command(DELETE)]);
         assert_eq!(leaves(&mut bed, 2), forwarded);
+        let told = bed.events == [Event::EntriesLostActions { entries: 1 }];
+        assert_eq!(told, quirks == FIRMWARE);
         let reply = statistics(&mut bed, 1, &all_flows()).remove(0);
         let first = number(&reply[12..14]) - 88;
         assert_eq!(

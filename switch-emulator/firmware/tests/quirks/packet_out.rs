@@ -13,8 +13,11 @@ fn packet_out(in_port: u16, actions: &[u8], data: &[u8]) -> Vec<u8> {
     message(13, &[&head, actions, data].concat())
 }
 
+/// Ports by which a frame leaves, and its bytes.
+type Frame = (u8, Vec<u8>);
+
 /// Ports by which the frame of a `PACKET_OUT` leaves, its bytes, and the errors.
-fn sent(quirks: Quirks, message: &[u8]) -> (Vec<(u8, Vec<u8>)>, Vec<(u8, u8)>) {
+fn sent(quirks: Quirks, message: &[u8]) -> (Vec<Frame>, Vec<(u8, u8)>) {
     let mut bed = bed(quirks);
     let replies = bed.exchange(message);
     let frames = bed
