@@ -275,7 +275,9 @@ impl Board {
                 self.tick_at = pass + TICK;
                 let busy = self.agent.tick(pass, &mut self.out);
                 if busy > Duration::ZERO {
-                    self.main_loop.worked(pass, busy);
+                    // Behind the timers, if they came at the same time.
+                    let begin = self.main_loop.free_from(pass);
+                    self.main_loop.worked(begin, busy);
                 }
                 return;
             }
