@@ -8,7 +8,7 @@ use crate::actions::{ports, types, Actions, SLOT_BYTES};
 use crate::event::Event;
 use crate::matching::{Match, MATCH_BYTES};
 use crate::outbox::{Outbox, OutputKind};
-use crate::port::{PortMask, PortNumber};
+use crate::port::{PortMask, PortNumber, PORTS};
 use crate::table::{check_actions, field, EntryView};
 use crate::time::Instant;
 
@@ -161,6 +161,9 @@ impl Agent {
 
     /// The ports of `ports` whose configuration has none of `bits`.
     pub(super) fn without(&self, ports: PortMask, bits: u32) -> PortMask {
+        if self.port_config == [0; PORTS] {
+            return ports; // as always on the board
+        }
         ports
             .iter()
             .filter(|port| self.port_config[usize::from(port.get()) - 1] & bits == 0)

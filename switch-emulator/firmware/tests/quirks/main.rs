@@ -98,6 +98,11 @@ fn every_quirk_has_a_test_and_a_line_in_the_documentation() {
             .lines()
             .find(|line| line.starts_with(&format!("| {quirk} |")))
             .unwrap_or_else(|| panic!("no line for quirk {quirk}"));
+        let place = row.split(" | ").nth(3).unwrap_or_default();
+        assert!(
+            root.join("src").join(place).is_file(),
+            "quirk {quirk}: no file `{place}`"
+        );
         let named = row
             .split('`')
             .find(|word| word.starts_with('q'))
