@@ -28,7 +28,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) ruff format --check
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
-	@$(WITH) ansible-lint --quiet
+	@$(WITH) ansible-lint -q
 	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings

@@ -46,20 +46,24 @@ def main(
     console = Console()
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
-    try:
-        for part in parts or list(Part):
-            console.print(f"measuring: {part} …")
+    failed = False
+    for part in parts or list(Part):
+        console.print(f"measuring: {part} …")
+        try:
             values, more = measures[part]()
-            found[part.value] = values
-            rows += more
-    except BenchmarkError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        except BenchmarkError as error:
+            print(f"bench: {part}: {error}", file=sys.stderr)
+            failed = True
+            continue
+        found[part.value] = values
+        rows += more
     console.print(_table(rows))
     out.mkdir(parents=True, exist_ok=True)
     (out / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (out / "benchmarks.md").write_text(_markdown(found["machine"], rows), encoding="utf-8")
     console.print(f"written: {out}/benchmarks.json, {out}/benchmarks.md")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:

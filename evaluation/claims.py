@@ -127,7 +127,7 @@ def _late_at(_: ask.LateAt, fact: Fact, measured: _Measured) -> Finding | None:
     late = sum(point.late for point in points)
     begin = _first(measured, lambda point: point.late)
     onset = "nowhere" if begin is None else f"from {begin:g} on"
-    return f"{late} late packets at {fact.number:g}; late packets {onset}", late > 0
+    return f"{late} late at {fact.number:g}; late {onset}", late > 0
 
 
 def _loss_starts(_: ask.LossStarts, fact: Fact, measured: _Measured) -> Finding | None:
@@ -156,9 +156,11 @@ def _loss_near(check: ask.LossNear, fact: Fact, measured: _Measured) -> Finding 
     return f"{here:.1f} %", abs(here - fact.number) <= check.within_points
 
 
-def _loss_below(figure: str, other: float, series: Sequence[Series]) -> Finding:
+def _loss_below(figure: str, other: float, series: Sequence[Series]) -> Finding | None:
     measured = _Measured(series)
     here = max(map(measured.loss, measured.by_x), default=0.0)
+    if here == other == 0:
+        return None  # no point of either figure offers more than is admitted
     return f"at most {_percent(here)}, {figure} {_percent(other)}", here < other
 
 
@@ -196,7 +198,7 @@ def _rounds(check: ask.Rounds, printed: float, table: TableResult) -> Finding:
     value = row[table.columns.index(check.column)]
     if isinstance(value, str):
         return NOTHING_MEASURED
-    tolerance = 0.5 * 10**-check.decimals + check.slack * printed
+    tolerance = 0.5 * 10**-check.decimals
     return f"{value:.{check.decimals + 2}f}", abs(value - printed) <= tolerance
 
 

@@ -80,7 +80,8 @@ def _canvas(result: FigureResult, plot_inches: float, captioned: bool) -> tuple[
     """A figure with room for title and claims."""
     claims = result.claims if captioned else []
     axis_inches = 0.62 if result.series else 0.3
-    below = axis_inches + _CLAIM_INCHES * len(claims)
+    footnote_inches = _CLAIM_INCHES if claims and result.series else 0.0
+    below = axis_inches + _CLAIM_INCHES * len(claims) + footnote_inches
     above = 0.62 if captioned else 0.32
     height = above + plot_inches + below
     figure = Figure(figsize=(_WIDTH_INCHES, height))
@@ -98,8 +99,8 @@ def _claims(figure: Figure, claims: Sequence[ClaimResult], *, top: float, step: 
         y = top - line * step
         figure.text(0.03, y, mark, color=colour, fontsize=9, va="center", weight="bold")
         figure.text(0.055, y, _symbols(claim.claim), fontsize=7, va="center")
-        figure.text(0.40, y, f"paper: {claim.paper}", fontsize=7, va="center", color="#444444")
-        figure.text(0.60, y, f"here: {claim.here}", fontsize=7, va="center", color=colour)
+        figure.text(0.43, y, f"paper: {claim.paper}", fontsize=7, va="center", color="#444444")
+        figure.text(0.645, y, f"here: {claim.here}", fontsize=7, va="center", color=colour)
 
 
 def _symbols(text: str) -> str:
@@ -206,7 +207,7 @@ def _legend(figure: Figure, axes: Axes, result: FigureResult) -> None:
         columnspacing=1.2,
     )
     runs = f"{result.provenance.runs} runs of {result.provenance.seconds:g} s a box, {result.mode} mode"
-    figure.text(0.91, 0.012, runs, fontsize=6.5, color="#666666", ha="right")
+    figure.text(0.985, 0.012, runs, fontsize=6.5, color="#666666", ha="right")
 
 
 def _bullet(label: str, fill: str) -> Line2D:

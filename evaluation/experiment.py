@@ -89,16 +89,12 @@ class DelayRises(Strict):
 
 
 class Rounds(Strict):
-    """A cell of the table rounds to what is printed.
-
-    `slack` is how far the cell moves, relatively, within the rounding of the numbers it is computed from.
-    """
+    """A cell of the table rounds to what is printed."""
 
     kind: Literal["rounds"]
     row: Scheme
     column: Column
     decimals: int = Field(ge=0)
-    slack: float = Field(default=0.0, ge=0, lt=0.01)
 
 
 Check = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -68,6 +69,15 @@ def wait_until(condition, what: str, timeout_s: float = GONE_TIMEOUT_S) -> None:
 def descendants(pid: int) -> list[psutil.Process]:
     """All processes below a process. psutil tells a later process with the same number apart."""
     return psutil.Process(pid).children(recursive=True)
+
+
+def named(pid: int) -> list[tuple[str, psutil.Process]]:
+    """The processes below a process with their names, without those that have just ended."""
+    found = []
+    for process in descendants(pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append((process.name(), process))
+    return found
 
 
 def left(processes: list[psutil.Process]) -> list[psutil.Process]:

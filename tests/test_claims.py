@@ -88,7 +88,7 @@ def test_late_at_and_late_starts() -> None:
     fact = "fig18a/delay-violation"
     early = series(point(1), point(1.4, late=2), point(1.45, late=3))
     assert verdict({"kind": "late_at"}, early, fact=fact) == (
-        "3 late packets at 1.45; late packets from 1.4 on",
+        "3 late at 1.45; late from 1.4 on",
         True,
     )
     assert verdict({"kind": "late_starts"}, early, fact=fact) == ("1.4", False)
@@ -111,6 +111,8 @@ def test_loss_below_another_figure_needs_that_figure() -> None:
     assert verdict(check, measured) is None
     assert verdict(check, measured, other=0.06) == ("at most 5 %, other 6 %", True)
     assert verdict(check, measured, other=0.05) == ("at most 5 %, other 5 %", False)
+    assert verdict(check, series(point(1)), other=0.0) is None
+    assert verdict(check, measured, other=0.0) == ("at most 5 %, other 0 %", False)
 
 
 def test_delay_grows_from() -> None:

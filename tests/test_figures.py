@@ -112,14 +112,14 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     setting = prepare(sweep)
     first, _, third, _ = traffic(setting, 4)
     assert first.label == "H1->H3"
-    assert first.shaper_rate_bps == 789_967
-    assert third.shaper_rate_bps == 394_983
+    assert first.shaper_rate_bps == 789_907
+    assert third.shaper_rate_bps == 394_953
     assert first.shaper_burst_bytes == int(4 * 688.67248)
     assert first.offered_burst_bytes == 9 * 306
     assert third.offered_burst_bytes == 4 * 306
     assert (first.observed, third.observed) == (True, False)
     half = traffic(setting, 4, offered_load=0.5)[0]
-    assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_983, 789_967)
+    assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_953, 789_907)
     assert [flow.burst_bytes for flow in setting.admitted()] == [688, 688, 344, 344]
 
 

@@ -308,9 +308,10 @@ class TestProcess:
         )
         controller.barrier()
 
-    def test_stalls_are_listed(self, emulator):
+    def test_stalls_are_listed(self, emulator, sender):
         emulator.process.send_signal(signal.SIGSTOP)
         stopped_ns = time.time_ns()
+        sender.send(bytes(60))  # something to do: a thread that rests is not stalled
         time.sleep(0.05)
         emulator.process.send_signal(signal.SIGCONT)
         stalls = emulator.end()["stalls"]

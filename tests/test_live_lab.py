@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 import typer
-from live_harness import Machine, admitted, descendants, left, needs_root, wait_until
+from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
 from typer.testing import CliRunner
 
 from evaluation.live.background import BackgroundLab
@@ -30,7 +30,7 @@ from loko.lab import load_lab
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
 SETTING, TRAFFIC = admitted()
-FLOWS = [flow.as_flow() for flow in TRAFFIC]
+FLOWS = SETTING.admitted()
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")
@@ -50,12 +50,13 @@ def command(*arguments):
 
 
 RUN_FOR_EVER = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
 setting, traffic = admitted()
-with LiveRunner(setting.lab, [flow.as_flow() for flow in traffic]) as runner:
+with LiveRunner(setting.lab, setting.admitted()) as runner:
     print("up", flush=True)
     runner.run(traffic, seconds=100, seed=1)
 """
@@ -68,7 +69,7 @@ def run_for_ever():
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
 
     def sending() -> bool:
-        return sum(child.name() == "mgen" for child in descendants(process.pid)) == len(TRAFFIC)
+        return sum(name == "mgen" for name, _ in named(process.pid)) == len(TRAFFIC)
 
     with process:
         try:
@@ -83,7 +84,7 @@ def run_for_ever():
 def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number):
     with run_for_ever() as process:
         tree = descendants(process.pid)
-        names = {child.name() for child in tree}
+        names = {name for name, _ in named(process.pid)}
         assert {"unshare", "mgen", "tcpdump", "zodiac-fx", "bash"} <= names
         process.send_signal(number)
         process.wait(timeout=30)
@@ -96,7 +97,7 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
 def test_nothing_is_left_when_the_evaluation_ends(machine):
     with LiveRunner(SETTING.lab, FLOWS):
         tree = descendants(os.getpid())
-        assert "zodiac-fx" in {child.name() for child in tree}
+        assert "zodiac-fx" in {name for name, _ in named(os.getpid())}
     assert not left(tree)
 
 
@@ -145,16 +146,18 @@ def test_what_a_crash_left_does_not_stop_the_next_lab(machine):
 
 def test_an_emulator_that_dies_in_a_run_is_told():
     with LiveRunner(SETTING.lab, FLOWS) as runner:
-        [emulator] = [child for child in descendants(os.getpid()) if child.name() == "zodiac-fx"]
-        emulator.kill()
+        [boards] = [process for name, process in named(os.getpid()) if name == "zodiac-fx"]
+        boards.kill()
         with pytest.raises(RunError, match=r"the emulator ended \(exit status -9\)"):
             runner.run(TRAFFIC, seconds=0.1, seed=1)
 
 
 def test_a_lab_process_that_dies_is_told():
     with LiveRunner(SETTING.lab, FLOWS) as runner:
-        [outer] = [child for child in descendants(os.getpid()) if child.name() == "unshare"]
+        [outer] = [process for name, process in named(os.getpid()) if name == "unshare"]
+        tree = descendants(outer.pid)
         outer.kill()
+        wait_until(lambda: not left(tree), "the tree has ended with its outermost process")
         with pytest.raises(RunError, match="the lab ended by itself"):
             runner.status()
 

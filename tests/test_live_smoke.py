@@ -22,7 +22,7 @@ EARLY_NS = 20_000
 
 @pytest.fixture(scope="module")
 def runner():
-    with LiveRunner(SETTING.lab, [flow.as_flow() for flow in TRAFFIC]) as live:
+    with LiveRunner(SETTING.lab, SETTING.admitted()) as live:
         yield live
 
 

@@ -60,6 +60,7 @@ class IntegratedSwitch(Strict):
     """The switch chip between the ports and the CPU."""
 
     transit_ps: Count
+    buffer_bytes: Count
 
 
 class Buffer(Strict):

@@ -13,6 +13,7 @@ from evaluation.live.carriage import carry, records
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
 from evaluation.live.network import Network
+from evaluation.live.programs import require_emulator
 from evaluation.runner import RunRecords
 from loko.flow import dump_flows
 from loko.lab import load_lab
@@ -26,6 +27,7 @@ class Session:
 
     def __init__(self, request: BuildRequest, folder: Path) -> None:
         """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`."""
+        require_emulator()  # before anything is built
         self.lab = load_lab(request.lab)
         self._folder = folder
         self.network = Network(self.lab)

@@ -72,7 +72,7 @@ def test_refusal_names_switch_quantity_and_numbers() -> None:
     assert (refusal.switch, refusal.quantity, refusal.unit) == ("s1", "rate", "bit/s")
     assert (refusal.used, refusal.requested) == (2e6, 1e6)
     assert refusal.allowed == pytest.approx(2.37e6, rel=1e-3)
-    assert str(refusal).startswith("f2: rate at s1: 2000000 used + 1000000 requested > 23699")
+    assert str(refusal).startswith("f2: rate at s1: 2000000 used + 1000000 requested > 23697")
 
 
 def test_burst_grows_by_r_d_at_every_hop() -> None:

@@ -37,7 +37,7 @@ def test_table_2(allocation, rate_mbps, burst_kb, delay_ms) -> None:
     decimals = len(str(rate_mbps).split(".")[1])
     assert allocation.max_rate_bps / 1e6 == pytest.approx(rate_mbps, abs=0.5 * 10**-decimals)
     assert allocation.max_burst_bytes / 1024 == pytest.approx(burst_kb, abs=0.005)  # kB = 1024 bytes
-    assert allocation.delay_ns / 1e6 == pytest.approx(delay_ms, abs=0.0051)  # 2.0649, printed 2.07
+    assert allocation.delay_ns / 1e6 == pytest.approx(delay_ms, abs=0.005)
     assert allocation.feasible
 
 

@@ -141,6 +141,7 @@ pub(crate) struct Wire {
     gap: Duration,
     tag_bytes: u64,
     transit: Duration,
+    buffer_bytes: u64,
 }
 
 impl Wire {
@@ -152,6 +153,7 @@ impl Wire {
             gap: Duration::from_nanos(profile.ports.interframe_gap_bytes * byte_ns),
             tag_bytes: profile.ports.tail_tag_bytes,
             transit: Duration::from_picos_rounded(profile.integrated_switch.transit_ps),
+            buffer_bytes: profile.integrated_switch.buffer_bytes,
         }
     }
 
@@ -211,7 +213,7 @@ impl Ingress {
     pub(crate) fn admit(&mut self, now: Instant, length: usize) -> Option<Instant> {
         let ready = now + self.wire.transit;
         if self.inner.free_at.saturating_since(ready).as_nanos()
-            > SWITCH_BUFFER_BYTES * self.wire.byte_ns
+            > self.wire.buffer_bytes * self.wire.byte_ns
         {
             return None;
         }
@@ -219,10 +221,6 @@ impl Ingress {
         Some(self.inner.send(ready, duration, self.wire.gap) + duration)
     }
 }
-
-/// Frame memory of the integrated switch. An assumption: the data sheet of a forerunner (KSZ8995) says 64 kB. It only
-/// bounds what waits when several ports together bring more than the link to the CPU carries.
-const SWITCH_BUFFER_BYTES: u64 = 65_536;
 
 /// From the CPU to the front ports.
 #[derive(Clone, Debug)]

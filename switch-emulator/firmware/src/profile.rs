@@ -95,6 +95,9 @@ pub struct IntegratedSwitch {
     /// `p_IS`: time from a frame's last bit in to its first bit out, on the way in and again on the way out.
     #[serde(deserialize_with = "number")]
     pub transit_ps: i64,
+    /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
+    #[serde(deserialize_with = "number")]
+    pub buffer_bytes: u64,
 }
 
 /// Receive buffers of the CPU.
@@ -257,7 +260,7 @@ impl Profile {
         }
     }
 
-    fn rules(&self) -> [Rule; 8] {
+    fn rules(&self) -> [Rule; 9] {
         let Self {
             ports,
             integrated_switch,
@@ -286,6 +289,11 @@ impl Profile {
                 integrated_switch.transit_ps >= 0,
                 "integrated_switch.transit_ps",
                 "choose at least 0",
+            ),
+            (
+                integrated_switch.buffer_bytes >= 1_536,
+                "integrated_switch.buffer_bytes",
+                "choose room for at least one frame, 1536",
             ),
             (
                 buffer.packets == 1,

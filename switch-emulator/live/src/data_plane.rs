@@ -18,6 +18,12 @@ use crate::telemetry::{Departure, Message, Note, Telemetry};
 
 /// A departure so near is waited for in a tight loop; one pass of the outer loop takes less.
 const SPIN: Duration = Duration::from_micros(8);
+/// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
+/// kernel's own threads there, and with them other programs. Whatever arrives meanwhile is stamped by the kernel, and no
+/// frame leaves sooner than 30 us after the pass that finds it.
+const QUIET: Duration = Duration::from_micros(50);
+/// Length of a rest; the kernel adds some microseconds.
+const REST: std::time::Duration = std::time::Duration::from_micros(10);
 /// How long the relation between the two clocks is taken as constant.
 const PAIR_VALID: Duration = Duration::from_millis(1);
 /// Longest frame without FCS that the interface may deliver: 1514 bytes and two VLAN tags.
@@ -130,9 +136,14 @@ impl DataPlane {
         }
     }
 
-    /// Runs until asked to stop.
-    pub fn run(mut self) {
+    /// Runs until asked to stop. Tells after the first pass that it runs, and how it is scheduled.
+    pub fn run(mut self, scheduling: String) {
         let mut pass_began = self.look();
+        self.pass(pass_began);
+        self.telemetry.tell(Message::Running {
+            scheduling,
+            send_lead_ns: self.send_lead.as_nanos(),
+        });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
             let now = self.look();
@@ -140,12 +151,27 @@ impl DataPlane {
                 .shared
                 .passes
                 .record(now.saturating_since(pass_began).as_nanos());
-            pass_began = now;
             if self.telemetry.shared.counters_wanted() {
                 self.tell_counters();
             }
+            pass_began = self.rest(now);
         }
         self.tell_counters();
+    }
+
+    /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
+    fn rest(&mut self, now: Instant) -> Instant {
+        let quiet_until = now + QUIET;
+        if self.outgoing.next_at().is_some_and(|at| at < quiet_until) {
+            return now;
+        }
+        std::thread::sleep(REST);
+        let rested = self.clock.now();
+        // A long rest is a stall only if something should have left meanwhile.
+        if self.outgoing.next_at().is_none_or(|at| at > rested) {
+            self.watch.rested(rested);
+        }
+        self.look()
     }
 
     /// Everything that is due at `now`. Interfaces come first: what arrived until `now` is then known.
@@ -204,11 +230,12 @@ impl DataPlane {
     }
 
     fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
+        let now = self.clock.now();
         // The wall clock may have been set since the stamp: nothing arrives from the future.
-        let stamp = self
-            .pair
-            .instant_of(stamp_realtime_ns)
-            .min(self.clock.now());
+        let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
+        if let Some(stall) = self.watch.delivered(stamp, now) {
+            self.telemetry.stall(stamp_realtime_ns, stall);
+        }
         let port = &mut self.ports[index];
         match port.receive.arrival(stamp, frame.len()) {
             Ok(at) => self.boards.arrive(port.address, at, frame),

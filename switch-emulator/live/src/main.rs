@@ -32,7 +32,7 @@ internal_links. SIGTERM and SIGINT end the program with exit status 0. kernel.sc
 
 /// Emulated Zodiac FX switches on real interfaces, in real time
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLE)]
+#[command(name = "zodiac-fx", version, after_help = EXAMPLE)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -24,7 +24,7 @@ pub struct Report {
     pub lateness_ns: Summary,
     /// The same for those that a stall delayed.
     pub lateness_in_stalls_ns: Summary,
-    /// When the data thread did not run.
+    /// When the data thread did not run or did not get its frames.
     pub stalls: StallReport,
     /// Duration of the data thread's passes.
     pub loop_ns: Summary,
@@ -49,7 +49,7 @@ pub struct BoardReport {
     pub connected: bool,
 }
 
-/// When the data thread did not run.
+/// When the data thread did not run, or got a frame late that the kernel had stamped.
 #[derive(Debug, Default, Serialize)]
 pub struct StallReport {
     /// How many there were.

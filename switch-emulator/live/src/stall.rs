@@ -1,13 +1,14 @@
-//! Notices when the host kept the data thread from running.
+//! Notices when the host kept the data thread from running, or a frame from the data thread.
 
 use zodiac_firmware::{Duration, Instant};
 
-/// A span in which the data thread did not run.
+/// A span in which the host did not do its part: the data thread did not run, or a frame that the kernel had stamped
+/// was not handed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// The last instant before it at which the thread looked at the clock.
+    /// The last instant before it at which the thread looked at the clock, or the frame's stamp.
     pub start: Instant,
-    /// Until the thread looked at the clock again.
+    /// Until the thread looked at the clock again, or got the frame.
     pub duration: Duration,
 }
 
@@ -45,6 +46,26 @@ impl StallWatch {
         self.recovering = true;
         Some(Stall {
             start,
+            duration: gap,
+        })
+    }
+
+    /// The thread slept until `now` because nothing was due, and nothing fell due meanwhile: that is no stall.
+    pub fn rested(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// To be called with every frame: its stamp, and when the thread got it. The kernel may hold a frame back on another
+    /// core while this thread runs; that is a stall, too, unless one of the thread's own explains it.
+    pub fn delivered(&mut self, stamp: Instant, now: Instant) -> Option<Stall> {
+        let gap = now.saturating_since(stamp);
+        if gap <= self.threshold || stamp <= self.stalled_until {
+            return None;
+        }
+        self.stalled_until = now;
+        self.recovering = true;
+        Some(Stall {
+            start: stamp,
             duration: gap,
         })
     }
@@ -93,6 +114,31 @@ mod tests {
             duration: Duration::from_micros(51),
         };
         assert_eq!(watch.observe(at(1_061)), Some(stall));
+    }
+
+    #[test]
+    fn a_rest_is_no_stall() {
+        let mut watch = watch();
+        watch.rested(at(1_200));
+        assert_eq!(watch.observe(at(1_210)), None);
+        assert!(!watch.excuses(at(1_200)));
+    }
+
+    #[test]
+    fn a_frame_that_the_kernel_held_back_is_a_stall() {
+        let mut watch = watch();
+        assert_eq!(watch.delivered(at(1_000), at(1_050)), None);
+        let stall = Stall {
+            start: at(1_010),
+            duration: Duration::from_micros(90),
+        };
+        assert_eq!(watch.delivered(at(1_010), at(1_100)), Some(stall));
+        assert!(watch.excuses(at(1_100)));
+        assert_eq!(
+            watch.delivered(at(1_020), at(1_101)),
+            None,
+            "explained by the first"
+        );
     }
 
     #[test]

@@ -213,13 +213,10 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        telemetry.tell(Message::Running {
-            scheduling,
-            send_lead_ns: send_lead.as_nanos(),
-        });
+        let plane = DataPlane::new(clock, boards, ports, controls, timing, telemetry);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
-        DataPlane::new(clock, boards, ports, controls, timing, telemetry).run();
+        plane.run(scheduling);
     });
     let thread = thread
         .map_err(|error| StartError::new(format!("cannot start the data thread: {error}")))?;

@@ -31,7 +31,7 @@ pub enum Message {
         /// What.
         note: Note,
     },
-    /// The thread did not run.
+    /// The thread did not run, or got a frame late.
     Stall {
         /// Since when.
         start_ns: u64,
