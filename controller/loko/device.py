@@ -130,6 +130,54 @@ class Timers(Strict):
     cost_ps: Count
 
 
+class ControlCost(Strict):
+    """What messages of the controller cost: interrupt + segment + each message, and each visited entry."""
+
+    interrupt_ps: Count
+    segment_ps: Count
+    acknowledge_ps: Count
+    acknowledgement_ps: Count
+    send_ps: Count
+    echo_ps: Count
+    features_ps: Count
+    get_config_ps: Count
+    set_config_ps: Count
+    barrier_ps: Count
+    vendor_ps: Count
+    description_ps: Count
+    table_statistics_ps: Count
+    port_statistics_ps: Count
+    port_statistics_port_ps: Count
+    flow_statistics_ps: Count
+    flow_statistics_entry_ps: Count
+    flow_statistics_action_ps: Count
+    packet_out_ps: Count
+    packet_out_per_byte_ps: Count
+    flow_add_ps: Count
+    flow_action_ps: Count
+    flow_refused_ps: Count
+    flow_delete_ps: Count
+    flow_modify_ps: Count
+    delete_hit_ps: Count
+    delete_miss_ps: Count
+    delete_everything_hit_ps: Count
+    delete_strict_hit_ps: Count
+    delete_strict_miss_ps: Count
+    modify_hit_ps: Count
+    modify_miss_ps: Count
+    modify_everything_hit_ps: Count
+    modify_strict_hit_ps: Count
+    modify_strict_miss_ps: Count
+
+
+class Housekeeping(Strict):
+    """The jobs that the unmodified firmware does every 500 ms in turn (section 2.2.2)."""
+
+    port_counters_ps: Count
+    link_status_ps: Count
+    flow_timeouts_ps: Count
+
+
 class Cpu(Strict):
     """What the CPU needs for a frame."""
 
@@ -140,6 +188,8 @@ class Cpu(Strict):
     entry: EntryCost
     action: ActionCosts
     timers: Timers
+    control: ControlCost
+    housekeeping: Housekeeping
 
 
 class Profile(Strict):

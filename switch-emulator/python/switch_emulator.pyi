@@ -6,7 +6,8 @@ and how to mend it.
 
 A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
-``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``loop_phase_ns``.
+``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
+``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +87,7 @@ class Flow:
 
     @property
     def packets(self) -> int:
-        """Frames that used the entry; wraps at 65536 as on the board."""
+        """Frames that used the entry; wraps at 65536 as on the board, unless ``quirks`` is ``"spec"``."""
 
     @property
     def bytes(self) -> int:

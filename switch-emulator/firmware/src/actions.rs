@@ -1,5 +1,7 @@
 //! Actions of OpenFlow 1.0 as the firmware performs them.
 
+mod standard;
+
 use crate::openflow::bytes::be16;
 use crate::port::PortMask;
 
@@ -40,8 +42,10 @@ pub(crate) enum Action {
     /// To the port with this number, unless the frame came from there.
     Output(u16),
     OutputToIngress,
-    /// To all ports that are not native, except the ingress port. ALL does the same.
+    /// To all ports that are not native, except the ingress port.
     Flood,
+    /// The same on the board; with the specification, also to ports that are not flooded.
+    All,
     OutputToController {
         max_bytes: u16,
     },
@@ -71,7 +75,8 @@ impl Action {
             types::OUTPUT => match be16(slot, 4) {
                 port @ 0..=255 => Self::Output(port),
                 ports::IN_PORT => Self::OutputToIngress,
-                ports::FLOOD | ports::ALL => Self::Flood,
+                ports::FLOOD => Self::Flood,
+                ports::ALL => Self::All,
                 ports::CONTROLLER => Self::OutputToController {
                     max_bytes: be16(slot, 6),
                 },
@@ -147,8 +152,11 @@ pub(crate) struct Rewriter<'a> {
     pub(crate) in_port: u16,
     /// Whether the frame had a tag when the search began; it is not looked at again after tag changes.
     pub(crate) tagged: bool,
-    /// Ports that flooding reaches.
-    pub(crate) flooded: PortMask,
+    /// Ports that FLOOD reaches, and those that ALL reaches.
+    flooded: PortMask,
+    all: PortMask,
+    /// Whether fields are changed as the specification asks.
+    standard: bool,
     /// VLAN identifier set by an earlier action.
     vlan_vid: u16,
 }
@@ -159,12 +167,16 @@ impl<'a> Rewriter<'a> {
         in_port: u16,
         tagged: bool,
         flooded: PortMask,
+        all: PortMask,
+        standard: bool,
     ) -> Self {
         Self {
             frame,
             in_port,
             tagged,
             flooded,
+            all,
+            standard,
             vlan_vid: 0,
         }
     }
@@ -182,15 +194,12 @@ impl<'a> Rewriter<'a> {
                     self.in_port,
                 ))))
             }
-            Action::Flood => {
-                let ingress = tail_tag(self.in_port);
-                return Some(Destination::Ports(PortMask::from_bits(
-                    self.flooded.bits() & !ingress,
-                )));
-            }
+            Action::Flood => return Some(self.all_but_ingress(self.flooded)),
+            Action::All => return Some(self.all_but_ingress(self.all)),
             Action::OutputToController { max_bytes } => {
                 return Some(Destination::Controller { max_bytes })
             }
+            _ if self.standard => standard::rewrite(self.frame, action),
             Action::SetVlanVid(vid) => {
                 self.vlan_vid = if vid == 0xffff { 0 } else { vid & 0x0fff };
                 self.set_vlan(self.vlan_vid);
@@ -210,6 +219,11 @@ impl<'a> Rewriter<'a> {
             Action::StripVlan | Action::Nothing => {}
         }
         None
+    }
+
+    const fn all_but_ingress(&self, ports: PortMask) -> Destination {
+        let ingress = tail_tag(self.in_port);
+        Destination::Ports(PortMask::from_bits(ports.bits() & !ingress))
     }
 
     /// Writes the tag control field: into the tag, or with a new tag in front of the type field.

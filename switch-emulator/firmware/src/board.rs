@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
-use crate::cost::Costs;
 use crate::event::{Counters, Event};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
-use crate::outbox::{Outbox, Output};
+use crate::outbox::{Outbox, Output, CONTROL_HEADER_BYTES};
 use crate::port::{Egress, Ingress, PortMask, PortNumber, Wire};
 use crate::profile::Profile;
 use crate::table::Flow;
@@ -27,7 +26,11 @@ const MAX_RECEIVED_BYTES: usize = 1_531;
 enum Control {
     Connected,
     Disconnected,
-    Segment(Vec<u8>),
+    Segment {
+        /// When it arrived at the native port.
+        arrived: Instant,
+        payload: Vec<u8>,
+    },
 }
 
 /// What the main loop finds next.
@@ -35,6 +38,7 @@ enum Control {
 enum Work {
     Frame,
     Control,
+    Acknowledgement,
     Tick,
 }
 
@@ -85,7 +89,7 @@ impl Board {
                 Duration::from_nanos(timer_phase),
             ),
             tick_at: Instant::ZERO + TICK,
-            out: Outbox::new(Egress::new(wire)),
+            out: Outbox::new(Egress::new(wire), config.native_ports.first().copied()),
             booted: false,
             reported: PortMask::EMPTY,
             next: (Instant::ZERO, Work::Tick),
@@ -102,9 +106,22 @@ impl Board {
         self.control(now, Control::Disconnected);
     }
 
-    /// The payload of one TCP segment has come from the controller. The firmware reads each segment by itself.
+    /// A TCP segment of the controller has completely arrived at the native port; `payload` is what it carries. The
+    /// firmware reads each segment by itself. It takes the way of a frame to the CPU and waits there with the frames,
+    /// but occupies no unit of the receive ring and is never lost.
     pub fn segment(&mut self, now: Instant, payload: &[u8]) {
-        self.control(now, Control::Segment(payload.to_vec()));
+        self.advance(now);
+        let length = length_with_fcs(CONTROL_HEADER_BYTES + payload.len());
+        let at = self.ingress.carry(now, length);
+        let payload = payload.to_vec();
+        self.controls.push_back((
+            at,
+            Control::Segment {
+                arrived: now,
+                payload,
+            },
+        ));
+        self.plan();
     }
 
     /// A frame, without FCS, has completely arrived on `port`. Shorter ones are padded to 60 bytes, as on the wire.
@@ -200,7 +217,11 @@ impl Board {
             }
             return self.out.pool.recycle(data);
         }
-        let Some(at) = self.ingress.admit(now, length_with_fcs(data.len())) else {
+        let hardware = &mut self.out.hardware[usize::from(port.get()) - 1];
+        let length = length_with_fcs(data.len());
+        hardware.received_bytes += length as u64;
+        let Some(at) = self.ingress.admit(now, length) else {
+            hardware.received_dropped += 1;
             self.out.counters.dropped_switch += 1;
             return self.out.pool.recycle(data);
         };
@@ -222,10 +243,15 @@ impl Board {
                 (arrival, work) = (at, Work::Frame);
             }
         }
+        if let Some(at) = self.agent.acknowledgement_at() {
+            if at < arrival {
+                (arrival, work) = (at, Work::Acknowledgement);
+            }
+        }
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
-            Work::Frame | Work::Control => self.main_loop.pass_for(arrival),
+            Work::Frame | Work::Control | Work::Acknowledgement => self.main_loop.pass_for(arrival),
         };
         self.next = (pass, work);
     }
@@ -243,10 +269,17 @@ impl Board {
                 None => Duration::ZERO,
             },
             Work::Control => self.take_control(pass),
+            Work::Acknowledgement => self.agent.acknowledged(pass, &mut self.out),
             Work::Tick => {
                 self.main_loop.run_timers(pass);
                 self.tick_at = pass + TICK;
-                return self.agent.tick(pass, &mut self.out);
+                let busy = self.agent.tick(pass, &mut self.out);
+                if busy > Duration::ZERO {
+                    // Behind the timers, if they came at the same time.
+                    let begin = self.main_loop.free_from(pass);
+                    self.main_loop.worked(begin, busy);
+                }
+                return;
             }
         };
         self.main_loop.worked(pass, busy);
@@ -254,11 +287,10 @@ impl Board {
 
     fn take_control(&mut self, pass: Instant) -> Duration {
         match self.controls.pop_front() {
-            Some((_, Control::Connected)) => self.agent.connected(pass, &mut self.out),
+            Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
-            Some((_, Control::Segment(payload))) => {
-                self.agent.segment(pass, &payload, &mut self.out);
-                return Costs::segment(payload.len());
+            Some((_, Control::Segment { arrived, payload })) => {
+                return self.agent.segment(arrived, pass, &payload, &mut self.out);
             }
             None => {}
         }

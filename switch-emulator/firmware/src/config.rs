@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::port::{PortMask, PortNumber};
+use crate::quirks::Quirks;
 
 /// Settings of one board by name; the default is what the factory sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,14 @@ pub struct Config {
     /// session whose controller is silent or asks for no features. `false` is the modified firmware of the Loko
     /// paper, section 3.1: neither of them, but still a tick every 501 ms that connects and sends echo requests.
     pub ofchecks: bool,
+    /// Whether the board behaves as its firmware or as the OpenFlow 1.0.1 specification asks (`docs/quirks.md`).
+    pub quirks: Quirks,
+    /// Time from a TCP segment's departure to the controller's acknowledgement, unless data acknowledges it before. An
+    /// assumption: a direct cable and a controller that does not delay its acknowledgements.
+    pub acknowledgement_ns: u64,
+    /// Where the pool of the flow table lies in the board's memory, a multiple of 4. Flow timeouts depend on it, and it
+    /// depends on how the firmware was linked; the default is that of a rebuild.
+    pub flow_memory_address: u32,
     /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
     /// with different seeds poll at different phases.
     pub loop_phase_ns: Option<u64>,
@@ -65,6 +74,9 @@ impl Default for Config {
             openflow_version: 0,
             ethertype_filter: false,
             ofchecks: true,
+            quirks: Quirks::Firmware,
+            acknowledgement_ns: 200_000,
+            flow_memory_address: 0x2000_da0c,
             loop_phase_ns: None,
         }
     }
@@ -89,6 +101,17 @@ impl Config {
                 format!(
                     "{} is none of 0 (as the controller asks), 1 (OpenFlow 1.0), 4 (OpenFlow 1.3)",
                     self.openflow_version
+                ),
+            );
+        }
+        if self.flow_memory_address % 4 != 0
+            || !(0x2000_0000..=0x2001_8000).contains(&self.flow_memory_address)
+        {
+            return refuse(
+                "flow_memory_address",
+                format!(
+                    "{:#x} is no multiple of 4 from 0x20000000 to 0x20018000, where the pool fits into the board's memory",
+                    self.flow_memory_address
                 ),
             );
         }

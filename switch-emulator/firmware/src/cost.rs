@@ -6,7 +6,7 @@
 
 use crate::actions::{Action, Actions};
 use crate::matching::wildcards;
-use crate::profile::{ActionCost, ActionCosts, EntryCosts, Profile};
+use crate::profile::{ActionCost, ActionCosts, ControlCosts, EntryCosts, Housekeeping, Profile};
 use crate::time::Duration;
 
 /// Costs of one device.
@@ -19,6 +19,8 @@ pub(crate) struct Costs {
     capacity_factor: f64,
     entry: EntryCosts,
     action: ActionCosts,
+    control: ControlCosts,
+    housekeeping: Housekeeping,
 }
 
 /// What a frame takes of the CPU.
@@ -39,6 +41,8 @@ impl Costs {
             capacity_factor: profile.cpu.capacity_factor,
             entry: profile.cpu.entry.clone(),
             action: profile.cpu.action.clone(),
+            control: profile.cpu.control.clone(),
+            housekeeping: profile.cpu.housekeeping.clone(),
         }
     }
 
@@ -85,7 +89,7 @@ impl Costs {
         let mut sum = 0;
         for action in actions.iter() {
             let cost = match action {
-                Action::Output(_) | Action::OutputToIngress | Action::Flood => {
+                Action::Output(_) | Action::OutputToIngress | Action::Flood | Action::All => {
                     outputs += 1;
                     if outputs == 1 {
                         costs.output
@@ -134,10 +138,14 @@ impl Costs {
         }
     }
 
-    /// Handling a TCP segment from the controller. Free of charge: what the control plane costs the data plane is
-    /// not part of the model yet.
-    pub(crate) const fn segment(_length: usize) -> Duration {
-        Duration::ZERO
+    /// What messages of the controller cost.
+    pub(crate) const fn control(&self) -> &ControlCosts {
+        &self.control
+    }
+
+    /// What housekeeping costs.
+    pub(crate) const fn housekeeping(&self) -> &Housekeeping {
+        &self.housekeeping
     }
 
     #[allow(clippy::cast_precision_loss)] // sums stay far below 2^53 ps = 9 s

@@ -49,6 +49,42 @@ pub enum Event {
         /// Length that the reply would have had.
         length_bytes: u16,
     },
+    /// Quirk 14 or 15: a reply was appended behind one without room; the frame that carries both is sent truncated, and
+    /// nothing more reaches the controller on this connection.
+    ReplyTruncated {
+        /// Payload that the frame should carry.
+        segment_bytes: u16,
+        /// Payload that it does carry.
+        sent_bytes: u16,
+    },
+    /// Quirk 70: a message for the controller was lost because the send buffer was full. Said once until there is room.
+    SendBufferFull {
+        /// Type byte of the message.
+        message_type: u8,
+        /// Whether the connection is wedged anyway.
+        wedged: bool,
+    },
+    /// Quirks 51 and 52: an entry has timed out, by its memory address and not by its timeouts.
+    FlowExpired {
+        /// Age of the entry.
+        age_s: u32,
+        /// Whether another entry vanished with it; otherwise the count of entries is -1 now.
+        another_lost: bool,
+    },
+    /// Quirk 52: an entry was added while the count was -1. The board writes outside of its tables.
+    AddAfterUnderflow,
+    /// Quirks 18 and 29: a request of a kind that the firmware does not know gets no reply.
+    RequestIgnored {
+        /// Type byte of the message.
+        message_type: u8,
+        /// Kind of statistics, if it asked for some.
+        statistics: Option<u16>,
+    },
+    /// Quirk 46: a DELETE has moved entries into gaps, where they lost their actions: their frames are dropped.
+    EntriesLostActions {
+        /// How many.
+        entries: u16,
+    },
     /// A frame that no Ethernet port would have received was ignored.
     FrameMalformed {
         /// Its length without FCS.
@@ -68,21 +104,21 @@ impl fmt::Display for Event {
                 f,
                 "OpenFlow message of type {message_type} with {length_bytes} bytes was split: its TCP segment held \
                  {available_bytes}; the firmware does not reassemble, so it and what follows is lost; keep each \
-                 message and each write within 536 bytes"
+                 message and each write within 536 bytes (quirks 10, 11)"
             ),
             Self::HeaderRefused { offset_bytes, version, message_type, length_bytes } => write!(
                 f,
                 "no OpenFlow header at byte {offset_bytes} of a TCP segment (version {version}, type {message_type}, \
-                 length {length_bytes}): the rest of the segment is lost; let each segment begin with a message"
+                 length {length_bytes}): the rest of the segment is lost; let each segment begin with a message (quirks 12, 13)"
             ),
             Self::VersionUnusable { version } => write!(
                 f,
                 "the controller's HELLO has wire version {version}, which is not carried here; let it speak OpenFlow \
-                 1.0 (wire version 1) or set openflow_version = 1"
+                 1.0 (wire version 1) or set openflow_version = 1 (quirk 2)"
             ),
             Self::FlowModRefused { error_type: 3, .. } => f.write_str(
                 "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
-                 connection); install fewer entries, or reconnect",
+                 connection); install fewer entries, or reconnect (quirk 47)",
             ),
             Self::FlowModRefused { error_type, error_code } => write!(
                 f,
@@ -90,16 +126,59 @@ impl fmt::Display for Event {
                  output port"
             ),
             Self::NoFeaturesRequest => {
-                f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO")
+                f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO (quirk 8)")
             }
             Self::ControllerSilent => f.write_str(
                 "connection closed: nothing came from the controller for 6 s; let it answer echo requests, or set \
-                 ofchecks = false",
+                 ofchecks = false (quirk 7)",
             ),
             Self::StatsReplyOverrun { length_bytes } => write!(
                 f,
                 "the board hangs: a flow statistics reply of {length_bytes} bytes overran its 2048 bytes; ask for \
-                 flow statistics with fewer entries or actions, and start the board again"
+                 flow statistics with fewer entries or actions, and start the board again (quirk 28)"
+            ),
+            Self::ReplyTruncated { segment_bytes, sent_bytes } => write!(
+                f,
+                "the control connection is wedged: of {segment_bytes} bytes for the controller the board sent \
+                 {sent_bytes} in a frame that the receiver discards, again and again; have at most one reply to each \
+                 segment, or a BARRIER_REQUEST first, and reconnect (quirks 14, 15)"
+            ),
+            Self::SendBufferFull { message_type, wedged } => write!(
+                f,
+                "message of type {message_type} to the controller lost: {} (quirk 70)",
+                if wedged {
+                    "the control connection is wedged; reconnect"
+                } else {
+                    "24 messages or 3216 bytes wait for acknowledgement already; install flows before the traffic comes"
+                }
+            ),
+            Self::FlowExpired { age_s, another_lost } => write!(
+                f,
+                "an entry has timed out after {age_s} s, whatever its timeouts, {}; install the flows again every few \
+                 minutes (quirks 51, 52)",
+                if another_lost {
+                    "and the last one has vanished with it"
+                } else {
+                    "and as it was the only one all frames are dropped from now on"
+                }
+            ),
+            Self::RequestIgnored { message_type, statistics: None } => write!(
+                f,
+                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk 18)"
+            ),
+            Self::RequestIgnored { statistics: Some(kind), .. } => write!(
+                f,
+                "the request for statistics of type {kind} is ignored: the firmware knows types 0, 1, 3 and 4; expect \
+                 no reply (quirk 29)"
+            ),
+            Self::EntriesLostActions { entries } => write!(
+                f,
+                "a DELETE has left {entries} entries without actions, whose frames are dropped from now on: it removed \
+                 entries before the last one; delete all flows or use DELETE_STRICT with the cookie (quirk 46)"
+            ),
+            Self::AddAfterUnderflow => f.write_str(
+                "an entry was added to a table with -1 entries: it is lost, and the board has overwritten memory in \
+                 front of its tables; start the board again (quirk 52)",
             ),
             Self::FrameMalformed { length_bytes } => write!(
                 f,

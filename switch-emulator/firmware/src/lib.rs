@@ -12,16 +12,20 @@
 //! | `main_loop` | when the CPU looks into the ring |
 //! | `cost` | how long the CPU works on a frame |
 //! | `packet`, `matching`, `table`, `actions` | the data plane of OpenFlow 1.0 |
-//! | `openflow` | agent, statistics and connection to the controller |
+//! | `openflow` | agent, statistics, housekeeping, connection to the controller |
 //! | [`Profile`], [`Config`] | numbers of the device, settings of one board |
 //!
 //! Frames take the time that the [`Profile`] gives them: the integrated switch, the link to the CPU, the wait for
 //! the main loop, the table search by the entries that it visits, the actions, and the way out.
 //!
-//! Left out: what messages from the controller cost the CPU (they are handled in order of arrival, in no time);
-//! OpenFlow 1.3; management traffic, console and web pages; flow timeouts, which the firmware takes from memory
-//! addresses and which come after 8 minutes at the earliest; byte counters of ports; TCP frames that the firmware
-//! truncates; the limit of 24 messages and 3216 bytes that wait for acknowledgement.
+//! Messages of the controller take time on the same CPU, so that frames wait for them and they for frames. The
+//! firmware deviates from OpenFlow 1.0.1 in 83 numbered ways; [`Quirks`] says whether a board shows them.
+//!
+//! The board has no TCP stack yet: the driver keeps the session. Of TCP it knows what decides which messages reach the
+//! controller (segments, send buffer, congestion window, truncated frames), with acknowledgements after
+//! [`Config::acknowledgement_ns`]. So stray connections after unanswered attempts, half-closed ones, and the end of a
+//! wedged connection after 12 retransmissions are left out. Left out too: OpenFlow 1.3; other management traffic,
+//! console and web pages; what a crash leaves in memory that the firmware still uses.
 //!
 //! ```
 //! use zodiac_firmware::{Board, Config, Instant, Profile, ZODIAC_FX};
@@ -50,6 +54,7 @@ mod outbox;
 mod packet;
 mod port;
 mod profile;
+mod quirks;
 mod table;
 mod time;
 
@@ -59,6 +64,7 @@ pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
-pub use profile::{Profile, ProfileError, ZODIAC_FX};
+pub use profile::{ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
+pub use quirks::Quirks;
 pub use table::Flow;
 pub use time::{Duration, Instant};

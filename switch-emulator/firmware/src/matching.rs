@@ -92,7 +92,7 @@ impl Match {
 }
 
 /// Wildcards by which DELETE and MODIFY recognise "every entry" without comparing.
-const EVERYTHING: u32 = 0x0038_20ff;
+pub(crate) const EVERYTHING: u32 = 0x0038_20ff;
 
 /// An entry's match, ready to be compared with a [`Key`].
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +209,17 @@ impl Search {
         }
     }
 
+    /// What a search cost that examined every entry and found the one at `index`.
+    pub(crate) fn all_examined(&self, index: Option<usize>) -> Found {
+        let all = self.rules.len();
+        Found {
+            index,
+            examined: all,
+            skipped: 0,
+            cost_ps: self.cost_before[all],
+        }
+    }
+
     /// Searches in table order. An entry is examined only if its priority is above the best hit so far: the highest
     /// priority wins, and among equal ones the first.
     pub(crate) fn find(&self, key: &Key) -> Found {
@@ -251,6 +262,8 @@ impl Search {
         }
     }
 }
+
+mod standard;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
-use crate::port::{Egress, PortMask};
+use crate::port::{Egress, HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::time::Instant;
 
 /// Something that the board gives out, and when.
@@ -40,25 +40,34 @@ pub enum OutputKind {
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
 const MAX_SENT_BYTES: usize = 1_517;
 
+/// Ethernet, IP and TCP header of a segment from or to the controller.
+pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
+
 /// Collects what the board gives out until the driver takes it.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: VecDeque<Output>,
     egress: Egress,
+    /// Where management traffic leaves.
+    native_port: Option<PortNumber>,
     pub(crate) pool: FramePool,
     pub(crate) counters: Counters,
     /// Frames that the CPU sent by each port.
-    pub(crate) transmitted: [u64; crate::port::PORTS],
+    pub(crate) transmitted: [u64; PORTS],
+    /// What the integrated switch has counted since the firmware last read it.
+    pub(crate) hardware: [HardwareCounters; PORTS],
 }
 
 impl Outbox {
-    pub(crate) fn new(egress: Egress) -> Self {
+    pub(crate) fn new(egress: Egress, native_port: Option<PortNumber>) -> Self {
         Self {
             queue: VecDeque::new(),
             egress,
+            native_port,
             pool: FramePool::default(),
             counters: Counters::default(),
-            transmitted: [0; crate::port::PORTS],
+            transmitted: [0; PORTS],
+            hardware: [HardwareCounters::default(); PORTS],
         }
     }
 
@@ -76,6 +85,17 @@ impl Outbox {
 
     pub(crate) fn controller(&mut self, at: Instant, message: Vec<u8>) {
         self.push(at, OutputKind::Controller(message));
+    }
+
+    /// The CPU hands the TCP segment with `payload` bytes for the controller to its MAC at `now`; gives the instant at
+    /// which its frame leaves by the native port.
+    pub(crate) fn control_frame(&mut self, now: Instant, payload: usize) -> Instant {
+        let length = length_with_fcs(CONTROL_HEADER_BYTES + payload);
+        let passed = self.egress.hand_over(now, length).unwrap_or(now);
+        match self.native_port {
+            Some(port) => self.egress.depart(passed, port, length),
+            None => passed,
+        }
     }
 
     /// The CPU hands a copy of `frame` to its MAC at `now`.
@@ -103,6 +123,7 @@ impl Outbox {
         let mut group: Option<(Instant, PortMask)> = None;
         for port in ports.iter() {
             self.counters.forwarded += 1;
+            self.hardware[usize::from(port.get()) - 1].sent_bytes += length as u64;
             let at = self.egress.depart(ready, port, length);
             group = match group {
                 Some((other, ports)) if other == at => Some((at, ports.with(port))),

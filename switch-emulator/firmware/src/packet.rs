@@ -33,6 +33,11 @@ pub(crate) struct Key {
 pub(crate) const TAGGED: u64 = 1 << 63;
 
 impl Key {
+    /// Port that the frame came in on.
+    pub(crate) const fn in_port(&self) -> u16 {
+        self.words[0] as u16
+    }
+
     /// Reads `frame`, received on `in_port`. Bytes beyond its end count as 0.
     pub(crate) fn parse(frame: &[u8], in_port: u16) -> Self {
         let outer = be16(frame, TYPE_OFFSET);

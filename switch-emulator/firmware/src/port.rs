@@ -116,6 +116,23 @@ impl FromIterator<PortNumber> for PortMask {
     }
 }
 
+/// What the integrated switch counts of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HardwareCounters {
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_dropped: u64,
+}
+
+impl HardwareCounters {
+    /// Adds the lower `bits` of what was read.
+    pub(crate) fn add(&mut self, read: Self, bits: u64) {
+        self.received_bytes += read.received_bytes & bits;
+        self.sent_bytes += read.sent_bytes & bits;
+        self.received_dropped += read.received_dropped & bits;
+    }
+}
+
 /// Durations on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire {
@@ -180,6 +197,15 @@ impl Ingress {
             wire,
             inner: Link::default(),
         }
+    }
+
+    /// A frame of the controller has arrived at a native port at `now`; gives the instant at which it has arrived in the
+    /// ring. It is never lost: TCP would send it again.
+    pub(crate) fn carry(&mut self, now: Instant, length: usize) -> Instant {
+        let duration = self.wire.inner(length);
+        self.inner
+            .send(now + self.wire.transit, duration, self.wire.gap)
+            + duration
     }
 
     /// A frame has arrived at a front port at `now`; gives the instant at which it has arrived in the ring, or

@@ -9,6 +9,10 @@ use std::marker::PhantomData;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+mod control;
+
+pub use control::{ControlCosts, Housekeeping};
+
 /// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
 pub const ZODIAC_FX: &str = include_str!("../../profiles/zodiac-fx.toml");
 
@@ -142,6 +146,10 @@ pub struct Cpu {
     pub action: ActionCosts,
     /// Work that is not caused by frames.
     pub timers: Timers,
+    /// Messages of the controller.
+    pub control: ControlCosts,
+    /// Housekeeping jobs.
+    pub housekeeping: Housekeeping,
 }
 
 /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.

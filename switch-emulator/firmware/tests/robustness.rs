@@ -5,7 +5,7 @@ mod testbed;
 use proptest::prelude::*;
 use testbed::{everything, message, output, port, quiet_config, udp, FlowMod, Testbed};
 use zodiac_firmware::{
-    Board, Config, Duration, FailState, Instant, OutputKind, Profile, ZODIAC_FX,
+    Board, Config, Duration, FailState, Instant, OutputKind, Profile, Quirks, ZODIAC_FX,
 };
 
 /// Something that a driver does.
@@ -106,18 +106,24 @@ fn config() -> impl Strategy<Value = Config> {
         any::<bool>(),
         any::<bool>(),
         prop::sample::select(vec![0, 1, 1, 4]),
+        prop::sample::select(vec![Quirks::Firmware, Quirks::Spec]),
+        prop::sample::select(vec![0, 200_000, 50_000_000]),
     )
         .prop_map(
-            |(safe, ethertype_filter, ofchecks, openflow_version)| Config {
-                fail_state: if safe {
-                    FailState::Safe
-                } else {
-                    FailState::Secure
-                },
-                ethertype_filter,
-                ofchecks,
-                openflow_version,
-                ..Config::default()
+            |(safe, ethertype_filter, ofchecks, openflow_version, quirks, acknowledgement_ns)| {
+                Config {
+                    quirks,
+                    acknowledgement_ns,
+                    fail_state: if safe {
+                        FailState::Safe
+                    } else {
+                        FailState::Secure
+                    },
+                    ethertype_filter,
+                    ofchecks,
+                    openflow_version,
+                    ..Config::default()
+                }
             },
         )
 }

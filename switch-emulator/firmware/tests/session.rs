@@ -3,7 +3,7 @@
 mod testbed;
 
 use testbed::{
-    everything, message, output, port, quiet_config, quiet_profile, udp, FlowMod, Testbed,
+    everything, message, output, port, quiet_config, quiet_profile, udp, FlowMod, Testbed, SETTLE,
 };
 use zodiac_firmware::{Config, Duration, Event, FailState};
 
@@ -37,7 +37,7 @@ fn ticks(bed: &mut Testbed, count: usize) {
 fn hello_says_1_3_and_is_not_answered() {
     let mut bed = Testbed::new(&quiet_profile(), quiet_config());
     bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
+    bed.wait(SETTLE);
     assert_eq!(bed.replies, [[4, 0, 0, 8, 0, 0, 0, 1]]);
     bed.replies.clear();
     assert!(bed.exchange(&message(HELLO, &[])).is_empty());
@@ -53,7 +53,7 @@ fn a_forced_version_is_the_one_in_hello() {
         },
     );
     bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
+    bed.wait(SETTLE);
     assert_eq!(bed.replies, [[1, 0, 0, 8, 0, 0, 0, 1]]);
     bed.replies.clear();
     bed.exchange(&[4, HELLO, 0, 8, 0, 0, 0, 9]);
@@ -67,7 +67,7 @@ fn a_forced_version_is_the_one_in_hello() {
 fn before_hello_only_echo_is_answered() {
     let mut bed = Testbed::new(&quiet_profile(), quiet_config());
     bed.board.connected(bed.now);
-    bed.wait(Duration::from_micros(20));
+    bed.wait(SETTLE);
     bed.replies.clear();
     assert!(bed.exchange(&message(FEATURES_REQUEST, &[])).is_empty());
     assert_eq!(

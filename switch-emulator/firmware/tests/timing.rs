@@ -3,7 +3,8 @@
 mod testbed;
 
 use testbed::{
-    fields, message, output, port, quiet_config, quiet_profile, udp, Fields, FlowMod, Testbed,
+    fields, free_control_profile, message, output, port, quiet_config, quiet_profile, udp, Fields,
+    FlowMod, Testbed,
 };
 use zodiac_firmware::{Config, Duration, Instant, Profile};
 
@@ -192,11 +193,11 @@ fn lone_frames_take_the_predicted_time() {
 /// The delay terms of one frame, each as it is written down: `p_IS`, inner link, wait, work, inner link, `p_IS`.
 #[test]
 fn a_lone_frame_takes_exactly_the_sum_of_its_delay_terms() {
-    let profile = quiet_profile();
+    let profile = free_control_profile();
     let mut bed = Testbed::connected(&profile, quiet_config());
     bed.install(table(17, Fields::FiveTuple, Used::IncreasingLast, &[]));
     // The last message was found by a pass, after which the CPU polls every 4.9 us from the bed's zero.
-    let arrival = Instant::from_nanos(4_900 * 1_000);
+    let arrival = Instant::from_nanos(4_900 * 100_000);
     bed.wait(arrival - bed.now);
     let departure = &bed.frame(1, &udp(306, 0))[0];
     let in_ring = 2_070 + (8 + 306 + 1) * 80;
@@ -215,9 +216,9 @@ fn a_frame_that_arrives_as_a_pass_begins_is_found_by_it() {
     let in_ring = 2_070 + (8 + 306 + 1) * 80;
     let out = (8 + 306 + 1) * 80 + 2_070;
     for (late_ns, wait_ns) in [(0, 0), (1, 4_899)] {
-        let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+        let mut bed = Testbed::connected(&free_control_profile(), quiet_config());
         bed.install(table(17, Fields::FiveTuple, Used::IncreasingLast, &[]));
-        let arrival = Instant::from_nanos(4_900 * 1_000 - in_ring + late_ns);
+        let arrival = Instant::from_nanos(4_900 * 100_000 - in_ring + late_ns);
         bed.wait(arrival - bed.now);
         let departure = &bed.frame(1, &udp(306, 0))[0];
         assert_eq!(
@@ -233,10 +234,10 @@ fn a_frame_that_arrives_as_a_pass_begins_finds_the_ring_as_before() {
     const LENGTH: usize = 1516;
     let in_ring = Duration::from_nanos(2_070 + (8 + 1516 + 1) * 80);
     for (late_ns, dropped) in [(0, 1), (1, 0)] {
-        let mut bed = Testbed::connected(&quiet_profile(), quiet_config());
+        let mut bed = Testbed::connected(&free_control_profile(), quiet_config());
         bed.install(table(128, Fields::FiveTuple, Used::IncreasingLast, &[]));
         // A whole number of idle passes from power-up, so that the first frame waits for none.
-        let pass = Instant::from_nanos(4_900 * 10_000);
+        let pass = Instant::from_nanos(4_900 * 300_000);
         bed.wait((pass - bed.now) - in_ring);
         for _ in 0..3 {
             bed.board.frame(bed.now, port(1), &udp(LENGTH, 0));

@@ -76,8 +76,8 @@ pub(crate) struct Flow {
     hard_timeout_s: u16,
     flags: u16,
     actions: Vec<Vec<u8>>,
-    packets: u16,
-    bytes: i32,
+    packets: u64,
+    bytes: i64,
 }
 
 #[pymethods]

@@ -44,3 +44,31 @@ fn mistakes_are_named() {
         assert!(error.contains(word), "{text}: {error}");
     }
 }
+
+#[test]
+fn quirks_are_the_firmware_s_unless_asked_otherwise() {
+    use crate::quirks::Quirks;
+
+    assert_eq!(Config::default().quirks, Quirks::Firmware);
+    let config: Config = toml::from_str("quirks = \"spec\"").unwrap();
+    assert_eq!(config.quirks, Quirks::Spec);
+    assert!(toml::from_str::<Config>("quirks = \"some\"").is_err());
+    assert!((1..=83).all(|number| Quirks::Firmware.has(number)));
+    assert!(!Quirks::Spec.has(10) && Quirks::Spec.has(83));
+}
+
+#[test]
+fn the_flow_memory_lies_in_the_board_s_memory() {
+    let at = |flow_memory_address| Config {
+        flow_memory_address,
+        ..Config::default()
+    };
+    assert_eq!(at(0x2000_0000).check(), Ok(()));
+    for wrong in [0x2000_0002, 0x1000_0000, 0x2001_fff0] {
+        let error = at(wrong).check().unwrap_err().to_string();
+        assert!(
+            error.starts_with("config, flow_memory_address: "),
+            "{error}"
+        );
+    }
+}

@@ -1,17 +1,20 @@
 //! The agent: what the board answers to the controller.
 
 use super::bytes::{be16, be32};
-use super::connection::{CloseReason, Connection};
+use super::connection::Connection;
+use super::features::RandomBytes;
+use super::housekeeping::Removal;
+use super::transmit::{Buffer, Transmitter};
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
-use crate::matching::MATCH_BYTES;
-use crate::outbox::{Outbox, OutputKind};
-use crate::port::{PortMask, PortNumber, PORTS};
+use crate::outbox::Outbox;
+use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::Profile;
-use crate::table::{field, FlowMod, FlowTable, RemovedFlow};
-use crate::time::Instant;
+use crate::quirks::Quirks;
+use crate::table::{FlowMod, FlowTable, Outcome, RemovedFlow};
+use crate::time::{Duration, Instant};
 
 /// OpenFlow 1.0 on the wire.
 pub(super) const VERSION_1_0: u8 = 1;
@@ -23,6 +26,7 @@ const ERROR_DATA_BYTES: usize = 64;
 
 /// The agent of one board.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // settings and states that do not exclude each other
 pub(crate) struct Agent {
     pub(super) mac: MacAddress,
     pub(super) openflow_ports: PortMask,
@@ -31,21 +35,41 @@ pub(crate) struct Agent {
     fail_state: FailState,
     pub(super) forced_version: u8,
     pub(super) ethertype_filter: bool,
-    ofchecks: bool,
+    pub(super) ofchecks: bool,
+    pub(super) quirks: Quirks,
     pub(super) costs: Costs,
     pub(super) table: FlowTable,
-    connection: Connection,
+    pub(super) connection: Connection,
+    pub(super) transmitter: Transmitter,
+    /// What has come of a message that is not complete; of the specification only.
+    pub(super) stream: Vec<u8>,
+    /// Flags and length of `SET_CONFIG`; of the specification only.
+    pub(super) switch_config: [u8; 4],
+    /// What `PORT_MOD` has set; of the specification only.
+    pub(super) port_config: [u32; PORTS],
+    /// Begin of the latest pass that found work.
+    pub(super) clock: Instant,
+    /// What the work since the pass began has cost so far.
+    pub(super) cost_ps: i64,
+    /// A segment is being handled: what is written leaves when it is done.
+    pub(super) in_segment: bool,
+    /// A segment without a reply has come since the last acknowledgement was sent.
+    acknowledgement_owed: bool,
     /// Negotiated version; 0 before the controller's HELLO.
     pub(super) version: u8,
     /// Housekeeping ticks since power-up.
-    ticks: u32,
+    pub(super) ticks: u32,
     /// Which of the three jobs comes next.
-    job: u32,
-    link_up: PortMask,
-    link_seen: PortMask,
-    addresses: RandomBytes,
+    pub(super) job: u32,
+    /// Port whose counters are read next; from 0.
+    pub(super) counted_port: usize,
+    pub(super) link_up: PortMask,
+    pub(super) link_seen: PortMask,
+    pub(super) addresses: RandomBytes,
     /// Frames that the CPU received by each port.
     pub(super) received: [u64; PORTS],
+    /// What the firmware has read of the hardware's counters.
+    pub(super) totals: [HardwareCounters; PORTS],
     /// The board hangs until it is power-cycled.
     pub(super) halted: bool,
 }
@@ -63,16 +87,35 @@ impl Agent {
             forced_version: config.openflow_version,
             ethertype_filter: config.ethertype_filter,
             ofchecks: config.ofchecks,
-            table: FlowTable::new(costs.clone(), profile.table.entries as usize),
+            quirks: config.quirks,
+            table: FlowTable::new(
+                costs.clone(),
+                profile.table.entries as usize,
+                config.flow_memory_address,
+                config.quirks,
+            ),
             costs,
-            connection: Connection::new(config.ofchecks),
+            connection: Connection::new(config.ofchecks, config.quirks),
+            stream: Vec::new(),
+            switch_config: [0, 0, 0, 128],
+            port_config: [0; PORTS],
+            clock: Instant::ZERO,
+            transmitter: Transmitter::new(
+                config.quirks.has(14),
+                Duration::from_nanos(config.acknowledgement_ns),
+            ),
+            cost_ps: 0,
+            in_segment: false,
+            acknowledgement_owed: false,
             version: 0,
             ticks: 0,
             job: 0,
+            counted_port: 0,
             link_up: all,
             link_seen: all,
-            addresses: RandomBytes { state: 1 },
+            addresses: RandomBytes::new(),
             received: [0; PORTS],
+            totals: [HardwareCounters::default(); PORTS],
             halted: false,
         }
     }
@@ -97,7 +140,11 @@ impl Agent {
 
     /// Time of the agent: flows are as old as this tells.
     pub(super) const fn now_s(&self) -> u32 {
-        self.ticks / 2
+        if self.quirks.has(34) {
+            self.ticks / 2
+        } else {
+            (self.clock.as_nanos() / 1_000_000_000) as u32
+        }
     }
 
     pub(super) fn is_established(&self) -> bool {
@@ -108,29 +155,39 @@ impl Agent {
         self.fail_state == FailState::Safe
     }
 
-    fn clear_if_secure(&mut self) {
+    pub(super) fn clear_if_secure(&mut self) {
         if !self.is_safe() {
             self.table.clear();
         }
     }
 
     /// The TCP session with the controller is established.
-    pub(crate) fn connected(&mut self, now: Instant, out: &mut Outbox) {
+    pub(crate) fn connected(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
         if self.halted {
-            return;
+            return Duration::ZERO;
         }
+        self.begin_segment();
+        self.transmitter.restart();
+        self.stream.clear();
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
         let version = if self.forced_version == 0 {
-            4
+            if self.quirks.has(1) {
+                4
+            } else {
+                VERSION_1_0
+            }
         } else {
             self.forced_version
         };
-        out.controller(
-            now,
-            Message::new(version, message::HELLO, [0, 0, 0, 1]).finish(),
+        self.send(
+            pass,
+            Buffer::Exact,
+            Message::new(version, message::HELLO, [0, 0, 0, 1]),
+            out,
         );
+        self.end_segment(pass, out)
     }
 
     /// The TCP session has ended.
@@ -140,51 +197,98 @@ impl Agent {
             self.connection.lost();
             self.clear_if_secure();
         }
+        self.transmitter.restart();
     }
 
-    /// A housekeeping tick: one of three jobs in turn, then the connection.
-    pub(crate) fn tick(&mut self, now: Instant, out: &mut Outbox) {
-        if self.halted {
-            return;
-        }
-        self.ticks += 1;
-        if self.ofchecks {
-            // Of the other two jobs, port counters change nothing that is emulated, and flows time out only after
-            // 8 minutes and more, at instants that depend on how the firmware was linked.
-            if self.job == 1 {
-                self.report_links(now, out);
+    /// A segment without data has come that acknowledges what was sent; what waited for it leaves now.
+    pub(crate) fn acknowledged(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+        let costs = self.costs.control();
+        let busy = Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
+        self.transmitter.acknowledged_until(pass);
+        self.transmitter.transmit(pass + busy, out);
+        busy
+    }
+
+    /// When the controller's next acknowledgement comes by itself.
+    pub(crate) fn acknowledgement_at(&self) -> Option<Instant> {
+        self.transmitter
+            .acknowledgement_at()
+            .filter(|_| !self.halted)
+    }
+
+    fn begin_segment(&mut self) {
+        self.in_segment = true;
+        let costs = self.costs.control();
+        self.cost_ps = costs.interrupt_ps + costs.segment_ps;
+    }
+
+    /// Replies leave when the whole segment has been handled; gives how long the CPU was busy.
+    fn end_segment(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+        self.in_segment = false;
+        if self.transmitter.has_unsent() {
+            self.acknowledgement_owed = false;
+        } else {
+            if self.acknowledgement_owed {
+                self.cost_ps += self.costs.control().acknowledge_ps;
             }
-            self.job = (self.job + 1) % 3;
+            self.acknowledgement_owed = !self.acknowledgement_owed;
         }
-        let demands = self.connection.tick();
-        if demands.echo {
-            // 1234 in the byte order of the CPU.
-            let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
-            out.controller(now, request.finish());
-        }
-        if let Some(reason) = demands.close {
-            self.clear_if_secure();
-            out.push(now, OutputKind::Close);
-            out.event(
-                now,
-                match reason {
-                    CloseReason::NoFeaturesRequest => Event::NoFeaturesRequest,
-                    CloseReason::Silent => Event::ControllerSilent,
-                },
-            );
-        }
-        if demands.connect {
-            self.clear_if_secure();
-            out.push(now, OutputKind::Connect);
-        }
+        let busy = Duration::from_picos_rounded(self.cost_ps);
+        self.transmitter.transmit(pass + busy, out);
+        busy
+    }
+
+    /// Instant that the work since `pass` has reached.
+    pub(super) fn reached(&self, pass: Instant) -> Instant {
+        pass + Duration::from_picos_rounded(self.cost_ps)
+    }
+
+    /// Queues a message for the controller.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        buffer: Buffer,
+        message: Message,
+        out: &mut Outbox,
+    ) {
+        self.transmitter.write(now, buffer, message.finish(), out);
+    }
+
+    /// Queues a message of its own accord, an error or a notice.
+    pub(super) fn notify(&mut self, now: Instant, message: Message, out: &mut Outbox) {
+        self.cost_ps += self.costs.control().send_ps;
+        self.send(now, Buffer::Exact, message, out);
     }
 
     /// Handles the payload of one TCP segment. Each is read from its first byte on: there is no reassembly.
-    pub(crate) fn segment(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
+    ///
+    /// It had arrived at `arrived`, and the pass that handles it begins at `pass`. Gives how long the CPU is busy.
+    pub(crate) fn segment(
+        &mut self,
+        arrived: Instant,
+        pass: Instant,
+        segment: &[u8],
+        out: &mut Outbox,
+    ) -> Duration {
         if self.halted || !self.is_established() {
-            return;
+            return Duration::ZERO;
         }
+        self.begin_segment();
         self.connection.heard();
+        self.transmitter.acknowledged_by_data(arrived);
+        self.clock = pass;
+        if self.quirks.has(10) {
+            self.messages(pass, segment, out);
+        } else {
+            self.standard_messages(pass, segment, out);
+        }
+        if self.halted {
+            return Duration::from_picos_rounded(self.cost_ps);
+        }
+        self.end_segment(pass, out)
+    }
+
+    fn messages(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
         let mut at = 0;
         while at < segment.len() && !self.halted {
             let bytes = &segment[at..];
@@ -224,49 +328,82 @@ impl Agent {
     }
 
     /// Handles one message of `length` bytes at the beginning of `bytes`, the rest of its segment.
-    fn message(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
+    pub(super) fn message(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
         let xid = be32(bytes, 4).to_be_bytes();
+        let costs = self.costs.control().clone();
         match bytes[1] {
             message::HELLO => return self.hello(now, bytes[0], out),
             message::ECHO_REQUEST => {
-                return out.controller(now, self.reply(message::ECHO_REPLY, xid).finish())
+                self.cost_ps += costs.echo_ps;
+                let reply = self.reply(message::ECHO_REPLY, xid);
+                return self.send(now, Buffer::Exact, reply, out);
             }
             _ if self.version != VERSION_1_0 => return,
             _ => {}
         }
-        let reply = match bytes[1] {
-            message::FEATURES_REQUEST => self.features(xid),
-            message::GET_CONFIG_REQUEST => self
-                .reply(message::GET_CONFIG_REPLY, xid)
-                .u16(0)
-                .u16(0x8000),
-            message::BARRIER_REQUEST => self.reply(message::BARRIER_REPLY, xid),
-            message::VENDOR => self.reply(message::ERROR, xid).u16(1).u16(3),
-            message::STATS_REQUEST => match self.statistics(now, bytes, out) {
-                Some(reply) => reply,
-                None => return,
-            },
-            message::FLOW_MOD => match self.flow_mod(now, bytes, length, out) {
-                Some(error) => error,
-                None => return,
-            },
+        let (buffer, cost_ps, reply) = match bytes[1] {
+            message::FEATURES_REQUEST => (Buffer::Roomy, costs.features_ps, self.features(xid)),
+            message::SET_CONFIG => {
+                self.cost_ps += costs.set_config_ps;
+                return;
+            }
+            message::GET_CONFIG_REQUEST => {
+                let reply = self.reply(message::GET_CONFIG_REPLY, xid);
+                (Buffer::Exact, costs.get_config_ps, reply.u16(0).u16(0x8000))
+            }
+            message::BARRIER_REQUEST => {
+                let reply = self.reply(message::BARRIER_REPLY, xid);
+                (Buffer::Roomy, costs.barrier_ps, reply)
+            }
+            message::VENDOR => {
+                let reply = self.reply(message::ERROR, xid).u16(1).u16(3);
+                (Buffer::Exact, costs.vendor_ps, reply)
+            }
+            message::STATS_REQUEST => return self.statistics(now, bytes, out),
+            message::FLOW_MOD => return self.flow_mod(now, bytes, length, out),
             message::PACKET_OUT => return self.packet_out(now, bytes, length, out),
-            _ => return,
+            message::ECHO_REPLY | message::ERROR => return,
+            message_type => {
+                return out.event(
+                    now,
+                    Event::RequestIgnored {
+                        message_type,
+                        statistics: None,
+                    },
+                )
+            }
         };
-        out.controller(now, reply.finish());
+        self.cost_ps += cost_ps;
+        self.send(now, buffer, reply, out);
     }
 
-    /// Carries out a `FLOW_MOD`; gives the error message if it is refused.
-    fn flow_mod(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) -> Option<Message> {
+    /// Carries out a `FLOW_MOD`.
+    fn flow_mod(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
         let message = FlowMod::new(bytes, length);
-        let gone = match self.table.flow_mod(message, self.now_s()) {
-            Ok(gone) => gone,
+        if self.table.is_underflowed() && message.is_add() {
+            out.event(now, Event::AddAfterUnderflow);
+        }
+        let Outcome {
+            done,
+            cost_ps,
+            lost_actions,
+        } = self.table.flow_mod(message, self.now_s());
+        self.cost_ps += cost_ps;
+        if lost_actions > 0 {
+            let entries = lost_actions as u16;
+            out.event(now, Event::EntriesLostActions { entries });
+        }
+        match done {
+            Ok(gone) => {
+                let by_message = self.quirks.has(50).then(|| message.wants_notice());
+                let asked =
+                    |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.asks_for_notice());
+                let told: Vec<_> = gone.iter().filter(asked).collect();
+                for flow in told {
+                    let notice = self.flow_removed(flow, Removal::Delete);
+                    self.notify(now, notice, out);
+                }
+            }
             Err(refusal) => {
                 let (error_type, error_code) = refusal.error();
                 out.event(
@@ -276,35 +413,14 @@ impl Agent {
                         error_code,
                     },
                 );
-                let xid = be32(bytes, 4).to_be_bytes();
-                let data = &bytes[..length.min(ERROR_DATA_BYTES)];
-                let error = self.reply(message::ERROR, xid);
-                return Some(error.u16(error_type).u16(error_code).bytes(data));
-            }
-        };
-        if message.wants_notice() {
-            for flow in &gone {
-                out.controller(now, self.flow_removed(flow).finish());
+                let error = self
+                    .reply(message::ERROR, be32(bytes, 4).to_be_bytes())
+                    .u16(error_type)
+                    .u16(error_code)
+                    .bytes(&bytes[..length.min(ERROR_DATA_BYTES)]);
+                self.send(now, Buffer::Exact, error, out);
             }
         }
-        None
-    }
-
-    /// Reason DELETE. The counters are in the byte order of the CPU.
-    fn flow_removed(&self, flow: &RemovedFlow) -> Message {
-        const DELETED: u8 = 2;
-        self.reply(message::FLOW_REMOVED, [0; 4])
-            .bytes(&flow.head[field::MATCH..field::MATCH + MATCH_BYTES])
-            .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
-            .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
-            .u8(DELETED)
-            .uninitialised(1)
-            .u32(self.now_s().saturating_sub(flow.installed_s))
-            .uninitialised(4)
-            .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
-            .uninitialised(2)
-            .bytes(&u64::from(flow.packets).to_le_bytes())
-            .bytes(&i64::from(flow.bytes).to_le_bytes())
     }
 
     pub(super) fn reply(&self, kind: u8, xid: [u8; 4]) -> Message {
@@ -321,70 +437,5 @@ impl Agent {
         if self.version != VERSION_1_0 {
             out.event(now, Event::VersionUnusable { version });
         }
-    }
-
-    fn features(&mut self, xid: [u8; 4]) -> Message {
-        self.connection.features_requested();
-        self.link_seen = self.link_up;
-        let mut reply = self
-            .reply(message::FEATURES_REPLY, xid)
-            .u16(0)
-            .bytes(&self.mac.0)
-            .u32(0) // buffers
-            .u8(1) // tables
-            .uninitialised(3)
-            .u32(0x0000_0007) // flow, table and port statistics
-            .u32(0x0000_07ff); // actions 0 to 10
-        for port in self.openflow_ports.iter() {
-            reply = self.port_description(reply, port);
-        }
-        reply
-    }
-
-    fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
-        let address: [u8; 6] = core::array::from_fn(|_| self.addresses.next_byte());
-        reply
-            .u16(port.get().into())
-            .bytes(&address)
-            .text(&format!("eth{}", port.get() - 1), 16)
-            .u32(0)
-            .u32(u32::from(!self.link_seen.contains(port)))
-            .u32(0x0000_0088) // 100 Mbit/s full duplex, copper
-            .zeros(12)
-    }
-
-    fn report_links(&mut self, now: Instant, out: &mut Outbox) {
-        let changed = PortMask::from_bits(
-            (self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits(),
-        );
-        self.link_seen = self.link_up;
-        if !self.is_established() {
-            return;
-        }
-        for port in changed.iter() {
-            let status = self
-                .reply(message::PORT_STATUS, [0; 4])
-                .u8(2)
-                .uninitialised(7);
-            let status = self.port_description(status, port);
-            out.controller(now, status.finish());
-        }
-    }
-}
-
-/// The random numbers of the C library, with which the firmware makes up MAC addresses of ports: never seeded, so the
-/// same after each power-up.
-#[derive(Debug)]
-struct RandomBytes {
-    state: u64,
-}
-
-impl RandomBytes {
-    fn next_byte(&mut self) -> u8 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
     }
 }

@@ -1,5 +1,7 @@
 //! The connection to the controller: when to connect, when to ask for a sign of life, when to give up.
 
+use crate::quirks::Quirks;
+
 /// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -47,16 +49,18 @@ pub(super) struct Connection {
     features_seen: bool,
     /// Whether silence closes the connection.
     watched: bool,
+    quirks: Quirks,
 }
 
 impl Connection {
-    pub(super) const fn new(watched: bool) -> Self {
+    pub(super) const fn new(watched: bool, quirks: Quirks) -> Self {
         Self {
             state: State::Waiting,
             heartbeat: 0,
             waited: 0,
             features_seen: false,
             watched,
+            quirks,
         }
     }
 
@@ -67,7 +71,10 @@ impl Connection {
     /// The TCP session is established.
     pub(super) fn established(&mut self) {
         self.state = State::Up;
-        self.features_seen = false;
+        self.features_seen = !self.quirks.has(8);
+        if !self.quirks.has(9) {
+            self.heartbeat = 0;
+        }
     }
 
     /// The TCP session is gone.

@@ -2,13 +2,16 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::bytes::be16;
+use super::standard::port_config;
+use super::transmit::Buffer;
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::cost::FrameTime;
+use crate::matching::Match;
 use crate::outbox::Outbox;
 use crate::packet::Key;
-use crate::port::PortMask;
+use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
 
 /// Types that pass the EtherType filter.
@@ -48,6 +51,16 @@ impl Agent {
         }
         self.received[usize::from(port.get()) - 1] += 1;
         let in_port = u16::from(port.get());
+        self.clock = pass;
+        let receives = self.without(
+            PortMask::EMPTY.with(port),
+            port_config::DOWN | port_config::NO_RECEIVE,
+        );
+        if receives.is_empty() {
+            out.counters.dropped_policy += 1;
+            out.pool.recycle(data);
+            return self.costs.frame(length, self.costs.drop_ps(length)).busy;
+        }
         let key = Key::parse(&data, in_port);
         let (decision, cost_ps) = self.decide(&key, &data, out);
         let FrameTime { work, busy } = self.costs.frame(length, cost_ps);
@@ -61,17 +74,28 @@ impl Agent {
 
     /// Whether frames are looked up at all.
     fn forwards(&self) -> bool {
-        self.version == VERSION_1_0 && (self.is_established() || self.is_safe())
+        let known = self.version == VERSION_1_0 || (self.is_safe() && !self.quirks.has(82));
+        known && (self.is_established() || self.is_safe())
     }
 
     /// Searches the table; gives what to do and what search and actions cost.
     fn decide(&mut self, key: &Key, frame: &[u8], out: &mut Outbox) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
+        if self.table.is_underflowed() {
+            out.counters.dropped_policy += 1;
+            return (Decision::Drop, self.costs.drop_ps(length));
+        }
         if !self.forwards() {
             out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
-        let found = self.table.lookup(key, frame.len(), self.now_s());
+        let now_s = self.now_s();
+        let found = if self.quirks.has(61) {
+            self.table.lookup(key, frame.len(), now_s)
+        } else {
+            let fields = Match::of_frame(frame, key.in_port());
+            self.table.standard_lookup(&fields, frame.len(), now_s)
+        };
         if let Some(index) = found.index {
             let actions = self.table.actions(index);
             let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);
@@ -83,7 +107,7 @@ impl Agent {
     }
 
     fn carry_out(
-        &self,
+        &mut self,
         at: Instant,
         decision: &Decision,
         tagged: bool,
@@ -93,22 +117,51 @@ impl Agent {
     ) {
         match decision {
             Decision::Drop => {}
-            Decision::Miss => self.packet_in(at, NO_MATCH, in_port, &data, out),
+            Decision::Miss => {
+                let silent = u8::try_from(in_port)
+                    .ok()
+                    .and_then(PortNumber::new)
+                    .is_some_and(|port| {
+                        self.without(PortMask::EMPTY.with(port), port_config::NO_PACKET_IN)
+                            .is_empty()
+                    });
+                if !silent {
+                    self.packet_in(at, NO_MATCH, in_port, &data, out);
+                }
+            }
             Decision::Use(actions) => {
-                let mut rewriter = Rewriter::new(&mut data, in_port, tagged, self.flooded);
+                let standard = !self.quirks.has(74);
+                let all = if self.quirks.has(71) {
+                    self.flooded
+                } else {
+                    self.openflow_ports
+                };
+                let flooded = self.without(all, port_config::NO_FLOOD);
+                let mut rewriter =
+                    Rewriter::new(&mut data, in_port, tagged, flooded, all, standard);
                 let mut sent = false;
                 let mut rest = actions.iter();
                 while let Some(action) = rest.next() {
                     match rewriter.perform(action) {
                         None => continue,
                         Some(Destination::Controller { max_bytes }) => {
-                            let kept = rewriter.frame.len().min(max_bytes.into());
+                            let whole = rewriter.frame.len();
+                            // Without a buffer on the switch the specification asks for the whole frame.
+                            let kept = if standard {
+                                whole
+                            } else {
+                                whole.min(max_bytes.into())
+                            };
                             self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], out);
                         }
-                        Some(Destination::Ports(ports)) if rest.len() == 0 => {
-                            return out.send(at, ports, data)
+                        Some(Destination::Ports(ports)) => {
+                            let closed = port_config::DOWN | port_config::NO_FORWARD;
+                            let ports = self.without(ports, closed);
+                            if rest.len() == 0 {
+                                return out.send(at, ports, data);
+                            }
+                            out.send_copy(at, ports, rewriter.frame);
                         }
-                        Some(Destination::Ports(ports)) => out.send_copy(at, ports, rewriter.frame),
                     }
                     sent = true;
                 }
@@ -118,7 +171,34 @@ impl Agent {
         out.pool.recycle(data);
     }
 
-    fn packet_in(&self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
+    /// Sends a frame by the table, as if it had come in on `in_port`.
+    pub(super) fn look_up_and_carry_out(
+        &mut self,
+        at: Instant,
+        data: Vec<u8>,
+        in_port: u16,
+        out: &mut Outbox,
+    ) {
+        let key = Key::parse(&data, in_port);
+        let (decision, cost_ps) = self.decide(&key, &data, out);
+        self.cost_ps += cost_ps;
+        self.carry_out(at, &decision, key.tagged, data, in_port, out);
+    }
+
+    /// Performs actions on a frame.
+    pub(super) fn perform_actions(
+        &mut self,
+        at: Instant,
+        actions: &Actions,
+        data: Vec<u8>,
+        in_port: u16,
+        out: &mut Outbox,
+    ) {
+        let tagged = Key::parse(&data, in_port).tagged;
+        self.carry_out(at, &Decision::Use(*actions), tagged, data, in_port, out);
+    }
+
+    fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
         if !self.is_established() {
             return;
         }
@@ -130,7 +210,10 @@ impl Agent {
             .u8(reason)
             .u8(0)
             .bytes(frame);
-        out.controller(at, notice.finish());
+        self.send(at, Buffer::Exact, notice, out);
+        if !self.in_segment {
+            self.transmitter.transmit(at, out);
+        }
     }
 
     /// Sends the frame of a `PACKET_OUT`. Its actions are not performed: only the port of the last one counts.
@@ -145,11 +228,13 @@ impl Agent {
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
         let data = out.pool.copy(bytes.get(data_at..length).unwrap_or(&[]));
+        let costs = self.costs.control();
+        let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
+        self.cost_ps += costs.packet_out_ps + costs.packet_out_per_byte_ps * extra_bytes;
+        let at = self.reached(now);
         let mask = match port {
             ports::TABLE => {
-                let key = Key::parse(&data, in_port);
-                let (decision, _) = self.decide(&key, &data, out);
-                return self.carry_out(now, &decision, key.tagged, data, in_port, out);
+                return self.look_up_and_carry_out(at, data, in_port, out);
             }
             ports::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
@@ -167,6 +252,6 @@ impl Agent {
         } else {
             PortMask::EMPTY
         };
-        out.send(now, ports, data);
+        out.send(at, ports, data);
     }
 }

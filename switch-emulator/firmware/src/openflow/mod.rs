@@ -3,8 +3,12 @@
 mod agent;
 pub(crate) mod bytes;
 mod connection;
+mod features;
 mod forwarding;
+mod housekeeping;
+mod standard;
 mod statistics;
+mod transmit;
 mod wire;
 
 pub(crate) use agent::Agent;

@@ -1,13 +1,14 @@
 //! Answers to statistics requests.
 
 use super::agent::Agent;
-use super::bytes::be16;
+use super::bytes::{be16, be32};
+use super::transmit::Buffer;
 use super::wire::{message, Message};
 use crate::actions::SLOT_BYTES;
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
 use crate::outbox::Outbox;
-use crate::port::PortNumber;
+use crate::port::{PortMask, PortNumber};
 use crate::table::{field, EntryView};
 use crate::time::Instant;
 
@@ -26,48 +27,65 @@ mod kind {
 }
 
 impl Agent {
-    /// The answer to the `STATS_REQUEST` at the beginning of `bytes`, if there is one.
-    pub(super) fn statistics(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        out: &mut Outbox,
-    ) -> Option<Message> {
-        let xid = [bytes[4], bytes[5], bytes[6], bytes[7]];
+    /// Answers the `STATS_REQUEST` at the beginning of `bytes`, if it is of a known type.
+    pub(super) fn statistics(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
+        let costs = self.costs.control().clone();
         let reply = self.reply(message::STATS_REPLY, xid).u16(kind).u16(0);
-        match kind {
-            kind::DESC => Some(description(
-                Message::new(bytes[0], message::STATS_REPLY, xid)
+        let (buffer, cost_ps, reply) = match kind {
+            kind::DESC => {
+                let reply = Message::new(bytes[0], message::STATS_REPLY, xid)
                     .u16(kind)
-                    .u16(0),
-            )),
+                    .u16(0);
+                (Buffer::Exact, costs.description_ps, description(reply))
+            }
             kind::FLOW => {
                 let reply = self.flows(reply);
+                let cost_ps = self.flow_statistics_ps();
                 if reply.len() > REPLY_BYTES {
+                    self.cost_ps += cost_ps;
                     self.halted = true;
-                    out.event(
-                        now,
-                        Event::StatsReplyOverrun {
-                            length_bytes: reply.len() as u16,
-                        },
-                    );
-                    return None;
+                    let length_bytes = reply.len() as u16;
+                    return out.event(now, Event::StatsReplyOverrun { length_bytes });
                 }
-                Some(reply)
+                (Buffer::Roomy, cost_ps, reply)
             }
-            kind::TABLE => Some(
-                reply
+            kind::TABLE => {
+                let reply = reply
                     .u8(0)
                     .uninitialised(3 + 32 + 4)
                     .u32(CLAIMED_ENTRIES)
-                    .u32(self.table.len() as u32)
+                    .bytes(&self.table.count().to_be_bytes())
                     .u64(self.table.lookups())
-                    .u64(self.table.matched()),
-            ),
-            kind::PORT => Some(self.ports(reply, be16(bytes, 12), out)),
-            _ => None,
-        }
+                    .u64(self.table.matched());
+                (Buffer::Roomy, costs.table_statistics_ps, reply)
+            }
+            kind::PORT => return self.port_statistics(now, reply, be16(bytes, 12), out),
+            kind => {
+                return out.event(
+                    now,
+                    Event::RequestIgnored {
+                        message_type: message::STATS_REQUEST,
+                        statistics: Some(kind),
+                    },
+                )
+            }
+        };
+        self.cost_ps += cost_ps;
+        self.send(now, buffer, reply, out);
+    }
+
+    fn flow_statistics_ps(&self) -> i64 {
+        let costs = self.costs.control();
+        let entry_ps = |entry: EntryView| {
+            let stored: usize = stored_actions(&entry)
+                .map(|slot| usize::from(be16(slot, 2)))
+                .sum();
+            costs.flow_statistics_entry_ps + costs.flow_statistics_action_ps * (stored / 8) as i64
+        };
+        let entries_ps: i64 = self.table.views().take(FLOW_ENTRIES).map(entry_ps).sum();
+        costs.flow_statistics_ps + entries_ps
     }
 
     fn flows(&self, reply: Message) -> Message {
@@ -78,10 +96,7 @@ impl Agent {
     }
 
     fn flow(&self, reply: Message, entry: &EntryView) -> Message {
-        let actions = entry
-            .slots
-            .chunks_exact(SLOT_BYTES)
-            .filter(|slot| be16(slot, 2) != 0);
+        let actions = stored_actions(entry);
         let action_bytes = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
         let length = 88
             + actions
@@ -100,8 +115,8 @@ impl Agent {
             .u16(boot_flash(be16(entry.head, field::HARD_TIMEOUT)))
             .uninitialised(6)
             .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
-            .u64(entry.packets.into())
-            .bytes(&i64::from(entry.bytes).to_be_bytes());
+            .u64(entry.packets)
+            .bytes(&entry.bytes.to_be_bytes());
         actions.fold(reply, |reply, slot| {
             let kept = action_bytes(slot);
             reply
@@ -110,31 +125,58 @@ impl Agent {
         })
     }
 
-    fn ports(&self, reply: Message, wanted: u16, out: &Outbox) -> Message {
-        let port = |reply: Message, port: PortNumber| {
+    fn port_statistics(&mut self, now: Instant, reply: Message, wanted: u16, out: &mut Outbox) {
+        let Some(ports) = self.chosen_ports(wanted) else {
+            let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
+            return self.notify(now, error, out);
+        };
+        let reply = self.ports(reply, ports, out);
+        self.send(now, Buffer::Roomy, reply, out);
+    }
+
+    /// The ports that a request for port statistics means.
+    pub(super) fn chosen_ports(&self, wanted: u16) -> Option<PortMask> {
+        match u8::try_from(wanted).ok().and_then(PortNumber::new) {
+            Some(port) if self.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),
+            None if wanted == crate::actions::ports::NONE => Some(self.flooded),
+            _ => None,
+        }
+    }
+
+    /// Statistics of these ports.
+    pub(super) fn ports(&mut self, reply: Message, ports: PortMask, out: &Outbox) -> Message {
+        let costs = self.costs.control();
+        self.cost_ps +=
+            costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
+        ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
+            let mut totals = self.totals[index];
+            if !self.quirks.has(32) {
+                // Not only what the last housekeeping job has read.
+                totals.add(out.hardware[index], u64::MAX);
+            }
             reply
                 .u16(port.get().into())
                 .uninitialised(6)
                 .u64(self.received[index])
                 .u64(out.transmitted[index])
-                .zeros(10 * 8)
-        };
-        if wanted == crate::actions::ports::NONE {
-            return self.flooded.iter().fold(reply, port);
-        }
-        match u8::try_from(wanted)
-            .ok()
-            .and_then(PortNumber::new)
-            .filter(|port| self.flooded.contains(*port))
-        {
-            Some(wanted) => port(reply, wanted),
-            None => self.reply(message::ERROR, [0; 4]).u16(1).u16(2),
-        }
+                .u64(totals.received_bytes)
+                .u64(totals.sent_bytes)
+                .u64(totals.received_dropped)
+                .zeros(7 * 8)
+        })
     }
 }
 
-fn description(reply: Message) -> Message {
+/// Slots of an entry that are not empty.
+pub(super) fn stored_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
+    entry
+        .slots
+        .chunks_exact(SLOT_BYTES)
+        .filter(|slot| be16(slot, 2) != 0)
+}
+
+pub(super) fn description(reply: Message) -> Message {
     reply
         .text("Northbound Networks", 256)
         .text("Zodiac-FX Rev.A", 256)

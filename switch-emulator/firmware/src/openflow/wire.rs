@@ -16,10 +16,14 @@ pub(super) mod message {
     pub(crate) const FEATURES_REPLY: u8 = 6;
     pub(crate) const GET_CONFIG_REQUEST: u8 = 7;
     pub(crate) const GET_CONFIG_REPLY: u8 = 8;
+    pub(crate) const SET_CONFIG: u8 = 9;
     pub(crate) const PACKET_IN: u8 = 10;
     pub(crate) const FLOW_REMOVED: u8 = 11;
     pub(crate) const PORT_STATUS: u8 = 12;
     pub(crate) const PACKET_OUT: u8 = 13;
+    pub(crate) const PORT_MOD: u8 = 15;
+    pub(crate) const QUEUE_GET_CONFIG_REQUEST: u8 = 20;
+    pub(crate) const QUEUE_GET_CONFIG_REPLY: u8 = 21;
     pub(crate) const FLOW_MOD: u8 = 14;
     pub(crate) const STATS_REQUEST: u8 = 16;
     pub(crate) const STATS_REPLY: u8 = 17;

@@ -2,7 +2,7 @@
 
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
-use crate::matching::{Match, MATCH_BYTES};
+use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
 use crate::openflow::bytes::be16;
 
 /// Why a `FLOW_MOD` was refused.
@@ -12,6 +12,14 @@ pub(crate) enum Refusal {
     AllTablesFull,
     /// An action outputs to port NORMAL.
     BadOutPort,
+    /// Of the specification only: an entry with the same priority overlaps.
+    Overlap,
+    /// Of the specification only: an emergency entry.
+    Unsupported,
+    /// Of the specification only: no such command.
+    BadCommand,
+    /// Of the specification only: an action that cannot be performed, with the code of the error.
+    BadAction(u16),
 }
 
 impl Refusal {
@@ -20,19 +28,41 @@ impl Refusal {
         match self {
             Self::AllTablesFull => (3, 0),
             Self::BadOutPort => (2, 4),
+            Self::Overlap => (3, 1),
+            Self::BadCommand => (3, 4),
+            Self::Unsupported => (3, 5),
+            Self::BadAction(code) => (2, code),
         }
     }
 }
 
-/// An entry that a DELETE has removed.
+/// What a `FLOW_MOD` has done.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The entries that a DELETE removed, or why nothing was installed.
+    pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
+    /// What it cost.
+    pub(crate) cost_ps: i64,
+    /// Entries that a DELETE has left without their actions.
+    pub(crate) lost_actions: usize,
+}
+
+/// An entry that has been removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemovedFlow {
     /// Head of its `FLOW_MOD`.
     pub(crate) head: [u8; FLOW_MOD_BYTES],
-    pub(crate) packets: u16,
-    pub(crate) bytes: i32,
+    pub(crate) packets: u64,
+    pub(crate) bytes: i64,
     /// Agent seconds.
     pub(crate) installed_s: u32,
+}
+
+impl RemovedFlow {
+    /// Whether the entry's flags ask for `FLOW_REMOVED`.
+    pub(crate) fn asks_for_notice(&self) -> bool {
+        be16(&self.head, field::FLAGS) & 0x0001 != 0
+    }
 }
 
 /// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
@@ -60,6 +90,26 @@ impl<'a> FlowMod<'a> {
         be16(&self.head, field::FLAGS) & 0x0100 != 0
     }
 
+    /// Whether it would append an entry.
+    pub(crate) fn is_add(&self) -> bool {
+        self.command() == 0
+    }
+
+    /// The byte of the command that the firmware looks at.
+    const fn command(&self) -> u8 {
+        self.head[field::COMMAND + 1]
+    }
+
+    /// Everything before the actions.
+    pub(super) const fn head(&self) -> &[u8; FLOW_MOD_BYTES] {
+        &self.head
+    }
+
+    /// The actions, as far as the message goes.
+    pub(super) fn actions(&self) -> &'a [u8] {
+        self.bytes.get(FLOW_MOD_BYTES..self.length).unwrap_or(&[])
+    }
+
     fn fields(&self) -> Match {
         Match::read(&self.head[field::MATCH..])
     }
@@ -77,6 +127,21 @@ impl<'a> ActionCopier<'a> {
             message,
             at: FLOW_MOD_BYTES,
         }
+    }
+
+    /// Actions that an entry takes from the message.
+    fn count(&self) -> usize {
+        let mut at = self.at;
+        for slot in 0..SLOTS {
+            if at >= self.message.length {
+                return slot;
+            }
+            let length = usize::from(be16(self.message.bytes, at + 2));
+            if matches!(length, 8 | 16) {
+                at += length;
+            }
+        }
+        SLOTS
     }
 
     /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it
@@ -113,41 +178,123 @@ impl<'a> ActionCopier<'a> {
 }
 
 impl FlowTable {
-    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds. Gives the entries that a DELETE removed.
-    pub(crate) fn flow_mod(
-        &mut self,
-        message: FlowMod,
-        now_s: u32,
-    ) -> Result<Vec<RemovedFlow>, Refusal> {
+    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds.
+    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+        if !self.quirks.has(37) {
+            let cost_ps = self.standard_cost_ps(message);
+            let done = self.standard_flow_mod(message, now_s);
+            self.rebuild();
+            return Outcome {
+                done,
+                cost_ps,
+                lost_actions: 0,
+            };
+        }
         let mut gone = Vec::new();
+        let mut lost_actions = 0;
+        let mut visited = self.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
-        let done = match message.head[field::COMMAND + 1] {
-            0 => self.add(message, now_s),
-            1 => self.modify(message, now_s, |head| {
-                message
-                    .fields()
-                    .selects(&Match::read(&head[field::MATCH..]))
-            }),
-            2 => self.modify(message, now_s, |head| {
-                same_match(head, &message.head)
-                    && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
-            }),
+        let (hits, added, done) = match message.command() {
+            0 => (0, true, self.add(message, now_s)),
+            1 => {
+                let fields = message.fields();
+                let selected = |head: &[u8]| fields.selects(&Match::read(&head[field::MATCH..]));
+                let (hits, done) = self.modify(message, now_s, selected);
+                (hits, hits > 0, done)
+            }
+            2 => {
+                let (hits, done) = self.modify(message, now_s, |head| {
+                    same_match(head, &message.head)
+                        && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
+                });
+                (hits, hits > 0, done)
+            }
             3 => {
-                gone = self.delete(message);
-                Ok(())
+                (gone, lost_actions) = self.delete(message);
+                (gone.len(), false, Ok(()))
             }
             4 => {
-                gone = self.delete_strict(message);
-                Ok(())
+                (gone, visited) = self.delete_strict(message);
+                (gone.len(), false, Ok(()))
             }
-            _ => Ok(()),
+            _ => (0, false, Ok(())),
         };
+        let mut cost_ps = self.searching_ps(message, hits, visited);
+        if added {
+            cost_ps += self.adding_ps(message);
+        }
+        if done.is_err() {
+            cost_ps += self.costs.control().flow_refused_ps;
+        }
         self.rebuild();
-        done.map(|()| gone)
+        Outcome {
+            done: done.map(|()| gone),
+            cost_ps,
+            lost_actions,
+        }
+    }
+
+    /// What MODIFY and DELETE cost that visit entries and select `hits` of them.
+    fn searching_ps(&self, message: FlowMod, hits: usize, visited: usize) -> i64 {
+        let costs = self.costs.control();
+        let everything = message.fields().wildcards == EVERYTHING;
+        let (fixed_ps, hit_ps, miss_ps) = match message.command() {
+            1 if everything => (costs.flow_modify_ps, costs.modify_everything_hit_ps, 0),
+            1 => (
+                costs.flow_modify_ps,
+                costs.modify_hit_ps,
+                costs.modify_miss_ps,
+            ),
+            2 => (
+                costs.flow_modify_ps,
+                costs.modify_strict_hit_ps,
+                costs.modify_strict_miss_ps,
+            ),
+            3 if everything => (costs.flow_delete_ps, costs.delete_everything_hit_ps, 0),
+            3 => (
+                costs.flow_delete_ps,
+                costs.delete_hit_ps,
+                costs.delete_miss_ps,
+            ),
+            4 => (
+                costs.flow_delete_ps,
+                costs.delete_strict_hit_ps,
+                costs.delete_strict_miss_ps,
+            ),
+            _ => return 0,
+        };
+        fixed_ps + hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
+    }
+
+    /// What a `FLOW_MOD` costs that is carried out as the specification asks: an assumption, as the firmware's that
+    /// finds nothing.
+    fn standard_cost_ps(&self, message: FlowMod) -> i64 {
+        let costs = self.costs.control();
+        let entries = self.entries.len() as i64;
+        match message.command() {
+            0 => self.adding_ps(message),
+            1 => costs.flow_modify_ps + costs.modify_miss_ps * entries,
+            2 => costs.flow_modify_ps + costs.modify_strict_miss_ps * entries,
+            3 => costs.flow_delete_ps + costs.delete_miss_ps * entries,
+            4 => costs.flow_delete_ps + costs.delete_strict_miss_ps * entries,
+            _ => 0,
+        }
+    }
+
+    /// What appending an entry costs: it grows with the actions and not with the entries.
+    fn adding_ps(&self, message: FlowMod) -> i64 {
+        let costs = self.costs.control();
+        let actions = ActionCopier::new(message).count();
+        costs.flow_add_ps + costs.flow_action_ps * actions as i64
     }
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
     fn add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+        if self.underflowed {
+            // The firmware writes in front of its tables; what that destroys is unknown. The count becomes 0.
+            self.underflowed = false;
+            return Ok(());
+        }
         if self.entries.len() >= self.capacity {
             return Err(Refusal::AllTablesFull);
         }
@@ -155,13 +302,18 @@ impl FlowTable {
         let slots = self.memory.take().ok_or(Refusal::AllTablesFull)?;
         self.memory.write(head, 0, &message.head);
         ActionCopier::new(message).fill(self, slots)?;
-        self.slot_addresses[self.entries.len()] = slots.address();
+        let index = self.entries.len();
+        self.slot_addresses[index] = self.memory.address(slots);
+        let (packets, bytes) = match self.inherited.take() {
+            Some((place, packets, bytes)) if place == index => (packets, bytes),
+            _ => (0, 0),
+        };
         self.entries.push(Entry {
             head,
             slots,
             actions: Actions::read(&[]),
-            packets: 0,
-            bytes: 0,
+            packets,
+            bytes,
             installed_s: now_s,
             matched_s: now_s,
         });
@@ -175,39 +327,44 @@ impl FlowTable {
         message: FlowMod,
         now_s: u32,
         selected: impl Fn(&[u8]) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> (usize, Result<(), Refusal>) {
         let mut copier = ActionCopier::new(message);
-        let mut any = false;
+        let mut hits = 0;
         for index in 0..self.entries.len() {
             if selected(self.head(&self.entries[index])) {
-                any = true;
+                hits += 1;
                 let slots = self.entries[index].slots;
-                copier.fill(self, slots)?;
+                if let Err(refusal) = copier.fill(self, slots) {
+                    return (hits, Err(refusal));
+                }
             }
         }
-        if any {
-            self.add(message, now_s)
+        if hits > 0 {
+            (hits, self.add(message, now_s))
         } else {
-            Ok(())
+            (hits, Ok(()))
         }
     }
 
-    /// Removes all selected entries; gives them in order. Their memory stays taken, and what moves into a gap loses its
-    /// actions: the firmware copies addresses in their place.
-    fn delete(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
+    /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. Their memory stays
+    /// taken, and what moves loses its actions: the firmware copies addresses in their place.
+    fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
+        let mut moved = vec![false; self.entries.len()];
         let mut index = 0;
         while index < self.entries.len() {
             let fields = Match::read(&self.head(&self.entries[index])[field::MATCH..]);
             if wanted.selects(&fields) {
                 gone.push(self.removed_flow(index));
                 self.remove_and_leak(index);
+                moved[index] = true;
             } else {
                 index += 1;
             }
         }
-        gone
+        let moved = moved[..self.entries.len()].iter().filter(|moved| **moved);
+        (gone, moved.count())
     }
 
     fn remove_and_leak(&mut self, index: usize) {
@@ -227,9 +384,9 @@ impl FlowTable {
         self.entries[index].slots = removed.slots;
     }
 
-    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order.
-    /// The entry that moves into a gap is not looked at.
-    fn delete_strict(&mut self, message: FlowMod) -> Vec<RemovedFlow> {
+    /// Removes the entries with the same match and, in place of the priority, the same cookie; gives them in order,
+    /// and how many entries were looked at: what moves into a gap is not.
+    fn delete_strict(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
@@ -241,15 +398,15 @@ impl FlowTable {
                 self.memory.free(removed.head);
                 self.memory.free(removed.slots);
                 if let Some(moved) = self.entries.get(index) {
-                    self.slot_addresses[index] = moved.slots.address();
+                    self.slot_addresses[index] = self.memory.address(moved.slots);
                 }
             }
             index += 1;
         }
-        gone
+        (gone, index)
     }
 
-    fn removed_flow(&self, index: usize) -> RemovedFlow {
+    pub(super) fn removed_flow(&self, index: usize) -> RemovedFlow {
         let entry = &self.entries[index];
         let mut head = [0; FLOW_MOD_BYTES];
         head.copy_from_slice(self.head(entry));

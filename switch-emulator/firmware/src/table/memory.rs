@@ -9,9 +9,6 @@ const SMALL_BYTES: usize = 72;
 const LARGE_BLOCKS: usize = 128;
 const LARGE_BYTES: usize = 96;
 
-/// Address of the pool on a board. It depends on how the firmware was linked; this one is of a rebuild.
-const BASE_ADDRESS: u32 = 0x2000_da0c;
-
 /// A block that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block(usize);
@@ -24,26 +21,29 @@ impl Block {
             SMALL_BLOCKS * SMALL_BYTES + (self.0 - SMALL_BLOCKS) * LARGE_BYTES
         }
     }
-
-    /// Where the block lies in the board's memory.
-    pub(super) const fn address(self) -> u32 {
-        BASE_ADDRESS + self.offset() as u32
-    }
 }
 
 /// The pool.
 #[derive(Debug)]
 pub(super) struct Memory {
+    /// Where the pool lies in the board's memory.
+    address: u32,
     bytes: Vec<u8>,
     used: Vec<bool>,
 }
 
 impl Memory {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(address: u32) -> Self {
         Self {
+            address,
             bytes: vec![0; SMALL_BLOCKS * SMALL_BYTES + LARGE_BLOCKS * LARGE_BYTES],
             used: vec![false; SMALL_BLOCKS + LARGE_BLOCKS],
         }
+    }
+
+    /// Where a block lies in the board's memory.
+    pub(super) const fn address(&self, block: Block) -> u32 {
+        self.address + block.offset() as u32
     }
 
     /// Takes the first free block.

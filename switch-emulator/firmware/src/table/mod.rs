@@ -2,6 +2,8 @@
 
 mod flow_mod;
 mod memory;
+mod standard;
+mod timeout;
 
 use serde::Serialize;
 
@@ -10,9 +12,12 @@ use crate::cost::Costs;
 use crate::matching::{Found, Match, Search, MATCH_BYTES};
 use crate::openflow::bytes::{be16, be48};
 use crate::packet::Key;
+use crate::quirks::Quirks;
 use memory::{Block, Memory};
 
-pub(crate) use flow_mod::{FlowMod, RemovedFlow};
+pub(crate) use flow_mod::{FlowMod, Outcome, RemovedFlow};
+pub(crate) use standard::check_actions;
+pub(crate) use timeout::{Expired, Reason};
 
 /// Head of a `FLOW_MOD`: everything before the actions.
 pub(crate) const FLOW_MOD_BYTES: usize = 72;
@@ -27,7 +32,9 @@ pub(crate) mod field {
     pub(crate) const IDLE_TIMEOUT: usize = 58;
     pub(crate) const HARD_TIMEOUT: usize = 60;
     pub(crate) const PRIORITY: usize = 62;
+    pub(crate) const OUT_PORT: usize = 68;
     pub(crate) const FLAGS: usize = 70;
+    pub(crate) const ACTIONS: usize = super::FLOW_MOD_BYTES;
 }
 
 /// An entry of the flow table, as a value.
@@ -47,10 +54,10 @@ pub struct Flow {
     pub flags: u16,
     /// Action slots, including what earlier entries left in them. Length 0 in bytes 2 and 3: empty.
     pub actions: [[u8; SLOT_BYTES]; SLOTS],
-    /// Frames that used it: the counter has 16 bits.
-    pub packets: u16,
-    /// Bytes that used it: the counter has 31 bits and a sign.
-    pub bytes: i32,
+    /// Frames that used it: the firmware's counter has 16 bits.
+    pub packets: u64,
+    /// Bytes that used it: the firmware's counter has 31 bits and a sign.
+    pub bytes: i64,
 }
 
 /// One entry.
@@ -61,8 +68,8 @@ pub(crate) struct Entry {
     /// Block with the action slots.
     slots: Block,
     actions: Actions,
-    packets: u16,
-    bytes: i32,
+    packets: u64,
+    bytes: i64,
     /// Agent seconds.
     installed_s: u32,
     /// Agent seconds.
@@ -73,8 +80,8 @@ pub(crate) struct Entry {
 pub(crate) struct EntryView<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) slots: &'a [u8],
-    pub(crate) packets: u16,
-    pub(crate) bytes: i32,
+    pub(crate) packets: u64,
+    pub(crate) bytes: i64,
     pub(crate) installed_s: u32,
 }
 
@@ -82,6 +89,7 @@ pub(crate) struct EntryView<'a> {
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     capacity: usize,
+    quirks: Quirks,
     costs: Costs,
     memory: Memory,
     entries: Vec<Entry>,
@@ -90,19 +98,27 @@ pub(crate) struct FlowTable {
     slot_addresses: Vec<u32>,
     lookups: u64,
     matched: u64,
+    /// The count of entries has fallen to -1 (quirk 52).
+    underflowed: bool,
+    /// Counters that the next entry takes over from one that vanished with an expired one.
+    inherited: Option<(usize, u64, i64)>,
 }
 
 impl FlowTable {
-    pub(crate) fn new(costs: Costs, capacity: usize) -> Self {
+    /// An empty table whose memory pool lies at `address` of the board's memory.
+    pub(crate) fn new(costs: Costs, capacity: usize, address: u32, quirks: Quirks) -> Self {
         let mut table = Self {
             capacity,
+            quirks,
             costs,
-            memory: Memory::new(),
+            memory: Memory::new(address),
             entries: Vec::with_capacity(capacity),
             search: Search::default(),
             slot_addresses: vec![0; capacity + SLOT_BYTES],
             lookups: 0,
             matched: 0,
+            underflowed: false,
+            inherited: None,
         };
         table.rebuild();
         table
@@ -112,13 +128,27 @@ impl FlowTable {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.memory.free_all();
-        self.lookups = 0;
-        self.matched = 0;
+        self.underflowed = false;
+        self.inherited = None;
+        if self.quirks.has(36) {
+            self.lookups = 0;
+            self.matched = 0;
+        }
         self.rebuild();
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    /// The firmware's count of entries; -1 after a lone entry has timed out.
+    pub(crate) fn count(&self) -> i32 {
+        if self.underflowed {
+            -1
+        } else {
+            self.entries.len() as i32
+        }
+    }
+
+    /// Whether the count of entries has fallen to -1: frames are dropped without a search.
+    pub(crate) const fn is_underflowed(&self) -> bool {
+        self.underflowed
     }
 
     pub(crate) const fn lookups(&self) -> u64 {
@@ -135,11 +165,24 @@ impl FlowTable {
         let found = self.search.find(key);
         if let Some(entry) = found.index.and_then(|index| self.entries.get_mut(index)) {
             self.matched += 1;
-            entry.packets = entry.packets.wrapping_add(1);
-            entry.bytes = entry.bytes.wrapping_add(bytes as i32);
+            entry.packets = u64::from((entry.packets as u16).wrapping_add(1));
+            entry.bytes = i64::from((entry.bytes as i32).wrapping_add(bytes as i32));
             entry.matched_s = now_s;
         }
         found
+    }
+
+    /// A frame of `bytes` bytes uses an entry, whose counters do not wrap.
+    fn used(&mut self, index: usize, bytes: usize, now_s: u32) {
+        self.matched += 1;
+        let entry = &mut self.entries[index];
+        entry.packets += 1;
+        entry.bytes += bytes as i64;
+        entry.matched_s = now_s;
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
     pub(crate) fn actions(&self, index: usize) -> Actions {

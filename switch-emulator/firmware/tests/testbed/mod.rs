@@ -2,8 +2,12 @@
 #![allow(dead_code, unreachable_pub)] // each test uses its part
 
 use zodiac_firmware::{
-    Board, Config, Duration, Event, Instant, OutputKind, PortMask, PortNumber, Profile, ZODIAC_FX,
+    Board, Config, ControlCosts, Duration, Event, Instant, OutputKind, PortMask, PortNumber,
+    Profile, ZODIAC_FX,
 };
+
+/// Longer than the board works on any message and its acknowledgement.
+pub const SETTLE: Duration = Duration::from_millis(4);
 
 /// A frame that left the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,13 @@ pub struct Testbed {
 pub fn quiet_profile() -> Profile {
     let mut profile = Profile::from_toml(ZODIAC_FX).unwrap();
     profile.cpu.timers.cost_ps = 0;
+    profile
+}
+
+/// The same, and messages of the controller take no time, so that the main loop keeps its phase while they come.
+pub fn free_control_profile() -> Profile {
+    let mut profile = quiet_profile();
+    profile.cpu.control = ControlCosts::FREE;
     profile
 }
 
@@ -96,7 +107,7 @@ impl Testbed {
     /// Sends a segment and gives the messages that come back.
     pub fn exchange(&mut self, segment: &[u8]) -> Vec<Vec<u8>> {
         self.board.segment(self.now, segment);
-        self.wait(Duration::from_micros(20));
+        self.wait(SETTLE);
         std::mem::take(&mut self.replies)
     }
 

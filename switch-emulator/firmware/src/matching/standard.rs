@@ -1,0 +1,187 @@
+//! Matching as OpenFlow 1.0.1 describes it (section 3.4): what `quirks = "spec"` puts in the place of the firmware's.
+
+use super::{wildcards, Match};
+use crate::openflow::bytes::{be16, be32};
+
+const VLAN: u16 = 0x8100;
+const IPV4: u16 = 0x0800;
+const ARP: u16 = 0x0806;
+/// `dl_vlan` of frames without a tag.
+const NO_VLAN: u16 = 0xffff;
+/// `dl_type` of 802.3 frames without a SNAP header.
+const NO_ETHERNET_TYPE: u16 = 0x05ff;
+/// Lowest value of the type field that is a type and not a length.
+const FIRST_TYPE: u16 = 0x0600;
+const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
+
+impl Match {
+    /// The exact fields of a frame that came in on `in_port`.
+    pub(crate) fn of_frame(frame: &[u8], in_port: u16) -> Self {
+        let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+        let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
+        let mut fields = Self {
+            wildcards: 0,
+            in_port,
+            dl_src: mac(6),
+            dl_dst: mac(0),
+            dl_vlan: NO_VLAN,
+            dl_vlan_pcp: 0,
+            dl_type: be16(frame, 12),
+            nw_tos: 0,
+            nw_proto: 0,
+            nw_src: 0,
+            nw_dst: 0,
+            tp_src: 0,
+            tp_dst: 0,
+        };
+        let mut payload = 14;
+        if fields.dl_type == VLAN {
+            fields.dl_vlan = be16(frame, 14) & 0x0fff;
+            fields.dl_vlan_pcp = byte(14) >> 5;
+            fields.dl_type = be16(frame, 16);
+            payload = 18;
+        }
+        if fields.dl_type < FIRST_TYPE {
+            if frame.get(payload..payload + 6) == Some(&SNAP[..]) {
+                fields.dl_type = be16(frame, payload + 6);
+                payload += 8;
+            } else {
+                fields.dl_type = NO_ETHERNET_TYPE;
+            }
+        }
+        match fields.dl_type {
+            IPV4 => fields.read_ipv4(frame, payload),
+            ARP => {
+                fields.nw_proto = byte(payload + 7);
+                fields.nw_src = be32(frame, payload + 14);
+                fields.nw_dst = be32(frame, payload + 24);
+            }
+            _ => {}
+        }
+        fields
+    }
+
+    fn read_ipv4(&mut self, frame: &[u8], at: usize) {
+        let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+        self.nw_tos = byte(at + 1) & 0xfc;
+        self.nw_proto = byte(at + 9);
+        self.nw_src = be32(frame, at + 12);
+        self.nw_dst = be32(frame, at + 16);
+        let transport = at + usize::from(byte(at) & 0x0f) * 4;
+        let later_fragment = be16(frame, at + 6) & 0x1fff != 0;
+        match self.nw_proto {
+            _ if later_fragment => {}
+            6 | 17 => {
+                self.tp_src = be16(frame, transport);
+                self.tp_dst = be16(frame, transport + 2);
+            }
+            1 => {
+                self.tp_src = byte(transport).into();
+                self.tp_dst = byte(transport + 1).into();
+            }
+            _ => {}
+        }
+    }
+
+    /// The same match in one form: fields that cannot count are wildcards, and wildcards have the value 0.
+    pub(crate) fn normalised(mut self) -> Self {
+        use wildcards as w;
+        let network = self.wildcards & w::DL_TYPE == 0 && matches!(self.dl_type, IPV4 | ARP);
+        if !network {
+            self.wildcards |=
+                w::NW_PROTO | w::NW_TOS | 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;
+        }
+        if network && self.dl_type == ARP {
+            self.wildcards |= w::NW_TOS;
+        }
+        let transport = network
+            && self.dl_type == IPV4
+            && self.wildcards & w::NW_PROTO == 0
+            && matches!(self.nw_proto, 1 | 6 | 17);
+        if !transport {
+            self.wildcards |= w::TP_SRC | w::TP_DST;
+        }
+        if self.wildcards & w::DL_VLAN != 0 || self.dl_vlan == NO_VLAN {
+            self.wildcards |= w::DL_VLAN_PCP;
+        }
+        let mut kept = self.wildcards & 0x0030_00ff;
+        for (shift, address) in [
+            (w::NW_SRC_SHIFT, &mut self.nw_src),
+            (w::NW_DST_SHIFT, &mut self.nw_dst),
+        ] {
+            let bits = (self.wildcards >> shift & 0x3f).min(32);
+            *address &= u32::MAX.checked_shl(bits).unwrap_or(0);
+            kept |= bits << shift;
+        }
+        self.wildcards = kept;
+        let wild = |bit: u32| kept & bit != 0;
+        let number = |bit: u32, value: u16| if wild(bit) { 0 } else { value };
+        let byte = |bit: u32, value: u8| if wild(bit) { 0 } else { value };
+        let mac = |bit: u32, value: [u8; 6]| if wild(bit) { [0; 6] } else { value };
+        self.in_port = number(w::IN_PORT, self.in_port);
+        self.dl_vlan = number(w::DL_VLAN, self.dl_vlan);
+        self.dl_type = number(w::DL_TYPE, self.dl_type);
+        self.tp_src = number(w::TP_SRC, self.tp_src);
+        self.tp_dst = number(w::TP_DST, self.tp_dst);
+        self.dl_vlan_pcp = byte(w::DL_VLAN_PCP, self.dl_vlan_pcp);
+        self.nw_tos = byte(w::NW_TOS, self.nw_tos & 0xfc);
+        self.nw_proto = byte(w::NW_PROTO, self.nw_proto);
+        self.dl_src = mac(w::DL_SRC, self.dl_src);
+        self.dl_dst = mac(w::DL_DST, self.dl_dst);
+        self
+    }
+
+    /// Whether everything that `other` matches is matched by this one too. Both normalised.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let bits = |wild: u32, shift: u32| wild >> shift & 0x3f;
+        let wider = |shift: u32| bits(self.wildcards, shift) >= bits(other.wildcards, shift);
+        self.wildcards & 0x0030_00ff | other.wildcards & 0x0030_00ff == self.wildcards & 0x0030_00ff
+            && wider(wildcards::NW_SRC_SHIFT)
+            && wider(wildcards::NW_DST_SHIFT)
+            && self.agrees(other)
+    }
+
+    /// Whether a frame can be matched by both. Both normalised.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.agrees(other)
+    }
+
+    /// Whether the fields that neither leaves open are equal.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        use wildcards as w;
+        let open = |bit: u32| (self.wildcards | other.wildcards) & bit != 0;
+        let prefix = |shift: u32, a: u32, b: u32| {
+            let bits = |wild: u32| (wild >> shift & 0x3f).min(32);
+            (a ^ b)
+                .checked_shr(bits(self.wildcards).max(bits(other.wildcards)))
+                .unwrap_or(0)
+                == 0
+        };
+        (open(w::IN_PORT) || self.in_port == other.in_port)
+            && (open(w::DL_SRC) || self.dl_src == other.dl_src)
+            && (open(w::DL_DST) || self.dl_dst == other.dl_dst)
+            && (open(w::DL_VLAN) || self.dl_vlan == other.dl_vlan)
+            && (open(w::DL_VLAN_PCP) || self.dl_vlan_pcp == other.dl_vlan_pcp)
+            && (open(w::DL_TYPE) || self.dl_type == other.dl_type)
+            && (open(w::NW_TOS) || self.nw_tos == other.nw_tos)
+            && (open(w::NW_PROTO) || self.nw_proto == other.nw_proto)
+            && prefix(w::NW_SRC_SHIFT, self.nw_src, other.nw_src)
+            && prefix(w::NW_DST_SHIFT, self.nw_dst, other.nw_dst)
+            && (open(w::TP_SRC) || self.tp_src == other.tp_src)
+            && (open(w::TP_DST) || self.tp_dst == other.tp_dst)
+    }
+
+    /// Whether no field is left open: such an entry comes before all others, whatever its priority.
+    pub(crate) fn is_exact(&self) -> bool {
+        use wildcards as w;
+        let optional = w::DL_VLAN_PCP | w::NW_TOS | w::NW_PROTO | w::TP_SRC | w::TP_DST;
+        let addresses = 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;
+        let network = matches!(self.dl_type, IPV4 | ARP);
+        self.wildcards & !(optional | addresses) == 0
+            && (!network || self.wildcards & addresses == 0)
+            && (self.dl_type != IPV4 || self.wildcards & (w::NW_TOS | w::NW_PROTO) == 0)
+            && (!matches!(self.nw_proto, 1 | 6 | 17)
+                || self.dl_type != IPV4
+                || self.wildcards & (w::TP_SRC | w::TP_DST) == 0)
+    }
+}

@@ -1,0 +1,165 @@
+//! The housekeeping tick: port counters, link status and flow timeouts in turn, then the connection.
+
+use super::agent::Agent;
+use super::connection::CloseReason;
+use super::transmit::Buffer;
+use super::wire::{message, Message};
+use crate::event::Event;
+use crate::matching::MATCH_BYTES;
+use crate::outbox::{Outbox, OutputKind};
+use crate::port::{PortMask, PORTS};
+use crate::table::{field, Expired, Reason, RemovedFlow};
+use crate::time::{Duration, Instant};
+
+/// Why `FLOW_REMOVED` says that an entry has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Idle = 0,
+    Hard = 1,
+    Delete = 2,
+}
+
+impl Agent {
+    /// A housekeeping tick: one of three jobs in turn, then the connection. Gives how long the CPU is busy.
+    pub(crate) fn tick(&mut self, now: Instant, out: &mut Outbox) -> Duration {
+        if self.halted {
+            return Duration::ZERO;
+        }
+        self.ticks += 1;
+        self.clock = now;
+        self.cost_ps = 0;
+        if self.ofchecks {
+            match self.job {
+                0 => self.count_port(out),
+                1 => self.report_links(now, out),
+                _ => self.expire_flows(now, out),
+            }
+            self.job = (self.job + 1) % 3;
+        }
+        self.tend_connection(now, out);
+        Duration::from_picos_rounded(self.cost_ps)
+    }
+
+    fn tend_connection(&mut self, now: Instant, out: &mut Outbox) {
+        let demands = self.connection.tick();
+        if demands.echo {
+            // 1234 in the byte order of the CPU.
+            let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
+            self.notify_at_once(now, request, out);
+        }
+        if let Some(reason) = demands.close {
+            self.clear_if_secure();
+            let at = self.reached(now);
+            out.push(at, OutputKind::Close);
+            out.event(
+                at,
+                match reason {
+                    CloseReason::NoFeaturesRequest => Event::NoFeaturesRequest,
+                    CloseReason::Silent => Event::ControllerSilent,
+                },
+            );
+        }
+        if demands.connect {
+            self.clear_if_secure();
+            out.push(self.reached(now), OutputKind::Connect);
+        }
+    }
+
+    /// Sends a message that answers nothing; it leaves as soon as it is written, if the window lets it.
+    fn notify_at_once(&mut self, now: Instant, notice: Message, out: &mut Outbox) {
+        self.cost_ps += self.costs.control().send_ps;
+        let at = self.reached(now);
+        self.send(at, Buffer::Exact, notice, out);
+        self.transmitter.transmit(at, out);
+    }
+
+    /// Reads the counters of one port and adds their lower 16 bits to the totals (quirk 32). The hardware's counters
+    /// begin again at 0 when they are read.
+    fn count_port(&mut self, out: &mut Outbox) {
+        if self.version == 0 {
+            return;
+        }
+        self.cost_ps += self.costs.housekeeping().port_counters_ps;
+        let index = self.counted_port;
+        self.counted_port = (index + 1) % PORTS;
+        let read = std::mem::take(&mut out.hardware[index]);
+        let bits = if self.quirks.has(32) {
+            0xffff
+        } else {
+            u64::MAX
+        };
+        self.totals[index].add(read, bits);
+    }
+
+    /// Sends `PORT_STATUS` for links that have changed since the last look.
+    fn report_links(&mut self, now: Instant, out: &mut Outbox) {
+        self.cost_ps += self.costs.housekeeping().link_status_ps;
+        let changed = PortMask::from_bits(
+            (self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits(),
+        );
+        self.link_seen = self.link_up;
+        if !self.is_established() {
+            return;
+        }
+        for port in changed.iter() {
+            let status = self
+                .reply(message::PORT_STATUS, [0; 4])
+                .u8(2)
+                .uninitialised(7);
+            let status = self.port_description(status, port);
+            self.notify_at_once(now, status, out);
+        }
+    }
+
+    /// Removes an entry that has expired, if there is one.
+    fn expire_flows(&mut self, now: Instant, out: &mut Outbox) {
+        self.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
+        for expired in self.table.expire(self.now_s()) {
+            self.report_expired(now, &expired, out);
+        }
+    }
+
+    fn report_expired(&mut self, now: Instant, expired: &Expired, out: &mut Outbox) {
+        let flow = &expired.flow;
+        let age_s = self.now_s().saturating_sub(flow.installed_s);
+        let another_lost = expired.another_lost;
+        if self.quirks.has(51) {
+            out.event(
+                now,
+                Event::FlowExpired {
+                    age_s,
+                    another_lost,
+                },
+            );
+        }
+        if expired.notice && self.is_established() {
+            let removal = match expired.reason {
+                Reason::Idle => Removal::Idle,
+                Reason::Hard => Removal::Hard,
+            };
+            let notice = self.flow_removed(flow, removal);
+            self.notify_at_once(now, notice, out);
+        }
+    }
+
+    /// A notice that an entry has gone. The counters are in the byte order of the CPU.
+    pub(super) fn flow_removed(&self, flow: &RemovedFlow, removal: Removal) -> Message {
+        let (packets, bytes) = (flow.packets, flow.bytes);
+        let counters = if self.quirks.has(53) {
+            [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
+        } else {
+            [packets.to_be_bytes(), bytes.to_be_bytes()].concat()
+        };
+        self.reply(message::FLOW_REMOVED, [0; 4])
+            .bytes(&flow.head[field::MATCH..field::MATCH + MATCH_BYTES])
+            .bytes(&flow.head[field::COOKIE..field::COOKIE + 8])
+            .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
+            .u8(removal as u8)
+            .uninitialised(1)
+            .u32(self.now_s().saturating_sub(flow.installed_s))
+            .uninitialised(4)
+            .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
+            .uninitialised(2)
+            .bytes(&counters)
+    }
+}

@@ -1,0 +1,289 @@
+//! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
+
+use super::agent::{Agent, VERSION_1_0};
+use super::bytes::{be16, be32};
+use super::transmit::Buffer;
+use super::wire::{message, Message, HEADER_BYTES};
+use crate::actions::{ports, types, Actions, SLOT_BYTES};
+use crate::event::Event;
+use crate::matching::{Match, MATCH_BYTES};
+use crate::outbox::{Outbox, OutputKind};
+use crate::port::{PortMask, PortNumber, PORTS};
+use crate::table::{check_actions, field, EntryView};
+use crate::time::Instant;
+
+/// Types of errors, and the codes that occur.
+mod error {
+    pub(super) const HELLO_FAILED: (u16, u16) = (0, 0);
+    pub(super) const BAD_VERSION: (u16, u16) = (1, 0);
+    pub(super) const BAD_TYPE: (u16, u16) = (1, 1);
+    pub(super) const BAD_STATISTICS: (u16, u16) = (1, 2);
+    pub(super) const BAD_VENDOR: (u16, u16) = (1, 3);
+    pub(super) const BAD_LENGTH: (u16, u16) = (1, 6);
+    pub(super) const BAD_PORT: (u16, u16) = (4, 0);
+    pub(super) const BAD_PORT_ADDRESS: (u16, u16) = (4, 1);
+}
+
+/// Bits of a port's configuration (`ofp_port_config`).
+pub(super) mod port_config {
+    pub(crate) const DOWN: u32 = 1;
+    pub(crate) const NO_RECEIVE: u32 = 1 << 2;
+    pub(crate) const NO_FLOOD: u32 = 1 << 4;
+    pub(crate) const NO_FORWARD: u32 = 1 << 5;
+    pub(crate) const NO_PACKET_IN: u32 = 1 << 6;
+    pub(super) const ALL: u32 = 0x7f;
+}
+
+const PACKET_OUT_BYTES: usize = 16;
+const ERROR_DATA_BYTES: usize = 64;
+/// Every field open, in table statistics.
+const ALL_WILDCARDS: u32 = 0x003f_ffff;
+
+impl Agent {
+    /// Handles the messages that the stream holds completely after this segment.
+    pub(super) fn standard_messages(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
+        let mut stream = std::mem::take(&mut self.stream);
+        stream.extend_from_slice(segment);
+        let mut rest = &stream[..];
+        while rest.len() >= HEADER_BYTES {
+            let length = usize::from(be16(rest, 2));
+            if length < HEADER_BYTES {
+                // Where the next message begins is unknown.
+                self.refuse(now, rest, error::BAD_LENGTH, out);
+                rest = &[];
+                break;
+            }
+            let Some(bytes) = rest.get(..length) else {
+                break;
+            };
+            self.standard_message(now, bytes, out);
+            rest = &rest[length..];
+        }
+        self.stream = rest.to_vec();
+    }
+
+    fn refuse(&mut self, now: Instant, bytes: &[u8], (kind, code): (u16, u16), out: &mut Outbox) {
+        let error = Message::new(VERSION_1_0, message::ERROR, be32(bytes, 4).to_be_bytes())
+            .u16(kind)
+            .u16(code)
+            .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
+        self.notify(now, error, out);
+    }
+
+    fn standard_message(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let xid = be32(bytes, 4).to_be_bytes();
+        let costs = self.costs.control().clone();
+        let kind = bytes[1];
+        if kind == message::HELLO {
+            return self.standard_hello(now, bytes, out);
+        }
+        if bytes[0] != VERSION_1_0 {
+            return self.refuse(now, bytes, error::BAD_VERSION, out);
+        }
+        let fixed = match kind {
+            message::PORT_MOD => 32,
+            message::FLOW_MOD => field::ACTIONS,
+            message::PACKET_OUT => PACKET_OUT_BYTES,
+            message::SET_CONFIG
+            | message::STATS_REQUEST
+            | message::QUEUE_GET_CONFIG_REQUEST
+            | message::VENDOR => 12,
+            _ => HEADER_BYTES,
+        };
+        if bytes.len() < fixed {
+            return self.refuse(now, bytes, error::BAD_LENGTH, out);
+        }
+        match kind {
+            message::ECHO_REQUEST => {
+                self.cost_ps += costs.echo_ps;
+                let reply = Message::new(VERSION_1_0, message::ECHO_REPLY, xid)
+                    .bytes(&bytes[HEADER_BYTES..]);
+                self.send(now, Buffer::Exact, reply, out);
+            }
+            message::ERROR | message::ECHO_REPLY => {}
+            _ if self.version == 0 => {}
+            message::SET_CONFIG => {
+                self.cost_ps += costs.set_config_ps;
+                self.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+            }
+            message::GET_CONFIG_REQUEST => {
+                self.cost_ps += costs.get_config_ps;
+                let reply = self
+                    .reply(message::GET_CONFIG_REPLY, xid)
+                    .bytes(&self.switch_config);
+                self.send(now, Buffer::Exact, reply, out);
+            }
+            message::VENDOR => self.refuse(now, bytes, error::BAD_VENDOR, out),
+            message::PORT_MOD => self.port_mod(now, bytes, out),
+            message::QUEUE_GET_CONFIG_REQUEST => {
+                // No port has queues.
+                let reply = self.reply(message::QUEUE_GET_CONFIG_REPLY, xid);
+                let reply = reply.u16(be16(bytes, 8)).zeros(6);
+                self.send(now, Buffer::Exact, reply, out);
+            }
+            message::STATS_REQUEST => self.standard_statistics(now, bytes, out),
+            message::PACKET_OUT => self.standard_packet_out(now, bytes, out),
+            message::FEATURES_REQUEST | message::BARRIER_REQUEST | message::FLOW_MOD => {
+                self.message(now, bytes, bytes.len(), out);
+            }
+            _ => self.refuse(now, bytes, error::BAD_TYPE, out),
+        }
+    }
+
+    /// Both sides speak the lower of their two versions; ours is 1.0 unless 1.3 is forced.
+    fn standard_hello(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        if self.version != 0 {
+            return;
+        }
+        if self.forced_version > bytes[0] || bytes[0] == 0 {
+            self.refuse(now, bytes, error::HELLO_FAILED, out);
+            out.push(self.reached(now), OutputKind::Close);
+            return;
+        }
+        self.version = self.forced_version.max(VERSION_1_0);
+        if self.version != VERSION_1_0 {
+            out.event(now, Event::VersionUnusable { version: bytes[0] });
+        }
+    }
+
+    fn port_mod(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let port = u8::try_from(be16(bytes, 8)).ok().and_then(PortNumber::new);
+        let Some(port) = port.filter(|port| self.openflow_ports.contains(*port)) else {
+            return self.refuse(now, bytes, error::BAD_PORT, out);
+        };
+        if bytes[10..16] != self.port_address(port) {
+            return self.refuse(now, bytes, error::BAD_PORT_ADDRESS, out);
+        }
+        let (config, mask) = (be32(bytes, 16), be32(bytes, 20) & port_config::ALL);
+        let held = &mut self.port_config[usize::from(port.get()) - 1];
+        *held = *held & !mask | config & mask;
+    }
+
+    /// The ports of `ports` whose configuration has none of `bits`.
+    pub(super) fn without(&self, ports: PortMask, bits: u32) -> PortMask {
+        if self.port_config == [0; PORTS] {
+            return ports; // as always on the board
+        }
+        ports
+            .iter()
+            .filter(|port| self.port_config[usize::from(port.get()) - 1] & bits == 0)
+            .collect()
+    }
+
+    fn standard_packet_out(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let costs = self.costs.control();
+        let in_port = be16(bytes, 12);
+        let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, 14));
+        let (Some(list), Some(data)) = (bytes.get(PACKET_OUT_BYTES..data_at), bytes.get(data_at..))
+        else {
+            return self.refuse(now, bytes, error::BAD_LENGTH, out);
+        };
+        self.cost_ps +=
+            costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
+        let slots = match check_actions(list, true) {
+            Ok(slots) => slots,
+            Err(refusal) => return self.refuse(now, bytes, refusal.error(), out),
+        };
+        let to_table = |slot: &[u8]| {
+            be16(slot, 2) != 0 && be16(slot, 0) == types::OUTPUT && be16(slot, 4) == ports::TABLE
+        };
+        if data.is_empty() {
+            return;
+        }
+        let frame = out.pool.copy(data);
+        let at = self.reached(now);
+        if slots.chunks_exact(SLOT_BYTES).any(to_table) {
+            self.look_up_and_carry_out(at, frame, in_port, out);
+        } else {
+            self.perform_actions(at, &Actions::read(&slots), frame, in_port, out);
+        }
+    }
+
+    fn standard_statistics(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let xid = be32(bytes, 4).to_be_bytes();
+        let kind = be16(bytes, 8);
+        let costs = self.costs.control().clone();
+        let reply = self.reply(message::STATS_REPLY, xid).u16(kind).u16(0);
+        let body = &bytes[12..];
+        let reply = match kind {
+            0 => {
+                self.cost_ps += costs.description_ps;
+                super::statistics::description(reply)
+            }
+            1 | 2 if body.len() < 44 => return self.refuse(now, bytes, error::BAD_LENGTH, out),
+            1 => {
+                let chosen = self.chosen_flows(body);
+                let entries_ps = costs.flow_statistics_entry_ps * chosen.len() as i64;
+                let reply = chosen
+                    .iter()
+                    .fold(reply, |reply, entry| self.standard_flow(reply, entry));
+                self.cost_ps += costs.flow_statistics_ps + entries_ps;
+                reply
+            }
+            2 => {
+                let chosen = self.chosen_flows(body);
+                let packets: u64 = chosen.iter().map(|entry| entry.packets).sum();
+                let sum: u64 = chosen.iter().map(|entry| entry.bytes.unsigned_abs()).sum();
+                let count = chosen.len() as u32;
+                self.cost_ps += costs.flow_statistics_ps;
+                reply.u64(packets).u64(sum).u32(count).zeros(4)
+            }
+            3 => {
+                self.cost_ps += costs.table_statistics_ps;
+                reply
+                    .zeros(4)
+                    .text("classifier", 32)
+                    .u32(ALL_WILDCARDS)
+                    .u32(self.table.capacity() as u32)
+                    .bytes(&self.table.count().to_be_bytes())
+                    .u64(self.table.lookups())
+                    .u64(self.table.matched())
+            }
+            4 if body.len() < 8 => return self.refuse(now, bytes, error::BAD_LENGTH, out),
+            4 => match self.chosen_ports(be16(body, 0)) {
+                Some(ports) => self.ports(reply, ports, out),
+                None => return self.refuse(now, bytes, error::BAD_STATISTICS, out),
+            },
+            5 => reply, // there are no queues
+            0xffff => return self.refuse(now, bytes, error::BAD_VENDOR, out),
+            _ => return self.refuse(now, bytes, error::BAD_STATISTICS, out),
+        };
+        self.send(now, Buffer::Roomy, reply, out);
+    }
+
+    /// Entries that the body of a request means: those that its match covers, in its table, that send to its port.
+    fn chosen_flows(&self, body: &[u8]) -> Vec<EntryView<'_>> {
+        let wanted = Match::read(body).normalised();
+        let (table, out_port) = (body[MATCH_BYTES], be16(body, MATCH_BYTES + 2));
+        self.table
+            .views()
+            .enumerate()
+            .filter(|(index, entry)| {
+                matches!(table, 0 | 0xff)
+                    && wanted.covers(&Match::read(&entry.head[field::MATCH..]).normalised())
+                    && self.table.outputs_to(*index, out_port)
+            })
+            .map(|(_, entry)| entry)
+            .collect()
+    }
+
+    fn standard_flow(&self, reply: Message, entry: &EntryView) -> Message {
+        let actions = super::statistics::stored_actions(entry);
+        let length = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
+        let action_bytes: usize = actions.clone().map(length).sum();
+        let reply = reply
+            .u16((88 + action_bytes) as u16)
+            .zeros(2)
+            .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
+            .u32(self.now_s().saturating_sub(entry.installed_s))
+            .u32(0)
+            .u16(be16(entry.head, field::PRIORITY))
+            .u16(be16(entry.head, field::IDLE_TIMEOUT))
+            .u16(be16(entry.head, field::HARD_TIMEOUT))
+            .zeros(6)
+            .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
+            .u64(entry.packets)
+            .u64(entry.bytes.unsigned_abs());
+        actions.fold(reply, |reply, slot| reply.bytes(&slot[..length(slot)]))
+    }
+}

@@ -1,0 +1,251 @@
+//! `FLOW_MOD` and timeouts as OpenFlow 1.0.1 describes them (section 4.6): what `quirks = "spec"` puts in the place of
+//! the firmware's. The table has the same size and four action slots for each entry.
+
+use super::flow_mod::{FlowMod, Refusal, RemovedFlow};
+use super::{field, Entry, Expired, FlowTable, Reason, ACTION_BYTES, FLOW_MOD_BYTES};
+use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::matching::{Found, Match};
+use crate::openflow::bytes::be16;
+use crate::port::PORTS;
+
+const CHECK_OVERLAP: u16 = 1 << 1;
+const EMERGENCY: u16 = 1 << 2;
+
+/// Why an action list is refused: code of `BAD_ACTION`.
+mod bad_action {
+    pub(super) const TYPE: u16 = 0;
+    pub(super) const LENGTH: u16 = 1;
+    pub(super) const VENDOR: u16 = 2;
+    pub(super) const OUT_PORT: u16 = 4;
+    pub(super) const TOO_MANY: u16 = 7;
+    pub(super) const QUEUE: u16 = 8;
+}
+
+/// Checks an action list; gives the slots that hold it.
+pub(crate) fn check_actions(
+    mut list: &[u8],
+    packet_out: bool,
+) -> Result<[u8; ACTION_BYTES], Refusal> {
+    let refuse = |code| Err(Refusal::BadAction(code));
+    let mut slots = [0; ACTION_BYTES];
+    let mut count = 0;
+    while !list.is_empty() {
+        let (kind, length) = (be16(list, 0), usize::from(be16(list, 2)));
+        let expected = match kind {
+            types::SET_DL_SRC | types::SET_DL_DST => 16,
+            0..=10 => 8,
+            11 => return refuse(bad_action::QUEUE),
+            0xffff => return refuse(bad_action::VENDOR),
+            _ => return refuse(bad_action::TYPE),
+        };
+        if length != expected || list.len() < length {
+            return refuse(bad_action::LENGTH);
+        }
+        if kind == types::OUTPUT {
+            let known = match be16(list, 4) {
+                ports::TABLE => packet_out,
+                ports::IN_PORT | ports::FLOOD | ports::ALL | ports::CONTROLLER => true,
+                port => (1..=PORTS as u16).contains(&port),
+            };
+            if !known {
+                return refuse(bad_action::OUT_PORT);
+            }
+        }
+        if count == SLOTS {
+            return refuse(bad_action::TOO_MANY);
+        }
+        slots[count * SLOT_BYTES..][..length].copy_from_slice(&list[..length]);
+        count += 1;
+        list = &list[length..];
+    }
+    Ok(slots)
+}
+
+impl FlowTable {
+    /// Carries out a `FLOW_MOD`; gives the entries that a DELETE removed.
+    pub(super) fn standard_flow_mod(
+        &mut self,
+        message: FlowMod,
+        now_s: u32,
+    ) -> Result<Vec<RemovedFlow>, Refusal> {
+        let head = message.head();
+        let wanted = Match::read(&head[field::MATCH..]).normalised();
+        let priority = be16(head, field::PRIORITY);
+        let out_port = be16(head, field::OUT_PORT);
+        let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
+        match be16(head, field::COMMAND) {
+            0 => self.standard_add(message, now_s).map(|()| Vec::new()),
+            1 => self.standard_modify(message, now_s, |entry, _| wanted.covers(entry)),
+            2 => self.standard_modify(message, now_s, same),
+            3 => Ok(self.standard_delete(out_port, |entry, _| wanted.covers(entry))),
+            4 => Ok(self.standard_delete(out_port, same)),
+            _ => Err(Refusal::BadCommand),
+        }
+    }
+
+    fn standard_match(&self, index: usize) -> (Match, u16) {
+        let head = self.head(&self.entries[index]);
+        (
+            Match::read(&head[field::MATCH..]).normalised(),
+            be16(head, field::PRIORITY),
+        )
+    }
+
+    fn standard_add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+        let head = message.head();
+        let flags = be16(head, field::FLAGS);
+        if flags & EMERGENCY != 0 {
+            return Err(Refusal::Unsupported);
+        }
+        let slots_bytes = check_actions(message.actions(), false)?;
+        let wanted = Match::read(&head[field::MATCH..]).normalised();
+        let priority = be16(head, field::PRIORITY);
+        let mut replaced = None;
+        for index in 0..self.entries.len() {
+            let (fields, other) = self.standard_match(index);
+            if other != priority {
+                continue;
+            }
+            if flags & CHECK_OVERLAP != 0 && fields.overlaps(&wanted) {
+                return Err(Refusal::Overlap);
+            }
+            if fields == wanted {
+                replaced = Some(index);
+            }
+        }
+        let (head_block, slots) = if let Some(index) = replaced {
+            let entry = self.entries.remove(index);
+            (entry.head, entry.slots)
+        } else {
+            if self.entries.len() >= self.capacity {
+                return Err(Refusal::AllTablesFull);
+            }
+            let head = self.memory.take().ok_or(Refusal::AllTablesFull)?;
+            (head, self.memory.take().ok_or(Refusal::AllTablesFull)?)
+        };
+        self.memory.write(head_block, 0, head);
+        self.memory.write(slots, 0, &slots_bytes);
+        self.entries.push(Entry {
+            head: head_block,
+            slots,
+            actions: Actions::read(&[]),
+            packets: 0,
+            bytes: 0,
+            installed_s: now_s,
+            matched_s: now_s,
+        });
+        Ok(())
+    }
+
+    /// Gives all selected entries the new actions; without one, adds the message.
+    fn standard_modify(
+        &mut self,
+        message: FlowMod,
+        now_s: u32,
+        selected: impl Fn(&Match, u16) -> bool,
+    ) -> Result<Vec<RemovedFlow>, Refusal> {
+        let slots_bytes = check_actions(message.actions(), false)?;
+        let mut any = false;
+        for index in 0..self.entries.len() {
+            let (fields, priority) = self.standard_match(index);
+            if selected(&fields, priority) {
+                any = true;
+                let slots = self.entries[index].slots;
+                self.memory.write(slots, 0, &slots_bytes);
+            }
+        }
+        if !any {
+            self.standard_add(message, now_s)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn standard_delete(
+        &mut self,
+        out_port: u16,
+        selected: impl Fn(&Match, u16) -> bool,
+    ) -> Vec<RemovedFlow> {
+        let mut gone = Vec::new();
+        let mut index = 0;
+        while index < self.entries.len() {
+            let (fields, priority) = self.standard_match(index);
+            if selected(&fields, priority) && self.outputs_to(index, out_port) {
+                gone.push(self.take_out(index));
+            } else {
+                index += 1;
+            }
+        }
+        gone
+    }
+
+    /// Whether an entry sends to `out_port`, if that restricts at all.
+    pub(crate) fn outputs_to(&self, index: usize, out_port: u16) -> bool {
+        let slots = self.memory.read(self.entries[index].slots, ACTION_BYTES);
+        out_port == ports::NONE
+            || slots.chunks_exact(SLOT_BYTES).any(|slot| {
+                be16(slot, 2) != 0 && be16(slot, 0) == types::OUTPUT && be16(slot, 4) == out_port
+            })
+    }
+
+    fn take_out(&mut self, index: usize) -> RemovedFlow {
+        let flow = self.removed_flow(index);
+        let entry = self.entries.remove(index);
+        self.memory.free(entry.head);
+        self.memory.free(entry.slots);
+        flow
+    }
+
+    /// Removes all entries whose own timeouts are over.
+    pub(super) fn standard_expire(&mut self, now_s: u32) -> Vec<Expired> {
+        let mut gone = Vec::new();
+        let mut index = 0;
+        while index < self.entries.len() {
+            let entry = &self.entries[index];
+            let head = self.memory.read(entry.head, FLOW_MOD_BYTES);
+            let over = |since_s: u32, at: usize| match be16(head, at) {
+                0 => false,
+                timeout_s => now_s.saturating_sub(since_s) >= timeout_s.into(),
+            };
+            let reason = if over(entry.installed_s, field::HARD_TIMEOUT) {
+                Reason::Hard
+            } else if over(entry.matched_s, field::IDLE_TIMEOUT) {
+                Reason::Idle
+            } else {
+                index += 1;
+                continue;
+            };
+            let flow = self.take_out(index);
+            let notice = flow.asks_for_notice();
+            gone.push(Expired {
+                flow,
+                reason,
+                notice,
+                another_lost: false,
+            });
+        }
+        self.rebuild();
+        gone
+    }
+
+    /// Searches for a frame with these fields, of `bytes` bytes, and counts it: exact matches first, then by priority.
+    pub(crate) fn standard_lookup(&mut self, fields: &Match, bytes: usize, now_s: u32) -> Found {
+        self.lookups += 1;
+        let mut best: Option<(u32, usize)> = None;
+        for index in 0..self.entries.len() {
+            let (wanted, priority) = self.standard_match(index);
+            let rank = if wanted.is_exact() {
+                0x1_0000
+            } else {
+                priority.into()
+            };
+            if best.is_none_or(|(highest, _)| rank > highest) && wanted.agrees(fields) {
+                best = Some((rank, index));
+            }
+        }
+        let index = best.map(|(_, index)| index);
+        if let Some(index) = index {
+            self.used(index, bytes, now_s);
+        }
+        self.search.all_examined(index)
+    }
+}

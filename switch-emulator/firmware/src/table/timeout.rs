@@ -1,0 +1,93 @@
+//! Flow timeouts, as broken as the firmware has them (quirks 51 and 52).
+//!
+//! The firmware compares ages not with the timeouts of an entry but with the addresses at which they are stored. So
+//! the thresholds depend on where an entry's block lies and on how the firmware was linked: at least 512 s without a
+//! frame, and 1024 s of age for most layouts.
+
+use super::{field, FlowTable, RemovedFlow};
+
+/// Why an entry has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// No frame has used it for too long.
+    Idle = 0,
+    /// It is too old.
+    Hard = 1,
+}
+
+/// An entry that has expired.
+#[derive(Debug)]
+pub(crate) struct Expired {
+    pub(crate) flow: RemovedFlow,
+    pub(crate) reason: Reason,
+    /// Whether the controller is told.
+    pub(crate) notice: bool,
+    /// Whether another entry vanished with it.
+    pub(crate) another_lost: bool,
+}
+
+/// Seconds that an address stands for: its two low bytes, exchanged.
+const fn threshold_s(address: u32) -> u32 {
+    (address & 0xff) * 256 + (address >> 8 & 0xff)
+}
+
+impl FlowTable {
+    /// Removes what has expired at `now_s` agent seconds: on the board at most one, the first in table order.
+    pub(crate) fn expire(&mut self, now_s: u32) -> Vec<Expired> {
+        if self.quirks.has(51) {
+            self.expire_by_address(now_s).into_iter().collect()
+        } else {
+            self.standard_expire(now_s)
+        }
+    }
+
+    fn expire_by_address(&mut self, now_s: u32) -> Option<Expired> {
+        let (index, reason) = self.entries.iter().enumerate().find_map(|(index, entry)| {
+            let address = self.memory.address(entry.head);
+            let is_over = |since_s: u32, at: usize| {
+                now_s.saturating_sub(since_s) >= threshold_s(address + at as u32)
+            };
+            if is_over(entry.matched_s, field::IDLE_TIMEOUT) {
+                Some((index, Reason::Idle))
+            } else if is_over(entry.installed_s, field::HARD_TIMEOUT) {
+                Some((index, Reason::Hard))
+            } else {
+                None
+            }
+        })?;
+        let flow = self.removed_flow(index);
+        let notice = match reason {
+            Reason::Idle => flow.asks_for_notice(),
+            // The lowest bit of the flags' address in network byte order, by a slip like the one above.
+            Reason::Hard => {
+                let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
+                address >> 8 & 1 != 0
+            }
+        };
+        let another_lost = self.remove_two(index);
+        self.rebuild();
+        Some(Expired {
+            flow,
+            reason,
+            notice,
+            another_lost,
+        })
+    }
+
+    /// Removes an entry and, as the firmware does by mistake, the one that is then the last. Whether there was one.
+    fn remove_two(&mut self, index: usize) -> bool {
+        let removed = self.entries.swap_remove(index);
+        self.memory.free(removed.head);
+        self.memory.free(removed.slots);
+        if let Some(moved) = self.entries.get(index) {
+            self.slot_addresses[index] = self.memory.address(moved.slots);
+        }
+        let lost = self.entries.pop();
+        // Its memory stays taken.
+        self.inherited = lost
+            .as_ref()
+            .map(|entry| (self.entries.len(), entry.packets, entry.bytes));
+        self.underflowed = lost.is_none();
+        lost.is_some()
+    }
+}
