@@ -11,7 +11,7 @@ use zodiac_firmware::{Duration, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
-use crate::config::{Config, PortAddress};
+use crate::config::{Config, PortAddress, Scheduling};
 use crate::control::{Control, ControlPort, Waker};
 use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
 use crate::error::{RunError, StartError};
@@ -71,7 +71,8 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
 
     // Restored when all threads have ended.
-    let _unlimited = UnlimitedRuntime::obtain();
+    let real_time = config.process.scheduling != Scheduling::Other;
+    let _unlimited = real_time.then(UnlimitedRuntime::obtain);
     let waker = control.waker();
     let data = start_data_thread(
         config,
