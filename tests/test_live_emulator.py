@@ -103,6 +103,11 @@ def receiver(namespace):
         yield tap
 
 
+def all_threads_stopped(pid):
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads)
+
+
 def install_entries(controller, entries=ENTRIES):
     """The used five-tuple last, with the highest priority: every entry is examined."""
     for number in range(1, entries):
@@ -310,6 +315,7 @@ class TestProcess:
 
     def test_stalls_are_listed(self, emulator, sender):
         emulator.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: all_threads_stopped(emulator.process.pid), "stop of the emulator")
         stopped_ns = time.time_ns()
         sender.send(bytes(60))  # something to do: a thread that rests is not stalled
         time.sleep(0.05)
