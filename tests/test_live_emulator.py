@@ -320,6 +320,7 @@ class TestProcess:
         sender.send(bytes(60))  # something to do: a thread that rests is not stalled
         time.sleep(0.05)
         emulator.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: emulator.ask_for_report()["stalls"]["count"] > 0, "stall")
         stalls = emulator.end()["stalls"]
         assert stalls["worst_ns"] > 40_000_000
         start_ns, duration_ns = max(stalls["list"], key=lambda stall: stall[1])
