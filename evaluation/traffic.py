@@ -12,7 +12,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.network import shortest_path
-from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry
+from loko.scenario import of_lokos_tables
 from loko.service import service_curve
 from loko.split import Split, split
 
@@ -94,14 +94,7 @@ def allocation_of(figure: Figure, lab: Lab, scheme: str) -> Allocation:
         raise InputError(
             f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
         )
-    scenario = Scenario(
-        entries=figure.entries,
-        match=Match.FIVE_TUPLE,
-        action=Action.OUTPUT,
-        packet_sizes_bytes=(figure.frame_bytes,),
-        priorities=Priorities.INCREASING,
-        used_entry=UsedEntry.LAST,
-    )
+    scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     return allocate(service_curve(load_profile(profiles.pop()), scenario), scheme_named(scheme))
 
 

@@ -11,7 +11,7 @@ from loko.calculus import NOTHING, TokenBucket
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
-from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry
+from loko.scenario import Scenario, of_lokos_tables
 from loko.service import service_curve
 
 
@@ -45,20 +45,14 @@ class Plan:
 
 
 def scenario_of(flows: Sequence[Flow], *, entries: int) -> Scenario:
-    """What Loko's own tables make sure of (`loko.entries`), for the frame sizes that the flows send.
+    """The scenario of Loko's own tables, for the frame sizes that the flows send.
 
     Raises `InputError` without any flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
-    return Scenario(
-        entries=entries,
-        match=Match.FIVE_TUPLE,
-        action=Action.OUTPUT,
-        packet_sizes_bytes=tuple(sorted({flow.frame_bytes for flow in flows})),
-        priorities=Priorities.INCREASING,
-        used_entry=UsedEntry.LAST,
-    )
+    sizes = tuple(sorted({flow.frame_bytes for flow in flows}))
+    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
 
 
 def allocations_of(lab: Lab, scheme: Scheme, scenario: Scenario) -> dict[str, Allocation]:

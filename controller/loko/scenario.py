@@ -153,12 +153,17 @@ class Scenario:
             )
 
 
-EVALUATION: Final = Scenario(
-    entries=17,
-    match=Match.FIVE_TUPLE,
-    action=Action.OUTPUT,
-    packet_sizes_bytes=(306,),
-    priorities=Priorities.INCREASING,
-    used_entry=UsedEntry.LAST,
-)
+def of_lokos_tables(*, entries: int, packet_sizes_bytes: tuple[int, ...]) -> Scenario:
+    """What Loko's own tables make sure of (`loko.entries`): five-tuples, output, the last entries used."""
+    return Scenario(
+        entries=entries,
+        match=Match.FIVE_TUPLE,
+        action=Action.OUTPUT,
+        packet_sizes_bytes=packet_sizes_bytes,
+        priorities=Priorities.INCREASING,
+        used_entry=UsedEntry.LAST,
+    )
+
+
+EVALUATION: Final = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
 """Section 6: 17 five-tuple entries, output, increasing priorities, last entry used, 306 bytes."""

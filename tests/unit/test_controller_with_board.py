@@ -5,28 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import switch_emulator
+from mirrored_flows import FLOWS
 from os_ken.ofproto import ofproto_parser, ofproto_protocol, ofproto_v1_0_parser
 
 from loko.controller.messages import encode, entry_of, features_request, hello
 from loko.controller.session import ECHO_INTERVAL_NS, Request, Session, State
 from loko.entries import switch_entries
-from loko.flow import Flow
 from loko.lab import load_lab
 
 LAB = load_lab("two-switch")
-FLOWS = [
-    Flow(
-        id=f"{source}-{destination}",
-        source=source,
-        destination=destination,
-        udp_source=5000,
-        udp_destination=5001,
-        rate_bps=1e6,
-        burst_bytes=306,
-        frame_bytes=306,
-    )
-    for source, destination in (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
-]
 ENTRIES = switch_entries(LAB, FLOWS)["s1"]
 TRIP_NS = 1_000_000  # longer than the board works on any two requests
 HELLO_1_3 = "0400000800000001"

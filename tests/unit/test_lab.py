@@ -8,28 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mirrored_flows import FLOWS
 
 from loko.document import LABS, InputError
 from loko.entries import switch_entries
-from loko.flow import Flow, dump_flows, load_flows
+from loko.flow import dump_flows, load_flows
 from loko.lab import Endpoint, load_lab
 from loko.network import Hop, shortest_path
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
 LAB = load_lab("two-switch")
-FLOWS = tuple(
-    Flow(
-        id=f"{source}-{destination}",
-        source=source,
-        destination=destination,
-        udp_source=5000,
-        udp_destination=5001,
-        rate_bps=1e6,
-        burst_bytes=306,
-        frame_bytes=306,
-    )
-    for source, destination in (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
-)
 
 
 def test_two_switch_lab_is_figure_16() -> None:

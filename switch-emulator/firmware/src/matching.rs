@@ -66,6 +66,24 @@ impl Match {
         }
     }
 
+    /// The match as it stands in a message, with pads of zero.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.wildcards.to_be_bytes().to_vec();
+        bytes.extend(self.in_port.to_be_bytes());
+        bytes.extend(self.dl_src);
+        bytes.extend(self.dl_dst);
+        bytes.extend(self.dl_vlan.to_be_bytes());
+        bytes.extend([self.dl_vlan_pcp, 0]);
+        bytes.extend(self.dl_type.to_be_bytes());
+        bytes.extend([self.nw_tos, self.nw_proto, 0, 0]);
+        bytes.extend(self.nw_src.to_be_bytes());
+        bytes.extend(self.nw_dst.to_be_bytes());
+        bytes.extend(self.tp_src.to_be_bytes());
+        bytes.extend(self.tp_dst.to_be_bytes());
+        bytes
+    }
+
     /// Whether MODIFY or DELETE with this match means the entry with the match `entry`.
     ///
     /// Only this match's wildcards count; the entry's are taken as values. VLAN priority and type of service are

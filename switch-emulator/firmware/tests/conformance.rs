@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use zodiac_firmware::{
-    Board, Config, ControlCosts, Duration, Event, FailState, Flow, Housekeeping, Instant, Match,
-    Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
+    Board, Config, ControlCosts, Duration, Event, FailState, Flow, Housekeeping, Instant, Output,
+    OutputKind, PortNumber, Profile, ZODIAC_FX,
 };
 
 /// Longest payload of a TCP segment to the board.
@@ -236,25 +236,8 @@ fn describe(index: usize, flow: &Flow) -> String {
         flow.packets,
         flow.bytes,
         flow.priority,
-        hex(&wire(&flow.fields))
+        hex(&flow.fields.to_bytes())
     )
-}
-
-/// A match as it stands in a message; pads are not kept, so zero.
-fn wire(fields: &Match) -> Vec<u8> {
-    let mut bytes = fields.wildcards.to_be_bytes().to_vec();
-    bytes.extend(fields.in_port.to_be_bytes());
-    bytes.extend(fields.dl_src);
-    bytes.extend(fields.dl_dst);
-    bytes.extend(fields.dl_vlan.to_be_bytes());
-    bytes.extend([fields.dl_vlan_pcp, 0]);
-    bytes.extend(fields.dl_type.to_be_bytes());
-    bytes.extend([fields.nw_tos, fields.nw_proto, 0, 0]);
-    bytes.extend(fields.nw_src.to_be_bytes());
-    bytes.extend(fields.nw_dst.to_be_bytes());
-    bytes.extend(fields.tp_src.to_be_bytes());
-    bytes.extend(fields.tp_dst.to_be_bytes());
-    bytes
 }
 
 /// Whether a recorded line and ours say the same, apart from what is garbage on the board.

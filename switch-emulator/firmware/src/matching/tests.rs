@@ -7,27 +7,10 @@ fn costs() -> Costs {
     Costs::new(&Profile::from_toml(ZODIAC_FX).unwrap())
 }
 
-/// A match in the form of a message.
-fn wire(fields: &Match) -> Vec<u8> {
-    let mut bytes = fields.wildcards.to_be_bytes().to_vec();
-    bytes.extend(fields.in_port.to_be_bytes());
-    bytes.extend(fields.dl_src);
-    bytes.extend(fields.dl_dst);
-    bytes.extend(fields.dl_vlan.to_be_bytes());
-    bytes.extend([fields.dl_vlan_pcp, 0]);
-    bytes.extend(fields.dl_type.to_be_bytes());
-    bytes.extend([fields.nw_tos, fields.nw_proto, 0, 0]);
-    bytes.extend(fields.nw_src.to_be_bytes());
-    bytes.extend(fields.nw_dst.to_be_bytes());
-    bytes.extend(fields.tp_src.to_be_bytes());
-    bytes.extend(fields.tp_dst.to_be_bytes());
-    bytes
-}
-
 fn search(entries: &[(Match, u16)]) -> Search {
     let wires: Vec<_> = entries
         .iter()
-        .map(|(fields, priority)| (wire(fields), *priority))
+        .map(|(fields, priority)| (fields.to_bytes(), *priority))
         .collect();
     let mut search = Search::default();
     search.rebuild(
