@@ -1,6 +1,7 @@
 //! Settings of one board.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,6 +17,16 @@ pub struct Config {
     pub name: String,
     /// MAC address; its bytes are also the datapath identifier.
     pub mac: MacAddress,
+    /// IP address of the board on the network of its native ports.
+    pub ip_address: Ipv4Addr,
+    /// Netmask of that network.
+    pub netmask: Ipv4Addr,
+    /// Where packets for other networks go.
+    pub gateway: Ipv4Addr,
+    /// IP address of the controller.
+    pub controller_address: Ipv4Addr,
+    /// TCP port of the controller.
+    pub controller_port: u16,
     /// Front ports whose frames the OpenFlow agent handles.
     pub openflow_ports: Vec<PortNumber>,
     /// Front ports that carry management traffic; never a target of flooding.
@@ -68,6 +79,11 @@ impl Default for Config {
         Self {
             name: "Zodiac_FX".into(),
             mac: MacAddress([0x70, 0xb3, 0xd5, 0x6c, 0x00, 0x01]),
+            ip_address: Ipv4Addr::new(10, 0, 1, 99),
+            netmask: Ipv4Addr::new(255, 255, 255, 0),
+            gateway: Ipv4Addr::new(10, 0, 1, 1),
+            controller_address: Ipv4Addr::new(10, 0, 1, 8),
+            controller_port: 6633,
             openflow_ports: vec![port(1), port(2), port(3)],
             native_ports: vec![port(4)],
             fail_state: FailState::Secure,
@@ -101,6 +117,16 @@ impl Config {
                 format!(
                     "{} is none of 0 (as the controller asks), 1 (OpenFlow 1.0), 4 (OpenFlow 1.3)",
                     self.openflow_version
+                ),
+            );
+        }
+        let mask = u32::from(self.netmask);
+        if mask.leading_ones() + mask.trailing_zeros() != u32::BITS {
+            return refuse(
+                "netmask",
+                format!(
+                    "{} has ones behind zeros; write it as 255.255.255.0",
+                    self.netmask
                 ),
             );
         }

@@ -16,6 +16,7 @@ fn without_settings_the_board_is_as_from_the_factory() {
 fn settings_by_name() {
     let config = parse(
         "name = 's1'\nmac = '02:00:00:00:00:0A'\nopenflow_ports = [1, 2]\nnative_ports = [3, 4]\nfail_state = 'safe'\n\
+         ip_address = '10.0.1.7'\ncontroller_address = '10.0.1.1'\ncontroller_port = 6653\n\
          openflow_version = 1\nethertype_filter = true\nofchecks = false\nloop_phase_ns = 7",
     )
     .unwrap();
@@ -23,6 +24,8 @@ fn settings_by_name() {
     assert_eq!(config.fail_state, FailState::Safe);
     assert_eq!(config.openflow_ports.len(), 2);
     assert_eq!(config.loop_phase_ns, Some(7));
+    assert_eq!(config.ip_address.octets(), [10, 0, 1, 7]);
+    assert_eq!(config.controller_port, 6653);
 }
 
 #[test]
@@ -39,6 +42,8 @@ fn mistakes_are_named() {
         ("native_ports = [4, 4]", "twice"),
         ("fail_state = 'open'", "secure"),
         ("openflow_version = 3", "OpenFlow 1.0"),
+        ("ip_address = '10.0.1'", "IPv4"),
+        ("netmask = '255.0.255.0'", "255.255.255.0"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(error.contains(word), "{text}: {error}");
