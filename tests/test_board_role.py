@@ -1,4 +1,4 @@
-"""The role `board` and the emulator's consoles, through pseudo-terminals: the same door as a real board's USB port."""
+"""The role `board` and the emulator's consoles at pseudo-terminals: the door of a real board's USB port."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import serial
 import yaml
+from board_role import ROOT, BoardAtPseudoTerminal, role_module
 
 from benchmarks.one_board import build, wait_for
-from board_role import ROOT, BoardAtPseudoTerminal, role_module
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
@@ -42,7 +42,7 @@ def board(program, tmp_path):
 
 
 def parameters(board, **wishes):
-    keys = {key: None for key in role.ARGUMENTS}
+    keys = dict.fromkeys(role.ARGUMENTS)
     defaults = {key: value["default"] for key, value in role.ARGUMENTS.items() if "default" in value}
     return keys | defaults | {"device": str(board.console), "timeout_s": 5.0} | wishes
 
@@ -229,8 +229,7 @@ def test_the_terminal_goes_away_with_a_restart_and_comes_back(board):
         device = board.console.readlink()
         port.write(b"restart\r")
         with pytest.raises(serial.SerialException):
-            while port.read(100):
-                pass
+            port.read_until(b"never printed")
         assert not board.console.exists()
     wait_for(board.console.exists, "the console", patience_s=10)
     assert b"help" in say(board, b"\r")

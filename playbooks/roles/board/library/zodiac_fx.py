@@ -36,14 +36,14 @@ DOCUMENTATION = r"""
 module: zodiac_fx
 short_description: Configures a Zodiac FX by its serial console
 description:
-  - Reads firmware version, configuration and VLANs, changes what differs, reads it back, saves it, and restarts the
-    board if a change needs that. What is not given stays as it is.
+  - Reads firmware version, configuration and VLANs, changes what differs, reads it back, saves it, and
+    restarts the board if a change needs that. What is not given stays as it is.
   - A real board at its USB device and an emulated one at its pseudo-terminal are served alike.
 requirements:
   - pyserial
 options:
   device: {type: str, required: true, description: Serial device of the board.}
-  firmware_versions: {type: list, elements: str, default: ["0.84"], description: Firmware versions that are accepted.}
+  firmware_versions: {type: list, elements: str, default: ["0.84"], description: Accepted firmware versions.}
   timeout_s: {type: float, default: 10, description: How long to wait for an answer.}
   restart_timeout_s: {type: float, default: 30, description: How long to wait for the board after a restart.}
   restart: {type: bool, default: true, description: Whether to restart the board when a change needs it.}
@@ -117,6 +117,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
+MAC_ADDRESS = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
+
+
 class InputError(Exception):
     """A value that no board can have; one line."""
 
@@ -135,7 +138,7 @@ def wished_config(parameters: Mapping[str, Any]) -> dict[str, str]:
                 ipaddress.IPv4Address(wishes[key])
             except ValueError:
                 raise InputError(f"{key}: {wishes[key]!r} is no IPv4 address such as 10.0.1.99") from None
-    if "mac_address" in wishes and not re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", wishes["mac_address"]):
+    if "mac_address" in wishes and not MAC_ADDRESS.fullmatch(wishes["mac_address"]):
         raise InputError(f"mac_address: {wishes['mac_address']!r} is none such as 70:b3:d5:6c:00:01")
     if "controller_port" in wishes and not 1 <= wishes["controller_port"] <= 65_535:
         raise InputError(f"controller_port: {wishes['controller_port']} is none of 1 to 65535")
@@ -149,7 +152,8 @@ def wished_vlans(given: Sequence[Mapping[str, Any]] | None) -> list[Vlan] | None
     if given is None:
         return None
     vlans = [
-        Vlan(vlan["id"], vlan["name"], vlan["type"], vlan["tagged"], frozenset(vlan["ports"])) for vlan in given
+        Vlan(vlan["id"], vlan["name"], vlan["type"], vlan["tagged"], frozenset(vlan["ports"]))
+        for vlan in given
     ]
     if len(vlans) > MAX_VLANS:
         raise InputError(f"vlans: {len(vlans)} are given, a board holds {MAX_VLANS}")
@@ -159,7 +163,9 @@ def wished_vlans(given: Sequence[Mapping[str, Any]] | None) -> list[Vlan] | None
         if not 1 <= vlan.id <= 4094 or sum(other.id == vlan.id for other in vlans) > 1:
             raise InputError(f"vlans: ID {vlan.id} is used twice or none of 1 to 4094")
         if not vlan.ports <= set(PORTS) or vlan.ports & ports:
-            raise InputError(f"vlans, {vlan.id}: a port is none of 1 to 4, or in two VLANs: {sorted(vlan.ports)}")
+            raise InputError(
+                f"vlans, {vlan.id}: a port is none of 1 to 4, or in two VLANs: {sorted(vlan.ports)}"
+            )
         ports |= vlan.ports
     return vlans
 
@@ -178,8 +184,8 @@ class Board:
         self.firmware = firmware_version(console.command("show version", context=""))
         if self.firmware not in accepted_versions:
             raise ConsoleError(
-                f"the board has firmware {self.firmware}, not {' or '.join(accepted_versions)}: install that one, or "
-                "set board_firmware_versions if you know that its console is the same"
+                f"the board has firmware {self.firmware}, not {' or '.join(accepted_versions)}: install that "
+                "one, or set board_firmware_versions if you know that its console is the same"
             )
 
     def read(self) -> tuple[dict[str, str], list[Vlan]]:
