@@ -298,7 +298,8 @@ impl<'a> Run<'a> {
         while let Some(output) = self.net.boards[board].device.poll_output() {
             let at_ns = output.at.as_nanos();
             match output.kind {
-                OutputKind::Frame { mut ports, data } => {
+                OutputKind::Frame { ports, data } => {
+                    let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
                         self.depart(board, port, at_ns, data.clone());

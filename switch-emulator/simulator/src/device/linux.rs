@@ -169,7 +169,7 @@ impl LinuxSwitch {
     fn send(&mut self, now_ns: u64, ports: Ports, mut data: Vec<u8>) {
         let frame_bytes = size_on_wire(data.len());
         let bytes = self.tagged_bytes(frame_bytes);
-        let mut rest = ports;
+        let mut rest = ports.iter().peekable();
         while let Some(port) = rest.next() {
             while self.sent_ns.front().is_some_and(|at_ns| *at_ns <= now_ns) {
                 self.sent_ns.pop_front();
@@ -186,7 +186,7 @@ impl LinuxSwitch {
             let front_free_ns = &mut self.front_free_ns[usize::from(port) - 1];
             let depart_ns = (*front_free_ns).max(sent_ns + self.profile.switch_chip.transit_ns);
             *front_free_ns = depart_ns + self.wire.slot_ns(frame_bytes);
-            let copy = if rest.is_empty() {
+            let copy = if rest.peek().is_none() {
                 std::mem::take(&mut data)
             } else {
                 data.clone()

@@ -143,7 +143,7 @@ impl Agent {
         reply.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         reply.extend(0_u32.to_be_bytes());
         reply.extend(1_u32.to_be_bytes());
-        for port in Ports::up_to(self.ports) {
+        for port in Ports::up_to(self.ports).iter() {
             let mut mac = self.mac;
             mac[5] = mac[5].wrapping_add(port);
             let mut name = format!("port{port}").into_bytes();
