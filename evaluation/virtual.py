@@ -94,9 +94,7 @@ class VirtualRunner:
         for name in lab.hosts:
             network.add_host(name)
         for link in lab.links:
-            network.connect(
-                link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link)
-            )
+            network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
         for name, entries in self._tables.items():
             _install(network, name, entries)
         for flow in traffic:

@@ -124,7 +124,7 @@ def banana_lab(folder: Path) -> Lab:
 
 
 def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Path) -> None:
-    """What two Zodiac FX carry, two Banana Pi R1 carry too, at a tenth of the wire's time and not to the ns."""
+    """What two Zodiac FX carry, two Banana Pi R1 carry too, sooner but not always equally soon."""
     chosen = setting("fig17a")
     runner = VirtualRunner(banana_lab(tmp_path), chosen.admitted(), entries=17)
     with runner:
@@ -150,6 +150,8 @@ def test_a_switch_without_a_worst_case_carries_no_admitted_figure(tmp_path: Path
 
 
 def test_a_switch_without_capacity_factor_refuses_another(tmp_path: Path) -> None:
-    runner = VirtualRunner(banana_lab(tmp_path), setting("fig17a").admitted(), entries=17, capacity_factor=1.0)
+    runner = VirtualRunner(
+        banana_lab(tmp_path), setting("fig17a").admitted(), entries=17, capacity_factor=1.0
+    )
     with pytest.raises(InputError, match="'banana-pi-r1': has no capacity_factor"), runner:
         pass

@@ -1,7 +1,8 @@
 """A device's profile, read from `switch-emulator/profiles/NAME.toml`.
 
-A `Device` is a profile of any kind. Loko's model is about one of them, the switch whose only CPU forwards and does
-it deterministically: a `Profile`. Its costs are those of p_CPU = base + per_byte l + visited entries + actions.
+A `Device` is a profile of any kind. Loko's model is about one of them, the switch whose only CPU forwards and
+does it deterministically: a `Profile`. Its costs are those of the model
+p_CPU = base + per_byte l + visited entries + actions.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ class Profile(Strict):
 
 
 Device = Profile | LinuxSwitch
-"""A profile of any kind. All have `name`, `title`, `ports.count`, `ports.link_rate_bps` and `table.entries`."""
+"""A profile of any kind. All have a name, a title, `ports.count`, `ports.link_rate_bps`, `table.entries`."""
 
 
 def deterministic(device: Device) -> Profile:
@@ -189,8 +190,9 @@ def deterministic(device: Device) -> Profile:
     if isinstance(device, Profile):
         return device
     raise InputError(
-        f"profile '{device.name}': this device gives no worst case: its operating system can interrupt the forwarding"
-        " at any time, and Loko needs deterministic processing (section 7); choose a device such as zodiac-fx"
+        f"profile '{device.name}': this device gives no worst case: its operating system can interrupt the"
+        " forwarding at any time, and Loko needs deterministic processing (section 7);"
+        " choose a device such as zodiac-fx"
     )
 
 
@@ -215,4 +217,6 @@ class _Head(BaseModel):
 
 @lru_cache
 def _read_device(path: Path) -> Device:
-    return read(path, Profile if read(path, _Head).kind is None else LinuxSwitch)
+    if read(path, _Head).kind == "linux-switch":
+        return read(path, LinuxSwitch)
+    return read(path, Profile)

@@ -220,7 +220,7 @@ class _Checker:
             }
             if len(rates) > 1:
                 both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
-                raise self._error(f"links.{index}", f"the ports at its ends run at {both}; connect equal ones")
+                raise self._error(f"links.{index}", f"its ports run at {both}; connect equal ones")
             links.append(Link(a=ends[0], b=ends[1]))
         return tuple(links)
 

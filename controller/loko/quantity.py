@@ -1,4 +1,4 @@
-"""A number of a profile, `{ value, source, range, note }`, so that nobody has to guess where it comes from."""
+"""A number of a profile, `{ value, source, range, note }`: nobody has to guess where it comes from."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 ``kind`` says whether it is a Zodiac FX or, in a network only, another device (``docs/devices.md``). A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
-``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``. Other devices have ``mac`` only.
+``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
+Other devices have ``mac`` only.
 """
 
 from collections.abc import Mapping, Sequence

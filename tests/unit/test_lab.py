@@ -50,7 +50,7 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
     with pytest.raises(InputError) as error:
         load_lab(path)
     assert str(error.value) == (
-        f"{path}:27: links.4: the ports at its ends run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
+        f"{path}:27: links.4: its ports run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
     )
 
 
