@@ -207,9 +207,7 @@ def test_a_profile_may_be_a_path(tmp_path: Path) -> None:
 
 
 def test_a_board_is_a_zodiac_fx() -> None:
-    with pytest.raises(
-        ValueError, match=r"'banana-pi-r1' describes another kind .* add_board\(\)"
-    ) as refused:
+    with pytest.raises(ValueError, match=r"another kind of device .* add_board\(\)") as refused:
         Board(profile="banana-pi-r1")
     assert "\n" not in str(refused.value)
 

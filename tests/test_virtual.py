@@ -134,7 +134,7 @@ def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Pat
     assert (records.received_ns != LOST).all()
     assert (records.received_ns == again.received_ns).all()
     delays = records.received_ns - records.sent_ns
-    assert len(np.unique(delays)) > 20
+    assert len(np.unique(delays)) > 10
     idle_ns = 2 * (8 + 306) * 8 + 2 * 29_967
     assert idle_ns - 2 * 10_000 <= delays.min() <= idle_ns
     board = records.boards["s1"]
