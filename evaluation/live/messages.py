@@ -62,3 +62,5 @@ class LabStatus:
     """How the emulator's thread is scheduled."""
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""
+    consoles: Mapping[str, str]
+    """Device of each switch's serial console; a new one after a restart of the switch."""

@@ -56,6 +56,7 @@ class Session:
             connected=sum(report.connected.values()),
             scheduling=report.scheduling,
             counters=report.counters,
+            consoles=self._boards.consoles(),
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
