@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,17 @@ class CoarseSwitches:
         *,
         scenario: Scenario,
         controller: str,
-        cpu: int | None,
+        cpus: Collection[int],
         folder: Path,
     ) -> None:
         """Build them in the current network namespace. Raises `RunError` or `InputError`.
 
-        The scenario says what the switches forward; it sets their rate and their queue. `cpu`: the core of
-        Open vSwitch, if it has one for itself.
+        The scenario says what the switches forward; it sets their rate and their queue. `cpus`: where Open
+        vSwitch may run.
         """
         self._scenario = scenario
-        self._where = "any core" if cpu is None else f"core {cpu}"
-        self._ovs = OpenVSwitch(folder, cpu=cpu)
+        self._cores = ", ".join(map(str, sorted(cpus)))
+        self._ovs = OpenVSwitch(folder, cpus=cpus)
         self._counted: dict[str, _Counted] = {}
         for switch in switches:
             build = self._build_twin if switch.backend is Backend.OVS else self._build_limited
@@ -67,7 +67,7 @@ class CoarseSwitches:
             stalls=(),
             stalls_truncated=False,
             interface_losses=0,
-            scheduling=f"Open vSwitch in user space, {self._where}",
+            scheduling=f"Open vSwitch in user space, cores {self._cores}",
         )
 
     def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:

@@ -46,7 +46,7 @@ def _errors_end() -> Iterator[None]:
 
 LabArgument = Annotated[str, typer.Argument(help="Name of a lab, such as two-switch, or path of its folder.")]
 BackendOption = Annotated[
-    Backend | None, typer.Option(help="What is in the place of every switch. Default: as the lab says.")
+    Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -38,6 +38,7 @@ class Switches:
         """Start them and wait until they take frames. Raises `RunError` or `InputError`."""
         boards = {switch.name: ports[switch.name] for switch in lab.behind(Backend.FIRMWARE)}
         coarse = [switch for switch in lab.switches.values() if switch.name not in boards]
+        cores = request.cores
         self._boards: Boards | None = None
         self._coarse: CoarseSwitches | None = None
         if coarse:
@@ -46,7 +47,8 @@ class Switches:
                 ports,
                 scenario=scenario_of(request.flows, entries=request.entries),
                 controller=CONTROLLER_ADDRESS,
-                cpu=None if boards else request.cores.emulator,  # the emulator shares its core with nobody
+                # The emulator shares its core with nobody; without it, that core is Open vSwitch's too.
+                cpus=cores.others if boards else cores.others | {cores.emulator},
                 folder=folder / "openvswitch",
             )
         if boards:
@@ -54,7 +56,7 @@ class Switches:
                 lab,
                 boards,
                 controller=CONTROLLER_ADDRESS,
-                cpu=request.cores.emulator,
+                cpu=cores.emulator,
                 seed=request.seed,
                 folder=folder,
             )
