@@ -11,7 +11,7 @@ from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
 from loko.document import InputError
-from loko.lab import load_lab
+from loko.lab import Backend, load_lab
 
 FIGURES = experiments()
 
@@ -110,3 +110,12 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         pytest.raises(RunError, match="s1: the board refused its table of 17 entries"),
     ):
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
+
+
+def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
+    chosen = setting("fig17a")
+    lab = chosen.lab.with_backend(Backend.OVS)
+    with pytest.raises(
+        InputError, match=r"lab\.yml: s1: backend ovs exists in live runs only: use --mode live"
+    ):
+        VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
