@@ -121,7 +121,7 @@ class Boards:
         file = folder / "boards.toml"
         file.write_text(text, encoding="utf-8")
         self._report = folder / "report.json"
-        self._folder, self._names = folder, tuple(lab.switches)
+        self._folder, self._names = folder, tuple(ports)
         self.daemon = Daemon(
             "the emulator",
             [str(require_emulator()), "run", str(file), "--die-with-parent"],

@@ -66,4 +66,4 @@ class LabStatus:
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""
     consoles: Mapping[str, str]
-    """Device of each switch's serial console; a new one after a restart of the switch."""
+    """Device of each board's serial console; a new one after a restart of the board."""

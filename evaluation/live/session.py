@@ -47,7 +47,7 @@ class Session:
             connected=sum(report.connected.values()),
             scheduling=report.scheduling,
             counters=report.counters,
-            consoles=self._boards.consoles(),
+            consoles=self._switches.consoles(),
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
