@@ -47,6 +47,7 @@ mod buffers;
 mod config;
 mod cost;
 mod event;
+mod integrated_switch;
 mod main_loop;
 mod matching;
 mod openflow;
