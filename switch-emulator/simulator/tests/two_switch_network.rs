@@ -48,6 +48,7 @@ fn check_conservation(result: &RunResult) {
             let counters = &board.counters;
             counters.dropped_buffer
                 + counters.dropped_switch
+                + counters.dropped_return
                 + counters.dropped_transmit
                 + counters.dropped_policy
                 + counters.dropped_size
