@@ -27,13 +27,15 @@ fn send_burst(bed: &mut Testbed, frames: usize) {
     }
 }
 
-/// Sends frames of 64 bytes at a steady rate for half a second; gives what became of them.
+/// Sends frames of 64 bytes at a steady rate for half a second, each up to half a gap late so that they keep no phase to
+/// the CPU's work; gives what became of them.
 fn after_steady_input(profile: &Profile, entries: u16, rate_pps: f64) -> Counters {
     let mut bed = Testbed::connected(profile, quiet_config());
     bed.install(decreasing_first(entries));
     let (frame, begin) = (udp(64, 0), bed.now);
     for number in 0..(rate_pps / 2.0) as u64 {
-        let due_ns = (number as f64 * 1e9 / rate_pps) as u64;
+        let late = (number * 7_919 % 1_000) as f64 / 2_000.0;
+        let due_ns = ((number as f64 + late) * 1e9 / rate_pps) as u64;
         bed.wait(Duration::from_nanos(due_ns) - (bed.now - begin));
         bed.board.frame(bed.now, port(1), &frame);
     }
