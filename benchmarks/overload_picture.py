@@ -37,14 +37,14 @@ def _encode(figure: Figure, kind: str, **metadata: None) -> bytes:
 
 
 def _draw(curves: Sequence[Curve]) -> Figure:
-    figure = Figure(figsize=(7.6, 4.9))
-    axes = figure.add_axes((0.085, 0.235, 0.885, 0.69))
+    figure = Figure(figsize=(7.6, 4.7))
+    axes = figure.add_axes((0.085, 0.2, 0.885, 0.725))
+    axes.spines["right"].set_visible(False)
     axes.set_title("Fig. 12a: output of one switch over its input, 64-byte packets", loc="left")
     axes.plot([0, 12], [0, 12], color="#8d99ae", linewidth=0.8, linestyle=":", label="output = input")
     for curve, colour in zip(curves, _COLOURS, strict=True):
-        axes.plot(
-            curve.input_mbps, curve.output_mbps, "o", markersize=3, color=colour, label=f"{curve.entries} entries"
-        )
+        measured = f"{curve.entries} entries"
+        axes.plot(curve.input_mbps, curve.output_mbps, "o", markersize=3, color=colour, label=measured)
         ends = np.array([curve.maximum_mbps, LARGEST_INPUT_MBPS])
         axes.plot(
             ends,

@@ -6,7 +6,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
@@ -75,7 +75,7 @@ class Effect:
     """Share of the observed packets lost at m_r = 11."""
     largest_delay_of_fig17a_ms: float
     longest_burst: tuple[int, ...]
-    """Packets that an idle switch takes at line rate without loss, for each of `BUFFER_FRAME_BYTES` (section 3.5)."""
+    """Packets that an idle switch takes at line rate without loss (section 3.5), by `BUFFER_FRAME_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +87,17 @@ class Sensitivity:
 
 
 def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
-    """Sweep the input of fig. 12a, then vary each assumption over its range. `progress` gets what comes next."""
+    """Sweep the input of fig. 12a, then vary each assumption. `progress` gets what comes next."""
     progress("as the profile says")
     default = _effect("", 0, is_default=True)
     effects = []
     for parameter, quantity in assumptions().items():
         for value in _steps(quantity):
+            if value == quantity.value:
+                effects.append(replace(default, parameter=parameter, value=value))
+                continue
             progress(f"{parameter} = {value}")
-            effects.append(_effect(parameter, value, is_default=value == quantity.value))
+            effects.append(_effect(parameter, value, is_default=False))
     return Sensitivity(default=default, effects=effects)
 
 
@@ -108,7 +111,7 @@ def assumptions() -> dict[str, Count]:
 
 
 def table(found: Sensitivity) -> str:
-    """The effects as a table in Markdown; the first line is the profile as it is."""
+    """The effects as a table in Markdown, without repeating that of the profile as it is, the first line."""
     columns = [
         "parameter",
         "value",
@@ -120,13 +123,13 @@ def table(found: Sensitivity) -> str:
         f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
     ]
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for effect in (found.default, *found.effects):
+    for effect in (found.default, *(effect for effect in found.effects if not effect.is_default)):
         cells = [
             f"`{effect.parameter}`" if effect.parameter else "profile",
-            f"{effect.value} (default)" if effect.parameter and effect.is_default else (str(effect.value) if effect.parameter else "–"),
+            f"{effect.value:,}" if effect.parameter else "as it is",
             *(f"{curve.maximum_mbps:.2f}" for curve in effect.curves),
             *(f"{curve.slope:.3f}" for curve in effect.curves),
-            f"{min(curve.determination for curve in effect.curves):.3f}",
+            f"{min((curve.determination for curve in effect.curves), default=1.0):.3f}",
             f"{effect.loss_of_fig17a:.1%}",
             f"{effect.largest_delay_of_fig17a_ms:.2f}",
             ", ".join(map(str, effect.longest_burst)),
@@ -140,7 +143,7 @@ def _steps(quantity: Count) -> list[int]:
     assert quantity.range is not None
     low, high = quantity.range
     ends = (low, quantity.value, high)
-    between = (_between(one, other) for one, other in zip(ends, ends[1:], strict=False))
+    between = (_between(one, other) for one, other in itertools.pairwise(ends))
     return sorted({*ends, *between})
 
 
@@ -156,10 +159,10 @@ def _effect(parameter: str, value: int, *, is_default: bool) -> Effect:
             parameter=parameter,
             value=value,
             is_default=is_default,
-            curves=tuple(_curve(profile, entries) for entries in ENTRIES),
+            curves=tuple(curve(profile, entries) for entries in ENTRIES),
             loss_of_fig17a=loss,
             largest_delay_of_fig17a_ms=delay_ms,
-            longest_burst=tuple(_longest_burst(profile, frame_bytes) for frame_bytes in BUFFER_FRAME_BYTES),
+            longest_burst=tuple(longest_burst(profile, frame_bytes) for frame_bytes in BUFFER_FRAME_BYTES),
         )
 
 
@@ -172,7 +175,7 @@ def _profile(values: dict[str, int]) -> Iterator[str]:
         yield str(path)
 
 
-def _curve(profile: str, entries: int) -> Curve:
+def curve(profile: str, entries: int) -> Curve:
     def output(input_mbps: float) -> tuple[float, float]:
         return _steady(profile, entries, input_mbps)
 
@@ -213,8 +216,8 @@ def _steady(profile: str, entries: int, input_mbps: float) -> tuple[float, float
     return counts["sent"] * bits, counts["received"] * bits
 
 
-def _longest_burst(profile: str, frame_bytes: int) -> int:
-    """Packets of the longest burst at line rate that an idle switch forwards whole (section 3.5, RFC 2544)."""
+def longest_burst(profile: str, frame_bytes: int) -> int:
+    """Packets of the longest burst at line rate that an idle switch forwards whole (section 3.5)."""
     spacing_ns = (frame_bytes + _OVERHEAD_BYTES) * 8e3 / _LINE_RATE_MBPS
     longest = 0
     for packets in itertools.count(1):
@@ -297,4 +300,5 @@ def _frame(frame_bytes: int) -> bytes:
     udp.ulen = len(udp)
     ip = dpkt.ip.IP(src=_SOURCE.packed, dst=_DESTINATION.packed, p=dpkt.ip.IP_PROTO_UDP, data=udp)
     ip.len = len(ip)
-    return bytes(dpkt.ethernet.Ethernet(src=bytes([2, 0, 0, 0, 0, 1]), dst=bytes([2, 0, 0, 0, 0, 2]), data=ip))
+    source, destination = (bytes([2, 0, 0, 0, 0, host]) for host in (1, 2))
+    return bytes(dpkt.ethernet.Ethernet(src=source, dst=destination, data=ip))

@@ -44,8 +44,8 @@ class VirtualRunner:
     ) -> None:
         """The boards get the controller's tables for `flows`.
 
-        `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of the
-        profiles: true capacity over equation 6 (section 3.4.2).
+        `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
+        the profiles: true capacity over equation 6 (section 3.4.2).
         Raises `InputError` if the tables do not hold the flows.
         """
         self._lab = lab

@@ -229,14 +229,16 @@ def load_profile(name_or_path: str | Path) -> Profile:
 def profile_text(name_or_path: str | Path, **values: float) -> str:
     """The text of a profile in which the numbers with these keys have other values.
 
-    A key names its number without the sections above it, and must be the only one of that name. The rest of the
-    text, notes and ranges included, stays as it is. Raises `InputError`.
+    A key names its number without the sections above it, and must be the only one of that name. The rest of
+    the text, notes and ranges included, stays as it is. Raises `InputError`.
     """
     text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
     for key, value in values.items():
         text, count = re.subn(rf"(?m)^({key} = \{{ value = )[0-9._]+", rf"\g<1>{value!r}", text)
         if count != 1:
-            raise InputError(f"profile '{name_or_path}': has {count} numbers named {key}, so none was replaced")
+            raise InputError(
+                f"profile '{name_or_path}': has {count} numbers named {key}, so none is replaced; name one"
+            )
     return text
 
 
