@@ -20,8 +20,9 @@ from evaluation.runner import LOST
 from evaluation.traffic import prepare, traffic
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import session_segments
-from loko.device import Count, load_profile, profile_text
+from loko.device import load_profile, profile_text
 from loko.entries import FlowEntry
+from loko.quantity import Count
 
 PROFILE: Final = "zodiac-fx"
 ENTRIES: Final = (17, 33)
@@ -176,6 +177,7 @@ def _profile(values: dict[str, int]) -> Iterator[str]:
 
 
 def curve(profile: str, entries: int) -> Curve:
+    """Fig. 12a for one table: the maximum by bisection, then the output over evenly spaced inputs."""
     def output(input_mbps: float) -> tuple[float, float]:
         return _steady(profile, entries, input_mbps)
 
