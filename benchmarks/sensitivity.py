@@ -178,6 +178,7 @@ def _profile(values: dict[str, int]) -> Iterator[str]:
 
 def curve(profile: str, entries: int) -> Curve:
     """Fig. 12a for one table: the maximum by bisection, then the output over evenly spaced inputs."""
+
     def output(input_mbps: float) -> tuple[float, float]:
         return _steady(profile, entries, input_mbps)
 

@@ -268,7 +268,10 @@ fn kept_of_burst(length: usize, frames: u64) -> u64 {
     bed.wait(Duration::from_millis(100));
     let counters = bed.board.counters();
     assert_eq!(counters.received, frames);
-    assert_eq!(counters.forwarded + counters.dropped_buffer, frames);
+    assert_eq!(
+        counters.forwarded + counters.dropped_buffer + counters.dropped_switch,
+        frames
+    );
     assert_eq!(bed.departures.len() as u64, counters.forwarded);
     counters.forwarded
 }
