@@ -1,5 +1,7 @@
 //! What happens to frames beyond the maximum throughput: sections 3.4.2 and 3.5 of the Loko paper, `docs/overload.md`.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)] // counts of half a second
+
 mod testbed;
 
 use testbed::{fields, output, port, quiet_config, quiet_profile, udp, Fields, FlowMod, Testbed};
