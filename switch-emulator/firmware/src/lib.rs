@@ -49,6 +49,7 @@ mod cost;
 mod event;
 mod main_loop;
 mod matching;
+mod native;
 mod openflow;
 mod outbox;
 mod packet;
@@ -59,7 +60,7 @@ mod table;
 mod time;
 
 pub use board::Board;
-pub use config::{Config, ConfigError, FailState, MacAddress};
+pub use config::{Config, ConfigError, Control, FailState, MacAddress};
 pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
