@@ -185,6 +185,12 @@ impl Board {
         self.agent.table().flows()
     }
 
+    /// Whether the TCP connection to the controller is established.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.agent.is_established()
+    }
+
     /// What has happened to frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {

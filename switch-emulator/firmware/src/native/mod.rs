@@ -14,6 +14,7 @@ use std::net::SocketAddrV4;
 
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
+pub use send_queue::MSS as MAX_SEGMENT_BYTES;
 pub(crate) use send_queue::{Buffer, Full, SendQueue};
 pub(crate) use socket::Change;
 

@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-/// Longest payload of a TCP segment, both ways.
-pub(crate) const MSS: usize = 536;
+/// Longest payload of a TCP segment to or from a board.
+pub const MSS: usize = 536;
 /// Bytes that wait for acknowledgement at most.
 const SEND_BUFFER_BYTES: usize = 3_216;
 /// Buffers that wait for acknowledgement at most.

@@ -143,7 +143,8 @@ impl Agent {
         }
     }
 
-    pub(super) fn is_established(&self) -> bool {
+    /// Whether the session with the controller is established.
+    pub(crate) fn is_established(&self) -> bool {
         self.session.is_established(&self.connection)
     }
 
