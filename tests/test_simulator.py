@@ -218,7 +218,7 @@ def twice(call: Callable[[Network], object]) -> Callable[[Network], object]:
 
 
 REFUSED: list[tuple[str, Callable[[Network], object]]] = [
-    ('neither board nor host named "x"', lambda n: n.connect("x", 1, "s1", 4)),
+    ('neither board nor host nor controller named "x"', lambda n: n.connect("x", 1, "s1", 4)),
     ("no port 5", lambda n: n.connect("H9", 1, "s1", 5)),
     ("only port is 1", lambda n: n.connect("H1", 2, "s1", 4)),
     ("connected already", lambda n: n.connect("H1", 1, "s1", 4)),

@@ -101,7 +101,8 @@ impl Board {
         })
     }
 
-    /// The TCP session with the controller is established.
+    /// The TCP session with the controller is established. This and the two doors that follow are those of a session that
+    /// the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, Control::Connected);
     }
@@ -116,6 +117,9 @@ impl Board {
     /// but occupies no unit of the receive ring and is never lost.
     pub fn segment(&mut self, now: Instant, payload: &[u8]) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload.len());
         let at = self.ingress.carry(now, length);
         let payload = payload.to_vec();
@@ -202,6 +206,9 @@ impl Board {
 
     fn control(&mut self, now: Instant, control: Control) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         self.controls.push_back((now, control));
         self.plan();
     }
@@ -319,7 +326,9 @@ impl Board {
             Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
             Some((_, Control::Segment { arrived, payload })) => {
-                return self.agent.session_segment(arrived, pass, &payload, &mut self.out);
+                return self
+                    .agent
+                    .session_segment(arrived, pass, &payload, &mut self.out);
             }
             None => {}
         }

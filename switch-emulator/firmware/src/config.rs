@@ -183,7 +183,8 @@ impl Config {
     fn check_network(&self) -> Result<(), ConfigError> {
         let refuse = |key, reason| Err(ConfigError { key, reason });
         if self.native_ports.is_empty() {
-            let reason = "control = \"network\" needs a port that carries it; name one, such as [4]";
+            let reason =
+                "control = \"network\" needs a port that carries it; name one, such as [4]";
             return refuse("native_ports", reason.into());
         }
         if self.mac.0[0] & 1 != 0 || self.mac.0 == [0; 6] {
@@ -205,7 +206,10 @@ impl Config {
             }
         }
         if self.controller_port == 0 {
-            return refuse("controller_port", "0 is no TCP port; give 1 to 65535".into());
+            return refuse(
+                "controller_port",
+                "0 is no TCP port; give 1 to 65535".into(),
+            );
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ pub use board::Board;
 pub use config::{Config, ConfigError, Control, FailState, MacAddress};
 pub use event::{Counters, Event};
 pub use matching::Match;
-pub use native::MAX_SEGMENT_BYTES;
+pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};

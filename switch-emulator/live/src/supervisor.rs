@@ -123,8 +123,7 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
             losses.push(socket.losses().map_err(StartError::new)?);
             let receive = ReceivePort::new(link_timing(&settings.profile));
-            let native =
-                settings.is_on_network() && settings.settings.native_ports.contains(&port);
+            let native = settings.is_on_network() && settings.settings.native_ports.contains(&port);
             let address = PortAddress { board, port };
             ports.push(DataPort::new(address, socket, receive, native));
         }
@@ -220,7 +219,15 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        let plane = DataPlane::new(clock, boards, ports, controls, &on_network, timing, telemetry);
+        let plane = DataPlane::new(
+            clock,
+            boards,
+            ports,
+            controls,
+            &on_network,
+            timing,
+            telemetry,
+        );
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);

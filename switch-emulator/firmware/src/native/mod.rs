@@ -5,6 +5,7 @@
 //! it does there reaches the controller: which replies share a segment, which part of it the link driver sends, also
 //! when it is repeated, how often a SYN comes again, and which connections stay behind.
 
+mod frame_queues;
 mod interface;
 mod round_trip;
 mod send_queue;
@@ -14,6 +15,7 @@ use std::net::SocketAddrV4;
 
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
+pub use frame_queues::FrameQueues;
 pub use send_queue::MSS as MAX_SEGMENT_BYTES;
 pub(crate) use send_queue::{Buffer, Full, SendQueue};
 pub(crate) use socket::Change;
@@ -172,9 +174,9 @@ impl Native {
             kind,
             payload: delivery.payload.to_vec(),
             // What becomes of a connection that was given up does not concern the agent, but that it is established does.
-            change: delivery.change.filter(|change| {
-                *change == Change::Established || self.current == Some(port)
-            }),
+            change: delivery
+                .change
+                .filter(|change| *change == Change::Established || self.current == Some(port)),
         }
     }
 
