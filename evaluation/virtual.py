@@ -1,4 +1,4 @@
-"""Runs in virtual time: the lab inside the simulator, every board running the emulator's firmware."""
+"""Runs in virtual time: the lab inside the simulator, every Zodiac FX running the emulator's firmware."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import switch_emulator
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.controller.messages import session_segments
-from loko.device import load_profile
+from loko.device import Profile, load_device
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
-from loko.lab import Host, Lab
+from loko.lab import Backend, Host, Lab
 
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
@@ -40,8 +40,14 @@ class VirtualRunner:
         """The boards get the controller's tables for `flows`.
 
         `capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows.
+        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
+        for switch in lab.switches.values():
+            if switch.backend is not Backend.FIRMWARE:
+                raise InputError(
+                    f"{lab.path}: {switch.name}: backend {switch.backend} exists in live runs only: "
+                    "use --mode live, or the backend firmware"
+                )
         self._lab = lab
         self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor
@@ -94,7 +100,7 @@ class VirtualRunner:
         for name in lab.hosts:
             network.add_host(name)
         for link in lab.links:
-            network.connect(link.a.node, link.a.port, link.b.node, link.b.port)
+            network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
         for name, entries in self._tables.items():
             _install(network, name, entries)
         for flow in traffic:
@@ -116,7 +122,10 @@ class VirtualRunner:
 
 def _with_capacity(name: str, capacity_factor: float) -> str:
     """The text of a profile with another capacity factor. Raises `InputError`."""
-    allowed = load_profile(name).cpu.capacity_factor.range
+    device = load_device(name)
+    if not isinstance(device, Profile):
+        raise InputError(f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out")
+    allowed = device.cpu.capacity_factor.range
     if allowed is not None and not allowed[0] <= capacity_factor <= allowed[1]:
         raise InputError(
             f"capacity factor {capacity_factor:g}: profile '{name}' allows"

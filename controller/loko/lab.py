@@ -5,18 +5,30 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from ipaddress import IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
 
 from pydantic import Field, field_validator
 
-from loko.device import Profile, load_profile
+from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
 
 Setting = str | int | bool
 """A value of a board's configuration."""
+
+
+class Backend(StrEnum):
+    """What stands in the place of a board in live runs."""
+
+    FIRMWARE = "firmware"
+    """The emulated board."""
+    OVS = "ovs"
+    """The coarse twin: Open vSwitch behind one shared, rate-limited queue (docs/twin.md)."""
+    MININET_LINK = "mininet-link"
+    """Open vSwitch with Mininet's rate-limited links, for comparison: what is usually done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +56,9 @@ class Switch:
 
     name: str
     datapath_id: int
-    profile: Profile
+    profile: Device
     config: Mapping[str, Setting]
+    backend: Backend = Backend.FIRMWARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +82,22 @@ class Lab:
     links: tuple[Link, ...]
     control_port: int
 
+    def with_backend(self, backend: Backend | None) -> Lab:
+        """The lab with this backend for every switch; as it is without any."""
+        if backend is None:
+            return self
+        switches = {name: replace(switch, backend=backend) for name, switch in self.switches.items()}
+        return replace(self, switches=MappingProxyType(switches))
+
+    def behind(self, backend: Backend) -> tuple[Switch, ...]:
+        """The switches of one backend, in the order of the file."""
+        return tuple(switch for switch in self.switches.values() if switch.backend is backend)
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """Every backend that is used, each once."""
+        return tuple(backend for backend in Backend if self.behind(backend))
+
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
         for link in self.links:
@@ -83,6 +112,11 @@ class Lab:
         here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
         here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
         return tuple(sorted(here, key=lambda cable: cable[0]))
+
+    def rate_bps(self, link: Link) -> int:
+        """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
+        ends = [self.switches[end.node] for end in (link.a, link.b) if end.node in self.switches]
+        return (ends or list(self.switches.values()))[0].profile.ports.link_rate_bps.value
 
 
 def load_lab(name_or_path: str | Path) -> Lab:
@@ -100,6 +134,7 @@ class _SwitchFile(Strict):
     datapath_id: str
     profile: str
     config: dict[str, Setting] = Field(default_factory=dict)
+    backend: Backend = Field(default=Backend.FIRMWARE, strict=False)  # YAML knows no enumerations
 
     @field_validator("datapath_id")
     @classmethod
@@ -180,7 +215,7 @@ class _Checker:
     def _switch(self, name: str) -> Switch:
         file = self._file.switches[name]
         try:
-            profile = load_profile(file.profile)
+            profile = load_device(file.profile)
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
         if self._file.control_port > profile.ports.count.value:
@@ -196,6 +231,7 @@ class _Checker:
             datapath_id=int(file.datapath_id.replace(":", ""), 16),
             profile=profile,
             config=MappingProxyType(dict(file.config)),
+            backend=file.backend,
         )
 
     def _links(self, switches: Mapping[str, Switch]) -> tuple[Link, ...]:
@@ -210,6 +246,12 @@ class _Checker:
                     raise self._error(where, f"'{text}' is used by links.{used[end]} already")
                 used[end] = index
                 ends.append(end)
+            rates = {
+                switches[end.node].profile.ports.link_rate_bps.value for end in ends if end.node in switches
+            }
+            if len(rates) > 1:
+                both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
+                raise self._error(f"links.{index}", f"its ports run at {both}; connect equal ones")
             links.append(Link(a=ends[0], b=ends[1]))
         return tuple(links)
 

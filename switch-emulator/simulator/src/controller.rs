@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use zodiac_firmware::{Board, Instant, OutputKind};
+use zodiac_firmware::Instant;
+
+use crate::device::{Device, OutputKind};
 
 /// Between two segments of [`Session::exchange`]: longer than the board works on any message, so that each
 /// segment finds it idle.
@@ -31,7 +33,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens the session if it is not open, hands over each segment, and gives what the board sent meanwhile.
-    pub(crate) fn exchange(&mut self, board: &mut Board, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub(crate) fn exchange(&mut self, board: &mut Device, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut replies = Vec::new();
         if !self.connected {
             self.connected = true;
@@ -46,7 +48,7 @@ impl Session {
         replies
     }
 
-    fn wait_for_connect(&mut self, board: &mut Board) {
+    fn wait_for_connect(&mut self, board: &mut Device) {
         let patience = Instant::from_nanos(self.now_ns + CONNECT_PATIENCE_NS);
         while let Some(at) = board.poll_at().filter(|at| *at <= patience) {
             board.advance(at);
@@ -61,7 +63,7 @@ impl Session {
         board.advance(patience);
     }
 
-    fn settle(&mut self, board: &mut Board, replies: &mut Vec<Vec<u8>>) {
+    fn settle(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
         self.now_ns += SEGMENT_SPACING_NS;
         board.advance(Instant::from_nanos(self.now_ns));
         while let Some(output) = board.poll_output() {

@@ -7,6 +7,7 @@ use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
 
 use crate::controller::Session;
 use crate::controller_host::{ControllerConfig, ControllerHost};
+use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
 use crate::link::{Link, Timing};
@@ -22,16 +23,17 @@ const MAX_NODES: usize = 4096;
 /// The only port of a host.
 const HOST_PORT: u8 = 1;
 
+/// A Zodiac FX, or another device in its place.
 #[derive(Debug)]
 pub(crate) struct BoardNode {
     pub(crate) name: String,
-    pub(crate) board: Board,
+    pub(crate) device: Device,
     pub(crate) session: Session,
     /// Its address if it keeps its connection itself, and the ports that carry it.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
-    /// Outgoing link of ports 1 .. 4.
-    pub(crate) links: [Option<usize>; 4],
+    /// Outgoing link of each port, from port 1 on.
+    pub(crate) links: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ pub(crate) struct HostNode {
 /// Where a link ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    Board(usize, PortNumber),
+    Board(usize, u8),
     Host(usize),
     /// A controller and its port.
     Controller(usize, u8),
@@ -104,15 +106,40 @@ impl Network {
             reason: error.to_string(),
         })?;
         board.advance(Instant::ZERO); // powers it up
+        let ports = (profile.ports.count as u8, profile.ports.link_rate_bps);
+        self.push_device(name, Device::Board(board), ports);
+        if let Some(node) = self.boards.last_mut() {
+            node.on_network = on_network;
+        }
+        Ok(())
+    }
+
+    /// Adds a switch of another kind than the Zodiac FX. Wherever a board can be named, so can it.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if the name is taken.
+    pub fn add_switch(
+        &mut self,
+        name: &str,
+        profile: &SwitchProfile,
+        config: &SwitchConfig,
+    ) -> Result<(), Error> {
+        self.check_new(name)?;
+        let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
+        let device = Device::Switch(profile.build(config, seed));
+        self.push_device(name, device, profile.ports());
+        Ok(())
+    }
+
+    fn push_device(&mut self, name: &str, device: Device, (ports, link_rate_bps): (u8, u64)) {
         self.boards.push(BoardNode {
             name: name.into(),
-            board,
+            device,
             session: Session::default(),
-            on_network,
-            link_rate_bps: profile.ports.link_rate_bps,
-            links: [None; 4],
+            on_network: None,
+            link_rate_bps,
+            links: vec![None; usize::from(ports)],
         });
-        Ok(())
     }
 
     /// Adds a host with one port, number 1.
@@ -172,7 +199,7 @@ impl Network {
             self.ends.push(to);
             match from {
                 End::Board(board, port) => {
-                    self.boards[board].links[usize::from(port.get()) - 1] = Some(link);
+                    self.boards[board].links[usize::from(port) - 1] = Some(link);
                 }
                 End::Host(host) => self.hosts[host].link = Some(link),
                 End::Controller(controller, port) => {
@@ -208,7 +235,7 @@ impl Network {
             return self.control_by_network(index, segments);
         }
         let node = &mut self.boards[index];
-        Ok(node.session.exchange(&mut node.board, segments))
+        Ok(node.session.exchange(&mut node.device, segments))
     }
 
     /// Adds a source to a host that is connected already.
@@ -283,10 +310,14 @@ impl Network {
     fn free_port(&self, (name, port): (&str, u8), timing: Timing) -> Result<End, Error> {
         if let Some(index) = self.boards.iter().position(|node| node.name == name) {
             let node = &self.boards[index];
-            let number = PortNumber::new(port).ok_or_else(|| {
-                Error::Port(format!("board {name:?} has no port {port}: give 1 .. 4"))
+            let place = usize::from(port).wrapping_sub(1);
+            let connected = node.links.get(place).ok_or_else(|| {
+                Error::Port(format!(
+                    "board {name:?} has no port {port}: give 1 .. {}",
+                    node.links.len()
+                ))
             })?;
-            if node.links[usize::from(port) - 1].is_some() {
+            if connected.is_some() {
                 return Err(Error::Port(format!(
                     "port {port} of {name:?} is connected already"
                 )));
@@ -297,7 +328,7 @@ impl Network {
                     node.link_rate_bps
                 )));
             }
-            return Ok(End::Board(index, number));
+            return Ok(End::Board(index, port));
         }
         if let Some(index) = self.controllers.iter().position(|node| node.name == name) {
             if self.controllers[index].links.contains_key(&port) {

@@ -2,9 +2,10 @@
 
 mod control_network;
 
-use zodiac_firmware::{Instant, OutputKind};
+use zodiac_firmware::Instant;
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
+use crate::device::OutputKind;
 use crate::error::Error;
 use crate::flow::Identities;
 use crate::link::{size_on_wire, Cargo};
@@ -173,7 +174,7 @@ impl<'a> Run<'a> {
         match self.timers[usize::from(slot)] {
             Timer::Work(board) => {
                 self.net.boards[board]
-                    .board
+                    .device
                     .advance(Instant::from_nanos(now_ns));
                 self.collect(board, now_ns);
             }
@@ -194,7 +195,7 @@ impl<'a> Run<'a> {
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
         let at_ns = self.net.boards[board]
-            .board
+            .device
             .poll_at()
             .map(|at| at.as_nanos().max(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
@@ -308,12 +309,12 @@ impl<'a> Run<'a> {
         let now = Instant::from_nanos(now_ns);
         match ends[link] {
             End::Board(board, port) => {
-                let board_now = &mut boards[board].board;
+                let device = &mut boards[board].device;
                 match cargo {
                     Cargo::Emission { source, sequence } => {
-                        board_now.frame(now, port, flows[source as usize].frame(sequence));
+                        device.frame(now, port, flows[source as usize].frame(sequence));
                     }
-                    Cargo::Bytes(data) => board_now.frame_owned(now, port, data),
+                    Cargo::Bytes(data) => device.frame_owned(now, port, data),
                 }
                 self.collect(board, now_ns);
             }
@@ -335,7 +336,7 @@ impl<'a> Run<'a> {
     fn answer(&mut self, board: usize, now_ns: u64) {
         let node = &mut self.net.boards[board];
         if let Some((_, bytes)) = node.session.answers.pop_front() {
-            node.board.segment(Instant::from_nanos(now_ns), &bytes);
+            node.device.segment(Instant::from_nanos(now_ns), &bytes);
         }
         self.arm_answer(board);
         self.collect(board, now_ns);
@@ -343,21 +344,21 @@ impl<'a> Run<'a> {
 
     /// Takes what a board gives out, and notes when it is to be called again.
     fn collect(&mut self, board: usize, now_ns: u64) {
-        while let Some(output) = self.net.boards[board].board.poll_output() {
+        while let Some(output) = self.net.boards[board].device.poll_output() {
             let at_ns = output.at.as_nanos();
             match output.kind {
                 OutputKind::Frame { ports, data } => {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port.get(), at_ns, data.clone());
+                        self.depart(board, port, at_ns, data.clone());
                     }
                     if let Some(port) = last {
-                        self.depart(board, port.get(), at_ns, data);
+                        self.depart(board, port, at_ns, data);
                     }
                 }
                 OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
-                OutputKind::Event(event) => self.report(board, at_ns, event.to_string()),
+                OutputKind::Event(event) => self.report(board, at_ns, event),
                 OutputKind::Close => {
                     self.report(board, at_ns, "the board closed its control session".into());
                 }
@@ -375,7 +376,7 @@ impl<'a> Run<'a> {
         };
         if let Some(data) = self.launch(index, at_ns, data) {
             // The sender's memory, for its next frames.
-            self.net.boards[board].board.recycle(data);
+            self.net.boards[board].device.recycle(data);
         }
     }
 
@@ -453,7 +454,7 @@ impl<'a> Run<'a> {
         flows.sort_by_key(|flow| flow.flow);
         let board_result = |(node, unconnected): (&BoardNode, u64)| BoardResult {
             name: node.name.clone(),
-            counters: node.board.counters(),
+            counters: node.device.counters(),
             unconnected,
         };
         RunResult {

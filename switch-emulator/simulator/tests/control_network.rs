@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use zodiac_firmware::{Config, Control, MacAddress, PortNumber, Profile, ZODIAC_FX};
+use zodiac_firmware::{Config, Control, MacAddress, Profile, ZODIAC_FX};
 use zodiac_simulator::{ControllerConfig, Network};
 
 const HELLO: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
