@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use serde::Deserialize;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr, Ipv4Cidr};
-use zodiac_firmware::FrameQueues;
+use zodiac_firmware::{FrameQueues, MacAddress};
 
 use crate::controller::{echo_replies, Messages, ECHO_DELAY_NS};
 use crate::error::Error;
@@ -26,11 +27,12 @@ const PREFIX_BITS: u8 = 24;
 /// Room for what was written and not yet acknowledged, and for what has come and was not yet read.
 const BUFFER_BYTES: usize = 1 << 14;
 
-/// Addresses of a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Addresses of a controller by name; the default is what a board from the factory looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct ControllerConfig {
     /// MAC address.
-    pub mac: [u8; 6],
+    pub mac: MacAddress,
     /// IP address, on a network of 256 addresses.
     pub ip_address: Ipv4Addr,
     /// TCP port on which it listens.
@@ -48,9 +50,9 @@ impl ControllerConfig {
             })
         };
         let address = self.ip_address;
-        if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
-            let value = EthernetAddress(self.mac).to_string();
-            return refuse("mac", value, "the addresses of single stations");
+        if self.mac.0[0] & 1 != 0 || self.mac.0 == [0; 6] {
+            let range = "the addresses of single stations";
+            return refuse("mac", self.mac.to_string(), range);
         }
         if address.is_unspecified()
             || address.is_broadcast()
@@ -68,10 +70,9 @@ impl ControllerConfig {
 }
 
 impl Default for ControllerConfig {
-    /// What a board from the factory looks for.
     fn default() -> Self {
         Self {
-            mac: [2, 0, 0, 0, 0, 8],
+            mac: MacAddress([2, 0, 0, 0, 0, 8]),
             ip_address: Ipv4Addr::new(10, 0, 1, 8),
             tcp_port: 6633,
         }
@@ -119,7 +120,7 @@ impl std::fmt::Debug for ControllerHost {
 impl ControllerHost {
     /// `seed` draws its sequence numbers.
     pub(crate) fn new(name: &str, config: ControllerConfig, seed: u64) -> Self {
-        let mut settings = Config::new(HardwareAddress::Ethernet(EthernetAddress(config.mac)));
+        let mut settings = Config::new(HardwareAddress::Ethernet(EthernetAddress(config.mac.0)));
         settings.random_seed = seed;
         let mut queues = FrameQueues::default();
         let mut stack = Interface::new(settings, &mut queues, Instant::ZERO);
