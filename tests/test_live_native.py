@@ -109,6 +109,8 @@ def test_a_board_that_was_killed_comes_back(program, namespace, controller, tmp_
         controller.handshake()
         emulator.process.send_signal(signal.SIGKILL)
         emulator.process.wait()
+        assert controller.session is not None
+        controller.session.close()
     with start(program, namespace, tmp_path):
         controller.handshake()
         controller.barrier()

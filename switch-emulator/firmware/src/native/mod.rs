@@ -98,7 +98,7 @@ impl Native {
         }
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
-        self.next_sequence = self.next_sequence + SEQUENCE_STEP;
+        self.next_sequence += SEQUENCE_STEP;
         let mut socket = Socket::new(port, self.controller, self.next_sequence, self.faithful);
         socket.connect(now, &mut self.interface);
         self.sockets.push(socket);
