@@ -70,7 +70,7 @@ impl Session {
             match output.kind {
                 OutputKind::Controller(bytes) => replies.push(bytes),
                 OutputKind::Event(event) => {
-                    self.events.push((output.at.as_nanos(), event.to_string()));
+                    self.events.push((output.at.as_nanos(), event));
                 }
                 OutputKind::Connect | OutputKind::Close | OutputKind::Frame { .. } => {}
             }
@@ -129,7 +129,7 @@ mod tests {
         let hello = vec![4, 0, 0, 8, 0, 0, 0, 1];
         let stream = [hello.clone(), hello.clone()].concat();
         assert_eq!(messages.take(&stream[..3]), Vec::<Vec<u8>>::new());
-        assert_eq!(messages.take(&stream[3..15]), [hello.clone()]);
+        assert_eq!(messages.take(&stream[3..15]), std::slice::from_ref(&hello));
         assert_eq!(messages.take(&stream[15..]), [hello]);
     }
 

@@ -54,23 +54,28 @@ impl std::fmt::Debug for Interface {
 impl Interface {
     /// `seed` draws what is random in the stack.
     pub(super) fn new(config: &Config, seed: u64) -> Self {
-        let mac = EthernetAddress(config.mac.0);
+        let mut mac = EthernetAddress(config.mac.0);
+        // The console takes any address; the stack only those of single stations.
+        mac.0[0] &= !1;
         let mut settings = StackConfig::new(HardwareAddress::Ethernet(mac));
         settings.random_seed = seed;
         let mut queues = FrameQueues::default();
         let mut stack = Stack::new(settings, &mut queues, StackInstant::ZERO);
         let prefix = u32::from(config.netmask).leading_ones() as u8;
-        stack.update_ip_addrs(|addresses| {
-            // A new interface has room for its first address.
-            let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(config.ip_address, prefix)));
-        });
+        let address = config.ip_address;
+        if !address.is_multicast() && !address.is_broadcast() && !address.is_unspecified() {
+            stack.update_ip_addrs(|addresses| {
+                // A new interface has room for its first address.
+                let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address, prefix)));
+            });
+        }
         // So has its table of routes.
         let _ = stack.routes_mut().add_default_ipv4_route(config.gateway);
         let mut sockets = SocketSet::new(Vec::new());
         let packets = sockets.add(packet_socket());
         Self {
             mac,
-            address: config.ip_address,
+            address,
             stack,
             sockets,
             packets,

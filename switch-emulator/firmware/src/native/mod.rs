@@ -86,6 +86,11 @@ impl Native {
         }
     }
 
+    /// Where connections go, from the next one on.
+    pub(crate) fn set_controller(&mut self, controller: SocketAddrV4) {
+        self.controller = controller;
+    }
+
     /// Begins a new connection. One that exists is not closed.
     pub(crate) fn connect(&mut self, now: Instant) {
         self.sockets.retain(|socket| socket.state != State::Closed);
