@@ -9,7 +9,9 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
 ``openflow_enabled``, ``ip_address``, ``netmask``, ``gateway``, ``controller_address``, ``controller_port``,
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
-``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
+``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
+TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
+``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
 Other devices have ``mac`` only.
 """
 
@@ -103,6 +105,9 @@ class Flow:
 @final
 class Board:
     """One board in virtual time, powered up at 0.
+
+    With ``control="network"`` in its settings it makes its TCP connection itself, by frames on its native ports, and
+    takes no notice of `connected`, `disconnected` and `segment`.
 
     Calls are in order of time: an instant before the last one raises `ValueError`.
     """
@@ -234,6 +239,14 @@ class Network:
     ) -> None:
         """Add a board, powered up, or the device of another kind that the profile describes."""
 
+    def add_controller(self, name: str, *, config: Mapping[str, object] | None = None) -> None:
+        """Add a controller that boards with ``control="network"`` reach by frames.
+
+        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds its addresses
+        by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the factory looks for, 10.0.1.8
+        and 6633.
+        """
+
     def add_host(self, name: str) -> None:
         """Add a host with one port, number 1."""
 
@@ -252,7 +265,8 @@ class Network:
     def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
         """Hand each as one TCP segment to a board and return what the board sent meanwhile.
 
-        The first call opens the session. In the run, the board's echo requests are answered.
+        The first call opens the session. In the run, the board's echo requests are answered. A board with
+        ``control="network"`` gets them as frames from the controller at its native port, while the whole network lives.
         """
 
     def add_source(

@@ -42,7 +42,8 @@ enum Control {
 enum Work {
     Frame,
     Control,
-    Acknowledgement,
+    /// The IP stack, though nothing has come.
+    Stack,
     Console,
     Tick,
 }
@@ -53,7 +54,7 @@ impl Work {
         match self {
             Self::Frame => Some("frame"),
             Self::Control => Some("controller"),
-            Self::Acknowledgement | Self::Console | Self::Tick => None,
+            Self::Stack | Self::Console | Self::Tick => None,
         }
     }
 }
@@ -86,6 +87,7 @@ pub struct Board {
     main_loop: MainLoop,
     tick_at: Instant,
     out: Outbox,
+    native_ports: PortMask,
     booted: bool,
     /// Ports that are not the agent's, and whose frames were reported; once is enough.
     reported: PortMask,
@@ -135,8 +137,10 @@ impl Board {
         let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
         let timer_phase = random.below(profile.cpu.timers.period_ns);
         let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
+        let stack_seed = random.below(u64::MAX);
+        let native_ports: PortMask = config.native_ports.iter().copied().collect();
         Self {
-            agent: Agent::new(profile, &config),
+            agent: Agent::new(profile, &config, stack_seed),
             console: Console::new(profile.cpu.console.clone(), settings, image),
             ingress: Ingress::new(wire, profile),
             ring: ReceiveRing::new(&profile.buffer),
@@ -149,7 +153,8 @@ impl Board {
                 Duration::from_nanos(timer_phase),
             ),
             tick_at: Instant::ZERO + TICK,
-            out: Outbox::new(Egress::new(wire), config.native_ports.first().copied()),
+            out: Outbox::new(Egress::new(wire), native_ports),
+            native_ports,
             booted: false,
             reported: PortMask::EMPTY,
             next: (Instant::ZERO, Work::Tick),
@@ -189,7 +194,8 @@ impl Board {
         Some(self.controller()).filter(|address| *address != configured)
     }
 
-    /// The TCP session with the controller is established.
+    /// The TCP session with the controller is established. This and the two doors that follow are those of a session that
+    /// the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, Control::Connected);
     }
@@ -204,6 +210,9 @@ impl Board {
     /// but occupies no unit of the receive ring and is never lost.
     pub fn segment(&mut self, now: Instant, payload: &[u8]) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload.len());
         let at = self.ingress.carry(now, length);
         let payload = payload.to_vec();
@@ -305,6 +314,24 @@ impl Board {
         self.agent.table().flows()
     }
 
+    /// Whether the board keeps its TCP connection to the controller itself
+    /// ([`Control::Network`](crate::Control::Network)).
+    #[must_use]
+    pub const fn is_on_network(&self) -> bool {
+        self.agent.is_on_network()
+    }
+
+    /// Whether frames of this port are for the board's own IP stack.
+    const fn is_native(&self, port: PortNumber) -> bool {
+        self.agent.is_on_network() && self.native_ports.contains(port)
+    }
+
+    /// Whether the TCP connection to the controller is established.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.agent.is_established()
+    }
+
     /// What has happened to frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -316,13 +343,21 @@ impl Board {
 
     fn control(&mut self, now: Instant, control: Control) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         self.controls.push_back((now, control));
         self.plan();
     }
 
     fn receive(&mut self, now: Instant, port: PortNumber, data: Vec<u8>, bytes: usize) {
         self.advance(now);
-        self.out.counters.received += 1;
+        let native = self.is_native(port);
+        if native {
+            self.out.counters.native_received += 1;
+        } else {
+            self.out.counters.received += 1;
+        }
         if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) {
             self.out.counters.dropped_size += 1;
             self.out.event(
@@ -340,7 +375,7 @@ impl Board {
             }
             return self.out.pool.recycle(data);
         }
-        if !self.agent.handles(port) {
+        if !native && !self.agent.handles(port) {
             self.out.counters.dropped_policy += 1;
             if !self.reported.contains(port) {
                 self.reported = self.reported.with(port);
@@ -376,9 +411,9 @@ impl Board {
                 (arrival, work) = (at, Work::Frame);
             }
         }
-        if let Some(at) = self.agent.acknowledgement_at() {
+        if let Some(at) = self.stack_due_at() {
             if at < arrival {
-                (arrival, work) = (at, Work::Acknowledgement);
+                (arrival, work) = (at, Work::Stack);
             }
         }
         if let Some(at) = self.console.pending_at() {
@@ -389,11 +424,21 @@ impl Board {
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
-            Work::Frame | Work::Control | Work::Acknowledgement | Work::Console => {
+            Work::Frame | Work::Control | Work::Stack | Work::Console => {
                 self.main_loop.pass_for(arrival)
             }
         };
         self.next = (pass, work);
+    }
+
+    /// When the IP stack has something to do. What is the board's own waits until its timers run.
+    fn stack_due_at(&self) -> Option<Instant> {
+        let at = self.agent.stack_due_at()?;
+        Some(if self.agent.is_on_network() {
+            self.main_loop.timers_after(at)
+        } else {
+            at
+        })
     }
 
     /// A pass of the main loop.
@@ -407,7 +452,7 @@ impl Board {
         let mut busy = match work {
             Work::Frame => self.take_frame(pass),
             Work::Control => self.take_control(pass),
-            Work::Acknowledgement => self.agent.acknowledged(pass, &mut self.out),
+            Work::Stack => self.agent.run_stack(pass, &mut self.out),
             Work::Tick => {
                 self.main_loop.run_timers(pass);
                 self.tick_at = pass + TICK;
@@ -420,7 +465,10 @@ impl Board {
                 return;
             }
             Work::Console => match self.console.serve(pass, &mut self.agent, &mut self.out) {
-                Outcome::Done(busy) => busy,
+                Outcome::Done(busy) => {
+                    self.agent.set_controller(self.controller());
+                    busy
+                }
                 Outcome::Restart(busy) => return self.restart(pass + busy),
             },
         };
@@ -458,7 +506,11 @@ impl Board {
         // Whether it will find room when it comes back depends on frames that have yet to come. While the ring has plenty
         // of room they cannot make the MAC ask for a pause, so its departure need not wait for them.
         self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.fills();
-        self.agent.frame(pass, frame, &mut self.out)
+        if self.is_native(frame.port) {
+            self.agent.native_frame(pass, frame, &mut self.out)
+        } else {
+            self.agent.frame(pass, frame, &mut self.out)
+        }
     }
 
     fn take_control(&mut self, pass: Instant) -> Duration {
@@ -466,7 +518,9 @@ impl Board {
             Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
             Some((_, Control::Segment { arrived, payload })) => {
-                return self.agent.segment(arrived, pass, &payload, &mut self.out);
+                return self
+                    .agent
+                    .session_segment(arrived, pass, &payload, &mut self.out);
             }
             None => {}
         }

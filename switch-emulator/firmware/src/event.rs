@@ -90,7 +90,7 @@ pub enum Event {
         /// Its length without FCS.
         length_bytes: u32,
     },
-    /// A frame came in on a port that is not an OpenFlow port; management traffic is not emulated. Said once a port.
+    /// A frame came in on a port that is not an OpenFlow port, on a board whose driver keeps the session. Said once a port.
     PortNotOpenFlow {
         /// Number of the port.
         port: u8,
@@ -186,7 +186,7 @@ impl fmt::Display for Event {
             ),
             Self::PortNotOpenFlow { port } => write!(
                 f,
-                "frames on port {port} are ignored: it is not in openflow_ports, and management traffic is not emulated"
+                "frames on port {port} are ignored: it is not in openflow_ports; management traffic needs control = \"network\""
             ),
         }
     }
@@ -222,6 +222,10 @@ pub struct Counters {
     pub missed: u64,
     /// Frames that the CPU took from the ring.
     pub processed: u64,
+    /// Frames on native ports that the board's IP stack was given; not among those received.
+    pub native_received: u64,
+    /// Frames that the board's IP stack sent; not among those forwarded.
+    pub native_sent: u64,
     /// Most units of the receive ring that were in use at once.
     pub ring_units_peak: u64,
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
 use crate::integrated_switch::Egress;
-use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
+use crate::port::{HardwareCounters, PortMask, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
 
@@ -54,6 +54,8 @@ struct Returning {
     ports: PortMask,
     /// Padded.
     frame: Vec<u8>,
+    /// Whether the IP stack sent it.
+    is_native: bool,
 }
 
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
@@ -73,7 +75,7 @@ pub(crate) struct Outbox {
     /// Whether that is uncertain for what the CPU sends now.
     pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
-    native_port: Option<PortNumber>,
+    native_ports: PortMask,
     pub(crate) pool: FramePool,
     pub(crate) counters: Counters,
     /// Frames that the CPU sent by each port.
@@ -83,13 +85,13 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(egress: Egress, native_port: Option<PortNumber>) -> Self {
+    pub(crate) fn new(egress: Egress, native_ports: PortMask) -> Self {
         Self {
             queue: VecDeque::new(),
             egress,
             returning: VecDeque::new(),
             room_is_uncertain: false,
-            native_port,
+            native_ports,
             pool: FramePool::default(),
             counters: Counters::default(),
             transmitted: [0; PORTS],
@@ -125,10 +127,16 @@ impl Outbox {
     pub(crate) fn control_frame(&mut self, now: Instant, payload: usize) -> Instant {
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload);
         let passed = self.egress.hand_over(now, length).unwrap_or(now);
-        match self.native_port {
+        match self.native_ports.iter().next() {
             Some(port) => self.egress.depart(passed, port, length),
             None => passed,
         }
+    }
+
+    /// The CPU hands a frame of its IP stack to its MAC at `now`; the integrated switch finds the native port.
+    pub(crate) fn send_native(&mut self, now: Instant, mut frame: Vec<u8>) {
+        pad(&mut frame);
+        self.send_back(now, self.native_ports, frame, true);
     }
 
     /// The CPU hands a copy of `frame` to its MAC at `now`.
@@ -143,17 +151,25 @@ impl Outbox {
             self.transmitted[usize::from(port.get()) - 1] += 1;
         }
         pad(&mut frame);
-        let length = length_with_fcs(frame.len());
         if frame.len() > MAX_SENT_BYTES {
             self.counters.dropped_size += 1;
             return self.pool.recycle(frame);
         }
+        self.send_back(now, ports, frame, false);
+    }
+
+    /// A frame goes back to the integrated switch, from the OpenFlow agent or (`is_native`) from the IP stack.
+    fn send_back(&mut self, now: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
         if self.room_is_uncertain || !self.returning.is_empty() {
-            let at = now;
-            return self.returning.push_back(Returning { at, ports, frame });
+            return self.returning.push_back(Returning {
+                at: now,
+                ports,
+                frame,
+                is_native,
+            });
         }
-        if let Some(ready) = self.hand_over(now, length) {
-            self.depart(ready, ports, frame);
+        if let Some(ready) = self.hand_over(now, length_with_fcs(frame.len())) {
+            self.pass_back(ready, ports, frame, is_native);
         } else {
             self.pool.recycle(frame);
         }
@@ -166,16 +182,22 @@ impl Outbox {
 
     /// That frame comes back to the integrated switch, which has room for it from `room_free_at` on.
     pub(crate) fn return_next(&mut self, room_free_at: Instant) {
-        let Some(Returning { at, ports, frame }) = self.returning.pop_front() else {
+        let Some(returning) = self.returning.pop_front() else {
             return;
         };
+        let Returning {
+            at,
+            ports,
+            frame,
+            is_native,
+        } = returning;
         let length = length_with_fcs(frame.len());
         match self.hand_over(at, length) {
             Some(_) if at < room_free_at => {
                 self.counters.dropped_return += 1;
                 self.pool.recycle(frame);
             }
-            Some(ready) => self.depart(ready, ports, frame),
+            Some(ready) => self.pass_back(ready, ports, frame, is_native),
             None => self.pool.recycle(frame),
         }
     }
@@ -187,13 +209,22 @@ impl Outbox {
         ready
     }
 
-    /// The frame has passed the integrated switch at `ready` and leaves by these ports.
-    fn depart(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
+    /// A frame has found room in the integrated switch and has passed it at `ready`.
+    fn pass_back(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
+        if is_native {
+            self.counters.native_sent += 1;
+        } else {
+            self.counters.forwarded += ports.len() as u64;
+        }
+        self.leave(ready, ports, frame);
+    }
+
+    /// A frame leaves the integrated switch by `ports`, by each as soon as that is free.
+    fn leave(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
         let length = length_with_fcs(frame.len());
         // Ports that are free at the same instant share one output.
         let mut group: Option<(Instant, PortMask)> = None;
         for port in ports.iter() {
-            self.counters.forwarded += 1;
             self.hardware[usize::from(port.get()) - 1].sent_bytes += length as u64;
             let at = self.egress.depart(ready, port, length);
             group = match group {

@@ -94,6 +94,13 @@ impl Boards {
         slot.board.disconnected(now);
     }
 
+    /// Whether the connection is established that the board keeps itself; nothing if it does not.
+    #[must_use]
+    pub fn own_connection(&self, board: usize) -> Option<bool> {
+        let board = &self.slots[board].board;
+        board.is_on_network().then(|| board.is_connected())
+    }
+
     /// Payload of a TCP segment from the controller.
     pub fn segment(&mut self, board: usize, now: Instant, bytes: &[u8]) {
         let slot = &mut self.slots[board];

@@ -14,6 +14,7 @@ use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
 use crate::receive_port::ReceivePort;
+use crate::segmentation;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
 
@@ -38,6 +39,8 @@ pub struct DataPort {
     address: PortAddress,
     socket: PacketSocket,
     receive: ReceivePort,
+    /// Whether the board's own connection passes here.
+    native: bool,
     /// Troubles that were told already.
     told: Vec<Trouble>,
 }
@@ -53,13 +56,19 @@ enum Trouble {
 }
 
 impl DataPort {
-    /// The port behind this socket.
+    /// The port behind this socket; `native` if the board's own connection passes here.
     #[must_use]
-    pub fn new(address: PortAddress, socket: PacketSocket, receive: ReceivePort) -> Self {
+    pub fn new(
+        address: PortAddress,
+        socket: PacketSocket,
+        receive: ReceivePort,
+        native: bool,
+    ) -> Self {
         Self {
             address,
             socket,
             receive,
+            native,
             told: Vec::new(),
         }
     }
@@ -71,6 +80,8 @@ struct Session {
     control: ControlPort,
     number: SessionNumber,
     behind_told: bool,
+    /// Whether the board's own connection, if it keeps one, was established at the last look.
+    was_connected: bool,
 }
 
 /// All that the data thread works with.
@@ -122,6 +133,7 @@ impl DataPlane {
                 control,
                 number: 0,
                 behind_told: false,
+                was_connected: false,
             })
             .collect();
         Self {
@@ -194,7 +206,25 @@ impl DataPlane {
             }
         }
         self.run_boards(now);
+        self.tell_connections(now);
         self.depart(now);
+    }
+
+    /// Tells when a board on a network of its own has gained or lost its connection.
+    fn tell_connections(&mut self, now: Instant) {
+        for (board, session) in self.sessions.iter_mut().enumerate() {
+            let Some(connected) = self.boards.own_connection(board) else {
+                continue;
+            };
+            if connected != session.was_connected {
+                session.was_connected = connected;
+                self.telemetry.tell(Message::Connection {
+                    at_ns: self.pair.realtime_of(now),
+                    board,
+                    connected,
+                });
+            }
+        }
     }
 
     /// Reads the clock under the eyes of the stall watch.
@@ -211,6 +241,16 @@ impl DataPlane {
         for _ in 0..READS_PER_PASS {
             match self.ports[index].socket.receive(&mut self.buffer) {
                 Ok(None) => return,
+                Ok(Some(received))
+                    if self.ports[index].native && segmentation::is_bundle(&received.data) =>
+                {
+                    // The controller's kernel leaves this to hardware that is not there.
+                    for mut frame in segmentation::cut(&received.data) {
+                        // A segment of a bundle is TCP and whole.
+                        let _ = checksum::complete(&mut frame);
+                        self.arrive(index, received.stamp_realtime_ns, frame);
+                    }
+                }
                 Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
                     let bytes = received.interface_bytes;
                     self.trouble(index, Trouble::Oversize, || {

@@ -14,7 +14,7 @@
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
-//! | [`packet_socket`], [`checksum`], [`clock`], [`realtime`], [`waker`] | the operating system |
+//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`], [`waker`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -36,6 +36,7 @@ pub mod pseudo_terminal;
 pub mod realtime;
 pub mod receive_port;
 pub mod report;
+pub mod segmentation;
 pub mod stall;
 pub mod stream;
 pub mod supervisor;

@@ -132,7 +132,9 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
             losses.push(socket.losses().map_err(StartError::new)?);
             let receive = ReceivePort::new(link_timing(&settings.profile));
-            ports.push(DataPort::new(PortAddress { board, port }, socket, receive));
+            let native = settings.is_on_network() && settings.settings.native_ports.contains(&port);
+            let address = PortAddress { board, port };
+            ports.push(DataPort::new(address, socket, receive, native));
         }
     }
     Ok((ports, losses))

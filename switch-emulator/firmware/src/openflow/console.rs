@@ -1,8 +1,11 @@
 //! What the serial console reads and changes of the agent.
 
+use std::net::SocketAddrV4;
+
 use super::agent::Agent;
+use super::session::Session;
 use crate::config::FailState;
-use crate::outbox::{Outbox, OutputKind};
+use crate::outbox::Outbox;
 use crate::port::{HardwareCounters, PortMask, PortNumber};
 use crate::table::FlowTable;
 use crate::time::Instant;
@@ -86,6 +89,13 @@ impl Agent {
         self.ethertype_filter = filter;
     }
 
+    /// Where the board's own connections go, from the next one on.
+    pub(crate) fn set_controller(&mut self, controller: SocketAddrV4) {
+        if let Session::Native(native) = &mut self.session {
+            native.set_controller(controller);
+        }
+    }
+
     /// Switches `OpenFlow` on or off at `now`. Off erases all entries and ends the session; on begins to connect as soon
     /// as an attempt is due.
     pub(crate) fn set_enabled(&mut self, now: Instant, enabled: bool, out: &mut Outbox) {
@@ -94,15 +104,15 @@ impl Agent {
         if enabled {
             if self.connection.attempt() {
                 self.clear_if_secure();
-                out.push(now, OutputKind::Connect);
+                self.session.connect(now, out);
             }
             return;
         }
         self.table.clear();
         if was_established {
             self.connection.lost();
-            self.transmitter.restart();
-            out.push(now, OutputKind::Close);
+            self.session.restart();
+            self.session.close(now, out);
         }
     }
 }
