@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{AcqRel, Relaxed, Release},
+};
 use std::sync::{mpsc, Arc};
 use std::time::Duration as Timeout;
 
@@ -102,12 +105,30 @@ impl Waker {
     }
 }
 
+/// Tells the data thread that there are notices, so that it need not look at every board's channel.
+#[derive(Debug, Clone, Default)]
+pub struct News(Arc<AtomicBool>);
+
+impl News {
+    fn tell(&self) {
+        self.0.store(true, Release);
+    }
+
+    /// Whether there may be notices that had not come at the last call.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        // A plain load first: it costs nothing as long as nothing comes.
+        self.0.load(Relaxed) && self.0.swap(false, AcqRel)
+    }
+}
+
 /// All boards' connections.
 #[derive(Debug)]
 pub struct Control {
     clock: Clock,
     links: Vec<Link>,
     waker: Waker,
+    news: News,
     log: mpsc::Sender<Line>,
 }
 
@@ -125,6 +146,7 @@ impl Control {
             0,
             EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC,
         )?));
+        let news = News::default();
         let mut ports = Vec::new();
         let mut links = Vec::new();
         for (board, &controller) in controllers.iter().enumerate() {
@@ -140,6 +162,7 @@ impl Control {
                 outlet: Outlet {
                     board,
                     notices: to_data,
+                    news: news.clone(),
                     waiting: VecDeque::new(),
                     log: log.clone(),
                 },
@@ -153,6 +176,7 @@ impl Control {
                 clock,
                 links,
                 waker: waker.clone(),
+                news,
                 log,
             },
             ports,
@@ -163,6 +187,12 @@ impl Control {
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    /// What tells that a board has notices.
+    #[must_use]
+    pub fn news(&self) -> News {
+        self.news.clone()
     }
 
     /// Serves the connections until `stop` is set and the thread woken. Closes them at the end.
@@ -232,6 +262,7 @@ struct Session {
 struct Outlet {
     board: usize,
     notices: Producer<Notice>,
+    news: News,
     /// Notices that found the channel full; no more is read from the socket until they are gone.
     waiting: VecDeque<Notice>,
     log: mpsc::Sender<Line>,
@@ -242,8 +273,9 @@ impl Outlet {
         while let Some(notice) = self.waiting.pop_front() {
             if let Err(rtrb::PushError::Full(notice)) = self.notices.push(notice) {
                 self.waiting.push_front(notice);
-                return;
+                break;
             }
+            self.news.tell();
         }
     }
 

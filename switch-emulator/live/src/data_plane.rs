@@ -9,10 +9,9 @@ use crate::agenda::Agenda;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
-use crate::config::PortAddress;
-use crate::control::{Command, ControlPort, Notice, SessionNumber};
+use crate::control::{Command, ControlPort, News, Notice, SessionNumber};
+use crate::data_port::{DataPorts, Trouble};
 use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
-use crate::receive_port::ReceivePort;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
 
@@ -31,39 +30,6 @@ const MAX_FRAME_BYTES: usize = 1522;
 /// Frames read from one interface in a row, so that a flood there cannot keep the thread from the rest.
 const READS_PER_PASS: usize = 64;
 
-/// A data port on an interface.
-#[derive(Debug)]
-pub struct DataPort {
-    address: PortAddress,
-    socket: PacketSocket,
-    receive: ReceivePort,
-    /// Troubles that were told already.
-    told: Vec<Trouble>,
-}
-
-/// What can go wrong with an interface; each is told once a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
-    Oversize,
-    Overrun,
-    Checksum,
-    Receive,
-    Send,
-}
-
-impl DataPort {
-    /// The port behind this socket.
-    #[must_use]
-    pub fn new(address: PortAddress, socket: PacketSocket, receive: ReceivePort) -> Self {
-        Self {
-            address,
-            socket,
-            receive,
-            told: Vec::new(),
-        }
-    }
-}
-
 /// A board's connection as the data thread sees it.
 #[derive(Debug)]
 struct Session {
@@ -79,8 +45,11 @@ pub struct DataPlane {
     pair: ClockPair,
     watch: StallWatch,
     boards: Boards,
-    ports: Vec<DataPort>,
+    ports: DataPorts,
+    /// Ports that have frames, while they are read.
+    ready: Vec<usize>,
     sessions: Vec<Session>,
+    news: News,
     /// What leaves later: frames, messages, connects and closes, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: Duration,
@@ -107,8 +76,8 @@ impl DataPlane {
     pub fn new(
         clock: Clock,
         boards: Boards,
-        ports: Vec<DataPort>,
-        controls: Vec<ControlPort>,
+        ports: DataPorts,
+        (controls, news): (Vec<ControlPort>, News),
         timing: Timing,
         telemetry: Telemetry,
     ) -> Self {
@@ -127,7 +96,9 @@ impl DataPlane {
             watch: StallWatch::new(timing.stall_threshold, pair.now),
             boards,
             ports,
+            ready: Vec::new(),
             sessions,
+            news,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
             trace_offset: timing.trace_offset,
@@ -179,15 +150,24 @@ impl DataPlane {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
         }
-        for index in 0..self.ports.len() {
-            self.receive(index);
-        }
+        self.receive();
         self.run_boards(now);
-        for board in 0..self.sessions.len() {
-            self.take_notices(board, now);
+        if self.news.any() {
+            for board in 0..self.sessions.len() {
+                self.take_notices(board, now);
+            }
+            self.run_boards(now);
         }
-        self.run_boards(now);
-        self.depart(now);
+        self.depart();
+        self.watch.caught_up(now);
+    }
+
+    /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
+    fn keep_departures(&mut self) {
+        let now = self.look();
+        if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
+            self.depart();
+        }
     }
 
     /// Reads the clock under the eyes of the stall watch.
@@ -200,8 +180,18 @@ impl DataPlane {
         now
     }
 
-    fn receive(&mut self, index: usize) {
+    fn receive(&mut self) {
+        let mut ready = core::mem::take(&mut self.ready);
+        self.ports.ask(&mut ready);
+        for &index in &ready {
+            self.read(index);
+        }
+        self.ready = ready;
+    }
+
+    fn read(&mut self, index: usize) {
         for _ in 0..READS_PER_PASS {
+            self.keep_departures();
             match self.ports[index].socket.receive(&mut self.buffer) {
                 Ok(None) => return,
                 Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
@@ -246,6 +236,12 @@ impl DataPlane {
     }
 
     fn run_boards(&mut self, now: Instant) {
+        while self.step_boards(now) {
+            self.keep_departures();
+        }
+    }
+
+    fn step_boards(&mut self, now: Instant) -> bool {
         let Self {
             boards,
             outgoing,
@@ -253,14 +249,14 @@ impl DataPlane {
             pair,
             ..
         } = self;
-        boards.run_until(now, |board, Output { at, kind }| match kind {
+        boards.step(now, |board, Output { at, kind }| match kind {
             OutputKind::Event(event) => telemetry.tell(Message::Note {
                 at_ns: pair.realtime_of(at),
                 board: Some(board),
                 note: Note::Firmware(event),
             }),
             kind => outgoing.add(at, (board, kind)),
-        });
+        })
     }
 
     fn take_notices(&mut self, board: usize, now: Instant) {
@@ -281,15 +277,11 @@ impl DataPlane {
     }
 
     /// Lets everything leave that is due, and waits for what is due at once.
-    fn depart(&mut self, pass_began: Instant) {
+    fn depart(&mut self) {
         loop {
             let now = self.look();
-            match self.outgoing.next_at() {
-                Some(at) if at <= now + SPIN => {}
-                _ => {
-                    self.watch.caught_up(pass_began);
-                    return;
-                }
+            if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
+                return;
             }
             let Some((at, (board, kind))) = self.outgoing.pop() else {
                 return;
@@ -316,9 +308,8 @@ impl DataPlane {
 
     fn send(&mut self, board: usize, at: Instant, ports: PortMask, frame: &[u8]) {
         for port in ports.iter() {
-            let address = PortAddress { board, port };
             // A port without an interface has no link: what leaves by it is gone.
-            let Some(index) = self.ports.iter().position(|port| port.address == address) else {
+            let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
             let mut now = self.look();
@@ -381,10 +372,9 @@ impl DataPlane {
 
     fn trouble(&mut self, index: usize, trouble: Trouble, text: impl FnOnce() -> String) {
         let port = &mut self.ports[index];
-        if port.told.contains(&trouble) {
+        if !port.news(trouble) {
             return;
         }
-        port.told.push(trouble);
         let text = format!(
             "interface {} of port {} {}",
             port.socket.interface(),

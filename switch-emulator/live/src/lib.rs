@@ -13,6 +13,7 @@
 //! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
+//! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`packet_socket`], [`checksum`], [`clock`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
@@ -25,10 +26,12 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod data_plane;
+pub mod data_port;
 pub mod error;
 pub mod histogram;
 pub mod journal;
 pub mod packet_socket;
+pub mod readiness;
 pub mod realtime;
 pub mod receive_port;
 pub mod report;

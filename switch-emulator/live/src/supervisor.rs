@@ -12,8 +12,9 @@ use zodiac_firmware::{Duration, Profile};
 use crate::boards::Boards;
 use crate::clock::Clock;
 use crate::config::{Config, PortAddress, Scheduling};
-use crate::control::{Control, ControlPort, Waker};
-use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
+use crate::control::{Control, ControlPort, News, Waker};
+use crate::data_plane::{measure_send_lead, DataPlane, Timing};
+use crate::data_port::{DataPort, DataPorts};
 use crate::error::{RunError, StartError};
 use crate::journal::Journal;
 use crate::packet_socket::{Losses, PacketSocket};
@@ -81,6 +82,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
             boards,
             ports,
             controls,
+            news: control.news(),
             telemetry,
         },
     )?;
@@ -116,7 +118,7 @@ fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
     }
 }
 
-fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartError> {
+fn open_ports(config: &Config) -> Result<(DataPorts, Vec<Losses>), StartError> {
     let (mut ports, mut losses) = (Vec::new(), Vec::new());
     for (board, settings) in config.boards.iter().enumerate() {
         for (&port, interface) in &settings.ports {
@@ -126,6 +128,8 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             ports.push(DataPort::new(PortAddress { board, port }, socket, receive));
         }
     }
+    let ports = DataPorts::new(ports, config.boards.len())
+        .map_err(|error| StartError::new(format!("cannot watch the interfaces: {error}")))?;
     Ok((ports, losses))
 }
 
@@ -169,8 +173,9 @@ fn link_timing(profile: &Profile) -> LinkTiming {
 struct DataParts {
     clock: Clock,
     boards: Boards,
-    ports: Vec<DataPort>,
+    ports: DataPorts,
     controls: Vec<ControlPort>,
+    news: News,
     telemetry: Telemetry,
 }
 
@@ -192,6 +197,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             boards,
             ports,
             controls,
+            news,
             mut telemetry,
         } = parts;
         let (scheduling, warning) = match prepare_thread(cpu, scheduling, required) {
@@ -214,7 +220,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        let plane = DataPlane::new(clock, boards, ports, controls, timing, telemetry);
+        let plane = DataPlane::new(clock, boards, ports, (controls, news), timing, telemetry);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);
