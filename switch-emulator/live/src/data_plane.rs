@@ -48,6 +48,8 @@ pub struct DataPlane {
     ports: DataPorts,
     /// Ports that have frames, while they are read.
     ready: Vec<usize>,
+    /// When the last pass began that left no frame unread.
+    emptied: Instant,
     sessions: Vec<Session>,
     news: News,
     /// What leaves later: frames, messages, connects and closes, with their board.
@@ -97,6 +99,7 @@ impl DataPlane {
             boards,
             ports,
             ready: Vec::new(),
+            emptied: pair.now,
             sessions,
             news,
             outgoing: Agenda::new(),
@@ -150,7 +153,7 @@ impl DataPlane {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
         }
-        self.receive();
+        self.receive(now);
         self.run_boards(now);
         if self.news.any() {
             for board in 0..self.sessions.len() {
@@ -180,20 +183,24 @@ impl DataPlane {
         now
     }
 
-    fn receive(&mut self) {
+    fn receive(&mut self, now: Instant) {
         let mut ready = core::mem::take(&mut self.ready);
-        self.ports.ask(&mut ready);
+        let mut emptied = self.ports.ask(&mut ready);
         for &index in &ready {
-            self.read(index);
+            emptied &= self.read(index);
         }
         self.ready = ready;
+        if emptied {
+            self.emptied = now;
+        }
     }
 
-    fn read(&mut self, index: usize) {
+    /// Reads an interface; tells whether nothing is left there.
+    fn read(&mut self, index: usize) -> bool {
         for _ in 0..READS_PER_PASS {
             self.keep_departures();
             match self.ports[index].socket.receive(&mut self.buffer) {
-                Ok(None) => return,
+                Ok(None) => return true,
                 Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
                     let bytes = received.interface_bytes;
                     self.trouble(index, Trouble::Oversize, || {
@@ -211,19 +218,21 @@ impl DataPlane {
                     self.arrive(index, received.stamp_realtime_ns, received.data);
                 }
                 Err(error) => {
-                    return self.trouble(index, Trouble::Receive, || {
+                    self.trouble(index, Trouble::Receive, || {
                         format!("cannot be read: {error}")
-                    })
+                    });
+                    return true;
                 }
             }
         }
+        false
     }
 
     fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
         let now = self.clock.now();
         // The wall clock may have been set since the stamp: nothing arrives from the future.
         let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
-        if let Some(stall) = self.watch.delivered(stamp, now) {
+        if let Some(stall) = self.watch.delivered(stamp, self.emptied, now) {
             self.telemetry.stall(stamp_realtime_ns, stall);
         }
         let port = &mut self.ports[index];

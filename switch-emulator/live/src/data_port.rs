@@ -94,9 +94,9 @@ impl DataPorts {
         self.by_address[board][place(port)]
     }
 
-    /// Puts into `ready` the ports that have frames, or something to tell. Never waits.
-    pub fn ask(&self, ready: &mut Vec<usize>) {
-        self.readiness.ask(ready);
+    /// Puts into `ready` the ports that have frames, or something to tell, and says whether these are all. Never waits.
+    pub fn ask(&self, ready: &mut Vec<usize>) -> bool {
+        self.readiness.ask(ready)
     }
 }
 

@@ -40,14 +40,17 @@ impl Readiness {
         Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
     }
 
-    /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell. Never waits.
-    pub fn ask(&self, ready: &mut Vec<usize>) {
+    /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell, and says whether these
+    /// are all. Never waits.
+    pub fn ask(&self, ready: &mut Vec<usize>) -> bool {
         ready.clear();
         let mut answers = [MaybeUninit::<Event>::uninit(); ANSWERS];
         // Fails only if a signal interrupts: then the next question tells.
         if let Ok((answers, _)) = epoll::wait(&self.epoll, &mut answers, Some(&NOT_AT_ALL)) {
             ready.extend(answers.iter().map(|event| event.data.u64() as usize));
+            return ready.len() < ANSWERS;
         }
+        false
     }
 }
 
@@ -66,7 +69,7 @@ mod tests {
             readiness.watch(receiver, number).unwrap();
         }
         let mut ready = vec![7];
-        readiness.ask(&mut ready);
+        assert!(readiness.ask(&mut ready), "all of none");
         assert!(ready.is_empty(), "{ready:?}");
         (&pairs[1].0).write_all(b"x").unwrap();
         for _ in 0..2 {
@@ -90,7 +93,7 @@ mod tests {
         }
         let (mut seen, mut ready) = (vec![false; pairs.len()], Vec::new());
         for _ in 0..3 {
-            readiness.ask(&mut ready);
+            assert!(!readiness.ask(&mut ready), "there are more");
             for &number in &ready {
                 seen[number] = true;
             }
