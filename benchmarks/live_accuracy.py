@@ -99,8 +99,13 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
             controller.handshake()
             controller.send(add_flow(2))
             controller.barrier()
+            interval_ns = 1_000_000_000 // rate_pps
             flow = PacedFlow(
-                interface="h1", frame=udp_frame(0), count=sent, interval_ns=1_000_000_000 // rate_pps
+                interface="h1",
+                frame=udp_frame(0),
+                count=sent,
+                interval_ns=interval_ns,
+                spread_ns=interval_ns // 2,
             )
             send_paced(program, namespace, folder, [flow], elsewhere=core)
             frames = tap.seen(outgoing=False, count=sent, patience_s=1.0)

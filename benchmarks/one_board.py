@@ -196,7 +196,7 @@ def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, a
 def udp_frame(
     sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000, source: int = 1, destination: int = 2
 ) -> bytes:
-    """A UDP frame, `frame_bytes` with FCS, from host 10.0.0.`source`, whose payload begins with a 32-bit number."""
+    """A UDP frame, `frame_bytes` with FCS, between hosts of 10.0.0.0/24; its payload begins with a number."""
     total = frame_bytes - 4 - 14
     ethernet = bytes([2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source]) + b"\x08\x00"
     addresses = (0x0A00_0000 + source, 0x0A00_0000 + destination)
@@ -213,21 +213,31 @@ def sequence_of(frame: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedFlow:
-    """Frames at exact instants: `count` of them every `interval_ns` (0: back to back), the first at `first_ns`."""
+    """Frames at exact instants, the first `first_ns` after the beginning."""
 
     interface: str
     frame: bytes
     count: int
     interval_ns: int
+    """Mean interval; 0: back to back."""
+    spread_ns: int = 0
+    """Width of the range of intervals: some spread, or the frames keep step with the machine's own clock."""
     first_ns: int = 0
 
 
 def send_paced(
-    program: Path, namespace: Namespace, folder: Path, flows: Sequence[PacedFlow], *, elsewhere: int
+    program: Path,
+    namespace: Namespace,
+    folder: Path,
+    flows: Sequence[PacedFlow],
+    *,
+    elsewhere: int,
+    first_number: int = 0,
 ) -> None:
-    """Send flows, their frames numbered together, from a core that the emulator (`elsewhere`) does not have."""
+    """Send flows, their frames numbered together, on a core that is not the emulator's (`elsewhere`)."""
     lines = [
-        f"{flow.interface} {flow.count} {flow.first_ns} {flow.interval_ns} {flow.frame.hex()}\n"
+        f"{flow.interface} {flow.count} {flow.first_ns} {flow.interval_ns} {flow.spread_ns} "
+        f"{flow.frame.hex()}\n"
         for flow in flows
     ]
     schedule = folder / "flows"
@@ -235,7 +245,7 @@ def send_paced(
     sender = str(program.parent / "examples" / "paced_sender")
     cores = os.sched_getaffinity(0) - {elsewhere} or {elsewhere}
     pinned = ["taskset", "--cpu-list", ",".join(map(str, cores))]
-    namespace.run(*pinned, sender, str(schedule), str(SEQUENCE_OFFSET))
+    namespace.run(*pinned, sender, str(schedule), str(SEQUENCE_OFFSET), str(first_number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,12 +346,18 @@ class Controller:
 
 
 def board_table(
-    name: str, controller_port: int, ports: Mapping[int, str], *, seed: int = 1, settings: str
+    name: str,
+    controller_port: int,
+    ports: Mapping[int, str],
+    *,
+    seed: int = 1,
+    profile: str = "zodiac-fx",
+    settings: str,
 ) -> str:
-    """A board of the configuration file: its controller's port here, and the interface of each of its ports."""
+    """A board of the configuration file: its controller's port, and the interface of each of its own."""
     wiring = "".join(f'{number} = "{interface}"\n' for number, interface in ports.items())
     return (
-        f'[[board]]\nname = "{name}"\ncontroller = "127.0.0.1:{controller_port}"\nseed = {seed}\n'
+        f'[[board]]\nname = "{name}"\nprofile = "{profile}"\ncontroller = "127.0.0.1:{controller_port}"\nseed = {seed}\n'
         f"[board.ports]\n{wiring}[board.config]\n{settings}"
     )
 

@@ -70,7 +70,7 @@ def ring_links(boards: int) -> list[tuple[Endpoint, Endpoint]]:
 
 
 def admitted(lab: Lab, *, hops: int, seed: int) -> tuple[Plan, int]:
-    """What Loko admits of the paper's requests, in the paper's number for each board, and how many these were.
+    """What Loko admits of the paper's requests, in the paper's number a board, and how many these were.
 
     Each goes from a random host to the one `hops` boards further on; full rate, D = 1.86 ms.
     """

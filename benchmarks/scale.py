@@ -1,7 +1,7 @@
 """How many boards one process carries live on one core, and what a board takes of its memory.
 
-``python -m benchmarks.scale`` prints JSON. Rings of boards carry the traffic that Loko admits to them (section 6.2);
-one pinned thread runs all boards, senders and everything else have the other cores.
+``python -m benchmarks.scale`` prints JSON. Rings of boards carry the traffic that Loko admits to them (section
+6.2); one pinned thread runs all boards, senders and everything else have the other cores.
 """
 
 from __future__ import annotations
@@ -139,7 +139,11 @@ def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: floa
         folder = Path(name)
         trace = folder / "trace.csv"
         process = f'cpu = {core}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
-        with _running(program, folder, lab, flows, links, process) as (namespace, emulator, taps):
+        with _running(program, folder, lab, flows, links=links, process=process) as (
+            namespace,
+            emulator,
+            taps,
+        ):
             memory = psutil.Process(emulator.process.pid)
             at_rest = memory.memory_full_info().pss
             send_paced(program, namespace, folder, paced, elsewhere=core)
@@ -175,7 +179,7 @@ def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: floa
 
 @contextmanager
 def _running(
-    program: Path, folder: Path, lab: Lab, flows: Sequence[Flow], links: Links, process: str
+    program: Path, folder: Path, lab: Lab, flows: Sequence[Flow], *, links: Links, process: str
 ) -> Iterator[tuple[Namespace, Boards, list[Tap]]]:
     """The ring with the controllers' tables in all boards, and a tap at each host."""
     pairs = [(f"h{number}", f"s{number}-eth{HOST_PORT}") for number in range(1, len(lab.hosts) + 1)]
@@ -218,7 +222,7 @@ def _install(controller: Controller, entries: Sequence[FlowEntry]) -> None:
 
 
 def _paced(flows: Sequence[Flow], seconds: float) -> list[PacedFlow]:
-    """The flows' senders: a frame at even intervals, which is all that bursts of one frame allow, at random phases."""
+    """The flows' senders: even intervals, which is all that bursts of one frame allow, at random phases."""
     chance = random.Random(_SEED)
     paced = []
     for flow in flows:
