@@ -164,14 +164,18 @@ class Tap:
         seconds, nanos = struct.unpack("qq", control[0][2])
         return Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
 
+    def close(self) -> None:
+        """Take it away."""
+        self._sender.close()
+        self._receiver.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._sender.close()
-        self._receiver.close()
+        self.close()
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
@@ -357,7 +361,8 @@ def board_table(
     """A board of the configuration file: its controller's port, and the interface of each of its own."""
     wiring = "".join(f'{number} = "{interface}"\n' for number, interface in ports.items())
     return (
-        f'[[board]]\nname = "{name}"\nprofile = "{profile}"\ncontroller = "127.0.0.1:{controller_port}"\nseed = {seed}\n'
+        f'[[board]]\nname = "{name}"\nprofile = "{profile}"\n'
+        f'controller = "127.0.0.1:{controller_port}"\nseed = {seed}\n'
         f"[board.ports]\n{wiring}[board.config]\n{settings}"
     )
 
@@ -435,8 +440,10 @@ class Emulator(Boards):
         controller_port: int,
         *,
         process: str = 'scheduling = "other"\n',
+        profile: str = "zodiac-fx",
         settings: str = "ofchecks = false\n",
         ports: Sequence[str] = ("s1-eth1", "s1-eth2"),
     ) -> None:
-        board = board_table("s1", controller_port, dict(enumerate(ports, 1)), settings=settings)
+        wiring = dict(enumerate(ports, 1))
+        board = board_table("s1", controller_port, wiring, profile=profile, settings=settings)
         super().__init__(program, namespace, folder, board, process=process)

@@ -1,7 +1,7 @@
 """How many boards one process carries live on one core, and what a board takes of its memory.
 
-``python -m benchmarks.scale`` prints JSON. Rings of boards carry the traffic that Loko admits to them (section
-6.2); one pinned thread runs all boards, senders and everything else have the other cores.
+``python -m benchmarks.scale`` prints JSON. Rings of boards carry what Loko admits to them (section 6.2); one pinned
+thread runs all boards, senders and everything else have the other cores.
 """
 
 from __future__ import annotations
