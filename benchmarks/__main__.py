@@ -14,12 +14,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, replay, throughput
+from benchmarks import live_accuracy, page, replay, scale, throughput
+from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
-from benchmarks.measure import BenchmarkError, Spread
-
-Row = tuple[str, str, str]
-"""What was measured, its value, and in which range or how."""
+from benchmarks.measure import BenchmarkError, Row, Spread
 
 
 class Part(StrEnum):
@@ -28,22 +26,27 @@ class Part(StrEnum):
     THROUGHPUT = "throughput"
     REPLAY = "replay"
     LIVE = "live"
+    FIDELITY = "fidelity"
+    SCALE = "scale"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed and accuracy. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
         Part.LIVE: _live,
+        Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
+        Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
     }
-    console = Console()
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
@@ -100,6 +103,20 @@ def _live() -> tuple[dict[str, Any], list[Row]]:
             )
         )
     return {str(one.rate_pps): asdict(one) for one in found}, rows
+
+
+def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    found = campaign.run(folder, quick=quick, tell=tell)
+    (folder / "fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.fidelity_rows(found)
+
+
+def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
+    found = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
+    (out / "scale").mkdir(parents=True, exist_ok=True)
+    (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.scale_rows(found)
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """How many boards one process carries live on one core, and what a board takes of its memory.
 
-``python -m benchmarks.scale`` prints JSON. Rings of boards carry what Loko admits to them (section 6.2); one pinned
-thread runs all boards, senders and everything else have the other cores.
+``python -m benchmarks.scale`` prints JSON. Rings of boards carry what Loko admits to them (section 6.2);
+one pinned thread runs all boards, senders and everything else have the other cores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -105,22 +105,30 @@ class Scale:
     """What one more board takes, from the smallest and the largest ring, after traffic."""
 
 
-def measure(boards: Sequence[int] = BOARDS, *, hops: int = HOPS, seconds: float = SECONDS) -> Scale:
+def measure(
+    boards: Sequence[int] = BOARDS,
+    *,
+    hops: int = HOPS,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Scale:
     """Measure rings, each larger, until one exceeds the goal; then the paper's with veths between the boards.
 
-    Raises `BenchmarkError` without root.
+    `tell` gets a line of progress now and then. Raises `BenchmarkError` without root.
     """
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `scale` out")
     program = build(release=True)
     rings: list[RingRun] = []
     for count in boards:
+        tell(f"ring of {count} boards")
         rings.append(_ring_run(program, count, Links.INTERNAL, hops, seconds))
         if rings[-1].error_ns.p99 > GOAL_P99_NS:
             break
     within = [run.boards for run in rings if run.error_ns.p99 <= GOAL_P99_NS]
     small, large = rings[0], rings[-1]
     more = max(large.boards - small.boards, 1)
+    tell(f"ring of {GOAL_BOARDS} boards, joined by veths")
     rings.append(_ring_run(program, GOAL_BOARDS, Links.VETH, hops, seconds))
     return Scale(
         rings=tuple(rings),

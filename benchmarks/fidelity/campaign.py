@@ -71,7 +71,8 @@ def _stored(path: Path, key: dict[str, Any]) -> Trial | None:
 
 def _measured(kind: System, place: Case, effort: Effort) -> Trial:
     device = Device.of(load_profile(PROFILE), place)
-    for attempt in range(1, _ATTEMPTS + 1):
+    reason: Exception | None = None
+    for _ in range(_ATTEMPTS):
         # Sockets lie in the folder, and their paths are short.
         with tempfile.TemporaryDirectory(prefix="loko-", dir="/dev/shm") as folder:
             try:
@@ -79,7 +80,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> Trial:
                     return trial(kind.name, bench, place, device, effort)
             except (OSError, RuntimeError, EOFError) as error:
                 reason = error
-    raise BenchmarkError(f"{kind.title} at {label(place)}: failed {attempt} times: {reason}")
+    raise BenchmarkError(f"{kind.title} at {label(place)}: failed {_ATTEMPTS} times: {reason}")
 
 
 def summary(

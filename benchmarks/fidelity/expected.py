@@ -1,4 +1,4 @@
-"""What the profile says of each frame: a second, short account of the delay terms in ``docs/architecture.md``.
+"""What the profile says of each frame: a second account of the delay terms in ``docs/architecture.md``.
 
 It shares no code with the firmware crate. Without a wait for the main loop and without timers, as the bench
 has it (`systems`), a frame's departure follows from the arrivals alone.
@@ -59,7 +59,7 @@ class Device:
 
     @property
     def capacity_pps(self) -> float:
-        """Equation 6 in frames: the slower of CPU and inner link, and never more than the front port carries."""
+        """Equation 6 in frames: the slower of CPU and inner link, at most what the front port carries."""
         return _NS_PER_S / max(self.cpu_ns, self.inner_ns + self.gap_ns, self.slot_ns)
 
     @property

@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -36,14 +32,14 @@ def draw(found: dict[str, Any], folder: Path) -> list[Path]:
                 # No date, so that the same numbers give the same file.
                 metadata = {"Date": None} if kind == "svg" else None
                 figure.savefig(folder / f"{name}.{kind}", dpi=120, metadata=metadata)
-            plt.close(figure)
             paths.append(folder / f"{name}.svg")
     return paths
 
 
 def _processing(found: dict[str, Any]) -> Figure:
     """Distribution of the processing time's error, from the median into the tail."""
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
     for name, system in found["systems"].items():
         curve = [(share, max(size / 1e3, _FLOOR_US)) for share, size in system["all"]["curve"] if share < 1]
         axes.plot(
@@ -65,7 +61,8 @@ def _processing(found: dict[str, Any]) -> Figure:
 
 def _corners(found: dict[str, Any]) -> Figure:
     """Median and 99 % of the processing time's error at each corner."""
-    figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    axes = figure.add_subplot()
     names = _names(found)
     for name, system in found["systems"].items():
         for quantile, filled in (("p50", False), ("p99", True)):
@@ -89,7 +86,8 @@ def _corners(found: dict[str, Any]) -> Figure:
 
 def _throughput_and_buffer(found: dict[str, Any]) -> Figure:
     """Errors of throughput and of the number of frames of a burst that pass, at each corner."""
-    figure, (above, below) = plt.subplots(2, 1, figsize=(9, 8), sharex=True, layout="constrained")
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
     names = _names(found)
     for name, system in found["systems"].items():
         points = [system["corners"][corner] for corner in names]

@@ -1,7 +1,8 @@
-"""The kinds of switch that are compared, each between two hosts: port 1 leads to the sender, port 2 to the receiver.
+"""The kinds of switch that are compared: port 1 leads to the sender, port 2 to the receiver.
 
-So that what is expected of a frame is one number, the profile of the firmware emulator has no wait for the main
-loop (`cpu.loop_ps` is the smallest there is) and timers that cost nothing; p_CPU contains the mean wait as before.
+So that what is expected of a frame is one number, the profile of the firmware emulator has no wait for the
+main loop (`cpu.loop_ps` is the smallest there is) and timers that cost nothing; p_CPU contains the mean wait
+as before.
 """
 
 from __future__ import annotations
