@@ -54,7 +54,8 @@ class LimitedLink:
     interface: str
     bw_mbps: float
     queue_frames: int | None
-    """None if tc refused the queue's size: then the queue has the kernel's default, usually 1000 frames."""
+    """None if tc refused the queue's size: then it has the kernel's default, usually 1000 frames, and Open
+    vSwitch drops what its socket's send buffer does not hold."""
 
 
 def limit(interface: str, wanted: LinkLimit) -> LimitedLink:

@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluation.live.boards import Boards, BoardsReport
 from evaluation.live.coarse import CoarseSwitches
 from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest
-from evaluation.live.programs import require_emulator
+from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
 from loko.plan import scenario_of
@@ -22,6 +22,9 @@ def refuse(lab: Lab, request: BuildRequest) -> None:
     if lab.behind(Backend.FIRMWARE):
         require_emulator()
     coarse = [switch for switch in lab.switches.values() if switch.backend is not Backend.FIRMWARE]
+    if coarse:
+        for program in TWIN_PACKAGES:
+            require(program)
     if coarse and not request.flows:
         raise RunError(
             f"{lab.path}: {coarse[0].name}: backend {coarse[0].backend} takes its rate from the frames that "
