@@ -48,7 +48,8 @@ pub struct DataPlane {
     ports: DataPorts,
     /// Ports that have frames, while they are read.
     ready: Vec<usize>,
-    /// When the last pass began that left no frame unread.
+    /// What came before this instant and was not read yet waits for the host, not for this thread's other work: the
+    /// beginning of the last pass that left no frame unread, or the end of a rest after it.
     emptied: Instant,
     sessions: Vec<Session>,
     news: News,
@@ -141,6 +142,7 @@ impl DataPlane {
         }
         std::thread::sleep(REST);
         let rested = self.clock.now();
+        self.emptied = rested;
         // A long rest is a stall only if something should have left meanwhile.
         if self.outgoing.next_at().is_none_or(|at| at > rested) {
             self.watch.rested(rested);

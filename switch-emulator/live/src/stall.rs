@@ -55,9 +55,9 @@ impl StallWatch {
         self.last = now;
     }
 
-    /// To be called with every frame: its stamp, when the kernel last said that it had none, and when the thread got it.
-    /// The kernel may hold a frame back on another core while this thread runs; that is a stall, too. That the thread
-    /// was busy with other frames is none.
+    /// To be called with every frame: its stamp, when this thread last had nothing else to do and would have taken it, and
+    /// when it got it. The kernel may hold a frame back on another core while this thread runs, or the thread back that
+    /// rests: these are stalls, too. That the thread was busy with other frames is none.
     pub fn delivered(&mut self, stamp: Instant, absent: Instant, now: Instant) -> Option<Stall> {
         let held_back = absent.saturating_since(stamp.max(self.stalled_until));
         if held_back <= self.threshold {
