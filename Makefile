@@ -40,7 +40,7 @@ unit: setup ## All Rust and Python tests
 smoke: setup ## A live run of the two-switch lab, a few seconds
 	@$(WITH) pytest -m live
 
-bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator, overload
+bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
 
 lock: setup ## Pin the newest versions that pyproject.toml allows

@@ -17,12 +17,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, overload_picture, replay, sensitivity, throughput
+from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, throughput
+from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
-from benchmarks.measure import BenchmarkError, Spread
-
-Row = tuple[str, str, str]
-"""What was measured, its value, and in which range or how."""
+from benchmarks.measure import BenchmarkError, Row, Spread
 
 
 class Part(StrEnum):
@@ -32,23 +30,28 @@ class Part(StrEnum):
     REPLAY = "replay"
     LIVE = "live"
     SENSITIVITY = "sensitivity"
+    FIDELITY = "fidelity"
+    SCALE = "scale"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed and accuracy. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
         Part.LIVE: _live,
         Part.SENSITIVITY: lambda: _sensitivity(out, console),
+        Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
+        Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
     }
-    console = Console()
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
@@ -121,6 +124,20 @@ def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]
         for curve in found.default.curves
     ]
     return asdict(found), rows
+
+
+def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    found = campaign.run(folder, quick=quick, tell=tell)
+    (folder / "fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.fidelity_rows(found)
+
+
+def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
+    found = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
+    (out / "scale").mkdir(parents=True, exist_ok=True)
+    (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.scale_rows(found)
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::mem::{size_of, zeroed, MaybeUninit};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
@@ -181,6 +181,12 @@ impl PacketSocket {
             interface: self.interface.clone(),
             lost: 0,
         })
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
