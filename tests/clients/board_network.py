@@ -1,0 +1,119 @@
+"""A board with a host at each OpenFlow port, every host in a namespace of its own, and a place for a controller."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.one_board import Emulator, Namespace
+
+CONTROLLER_PORT = 6633
+DATAPATH_ID = 0x70B3_D56C_0001
+"""The factory's; written into FEATURES_REPLY."""
+
+HOSTS = (1, 2, 3)
+_RECEIVED = re.compile(r"(\d+) received")
+
+
+def address(host: int) -> str:
+    """IPv4 address of a host."""
+    return f"10.0.0.{host}"
+
+
+def ipv6(host: int) -> str:
+    """IPv6 address of a host."""
+    return f"fd00::{host}"
+
+
+def mac(host: int) -> str:
+    """Hardware address of a host."""
+    return f"02:00:00:00:00:{host:02x}"
+
+
+class BoardNetwork:
+    """Namespaces and cables, and the board once it is switched on.
+
+    The board's own namespace is also the controller's: they meet at 127.0.0.1.
+    """
+
+    def __init__(self, folder: Path, *, cable: tuple[int, int] | None = None) -> None:
+        """With a cable, two ports of the board lead to each other; their hosts stand apart."""
+        self.folder = folder
+        self._open = ExitStack()
+        self.hosts: dict[int, Namespace] = {}
+        try:
+            cables = [(f"h{host}", f"s1-eth{host}") for host in HOSTS]
+            self.inside = self._open.enter_context(Namespace(cables))
+            for host in HOSTS:
+                self.hosts[host] = self._open.enter_context(Namespace([]))
+                self._move_out(host)
+            if cable is not None:
+                self._join(*cable)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _move_out(self, host: int) -> None:
+        outside, name = self.hosts[host], f"h{host}"
+        self.inside.run("ip", "link", "set", name, "netns", str(outside.pid))
+        outside.run("ip", "link", "set", name, "address", mac(host))
+        outside.run("ip", "address", "add", f"{address(host)}/24", "dev", name)
+        outside.run("ip", "link", "set", name, "up")
+
+    def _join(self, *hosts: int) -> None:
+        for host in hosts:
+            self.inside.run("ip", "link", "delete", f"s1-eth{host}")
+        near, far = (f"s1-eth{host}" for host in hosts)
+        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+        for name in (near, far):
+            self.inside.run("ip", "link", "set", name, "up")
+
+    def introduce(self, *hosts: int) -> None:
+        """Tell hosts each other's addresses, so that they need not ask."""
+        for host, other in itertools.permutations(hosts, 2):
+            neighbour = ["to", address(other), "lladdr", mac(other), "dev", f"h{host}", "nud", "permanent"]
+            self.hosts[host].run("ip", "neighbour", "replace", *neighbour)
+
+    def enable_ipv6(self, *hosts: int) -> None:
+        """Give hosts IPv6 addresses."""
+        for host in hosts:
+            self.hosts[host].run("sysctl", "-qw", f"net.ipv6.conf.h{host}.disable_ipv6=0")
+            self.hosts[host].run("ip", "address", "add", f"{ipv6(host)}/64", "dev", f"h{host}", "nodad")
+
+    def switch_on(self, program: Path, settings: str = "") -> Emulator:
+        """Start the board, with the firmware's own housekeeping unless settings say otherwise."""
+        return self._open.enter_context(
+            Emulator(
+                program,
+                self.inside,
+                self.folder,
+                CONTROLLER_PORT,
+                settings=settings,
+                ports=[f"s1-eth{host}" for host in HOSTS],
+            )
+        )
+
+    def ping(
+        self, source: int, target: int, *, count: int = 1, size: int = 56, interval_s: float = 0.05, version: int = 4
+    ) -> int:
+        """Echo requests from one host to another; gives how many replies came."""
+        where = ipv6(target) if version == 6 else address(target)
+        options = ["-n", "-q", "-i", str(interval_s), "-c", str(count), "-s", str(size), "-W", "1"]
+        command = self.hosts[source].command("ping", *options, where)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = _RECEIVED.search(done.stdout)
+        assert found, f"ping: {done.stdout}{done.stderr}"
+        return int(found[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()

@@ -1,0 +1,115 @@
+"""The outcomes of all trials, as `outcomes.yml` holds them, and the table of them for the documentation.
+
+    python tests/clients/outcomes.py      writes the table into docs/clients.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+HERE = Path(__file__).parent
+OUTCOMES = HERE / "outcomes.yml"
+DOCUMENT = HERE.parent.parent / "docs" / "clients.md"
+BEGIN, END = "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
+
+WORKS, FAILS = "works", "fails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one exercise. `spec` is None where nothing is to be told apart from the firmware."""
+
+    firmware: str
+    spec: str | None = None
+    quirks: tuple[int, ...] = ()
+    log: str = ""
+    """What the emulator says of it."""
+    why: str = ""
+    instead: str = ""
+
+    @classmethod
+    def parse(cls, data: Any) -> Self:
+        fields = {"firmware": data} if isinstance(data, str) else dict(data)
+        outcome = cls(**(fields | {"quirks": tuple(fields.get("quirks", ()))}))
+        assert {outcome.firmware, outcome.spec or WORKS} <= {WORKS, FAILS}, data
+        assert outcome.firmware == WORKS or (outcome.why and outcome.spec), f"why does it fail? {data}"
+        return outcome
+
+    def expected(self, mode: str) -> str | None:
+        """`works`, `fails`, or None if the mode is not tried."""
+        return self.firmware if mode == "firmware" else self.spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """One controller and what came of its trial."""
+
+    name: str
+    title: str
+    trial: str
+    exercises: dict[str, Outcome]
+    board: dict[str, Any] = field(default_factory=dict)
+    """Settings of the board that it needs."""
+    note: str = ""
+
+    def expected(self, mode: str) -> dict[str, bool]:
+        """Which exercises are tried in a mode, and whether they work."""
+        found = {name: outcome.expected(mode) for name, outcome in self.exercises.items()}
+        return {name: result == WORKS for name, result in found.items() if result is not None}
+
+
+def load() -> list[Controller]:
+    """All controllers."""
+    data = yaml.safe_load(OUTCOMES.read_text())
+    return [
+        Controller(
+            name=name,
+            **(
+                fields
+                | {
+                    "exercises": {
+                        key: Outcome.parse(outcome) for key, outcome in fields["exercises"].items()
+                    }
+                }
+            ),
+        )
+        for name, fields in data.items()
+    ]
+
+
+def render(controllers: list[Controller]) -> str:
+    """The outcomes as tables in Markdown."""
+    parts = []
+    for controller in controllers:
+        settings = "".join(f", board with `{key} = {value}`" for key, value in controller.board.items())
+        lines = [f"### {controller.title}{settings}", ""]
+        if controller.note:
+            lines += [controller.note.strip(), ""]
+        lines += ["| exercise | firmware | `spec` | quirks | why, and what to do |", "|---|---|---|---|---|"]
+        for name, outcome in controller.exercises.items():
+            spec = outcome.spec or ("works" if outcome.firmware == WORKS else "")
+            quirks = ", ".join(str(number) for number in outcome.quirks)
+            remark = " ".join(part.strip() for part in (outcome.why, outcome.instead) if part)
+            if outcome.log:
+                remark += f" The log: “{outcome.log}”"
+            lines.append(f"| {name} | {_shown(outcome.firmware)} | {_shown(spec)} | {quirks} | {remark} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _shown(result: str) -> str:
+    return f"**{result}**" if result == FAILS else result
+
+
+def written(document: str, tables: str) -> str:
+    """The document with these tables."""
+    before, rest = document.split(BEGIN)
+    return before + BEGIN + "\n" + tables + "\n" + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(written(DOCUMENT.read_text(), render(load())))
