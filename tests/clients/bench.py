@@ -11,10 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.one_board import wait_for
 from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
 from programs import REST_PORT, Program
 from wiretap import Kind, Message, Wiretap
+
+from benchmarks.one_board import wait_for
 
 CONTROLLER_ADDRESS = "127.0.0.1"
 START_PATIENCE_S = 30.0

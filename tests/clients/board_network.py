@@ -1,4 +1,4 @@
-"""A board with a host at each OpenFlow port, every host in a namespace of its own, and a place for a controller."""
+"""A board with a host at each OpenFlow port, each in a namespace of its own, and a place for a controller."""
 
 from __future__ import annotations
 
@@ -99,7 +99,14 @@ class BoardNetwork:
         )
 
     def ping(
-        self, source: int, target: int, *, count: int = 1, size: int = 56, interval_s: float = 0.05, version: int = 4
+        self,
+        source: int,
+        target: int,
+        *,
+        count: int = 1,
+        size: int = 56,
+        interval_s: float = 0.05,
+        version: int = 4,
     ) -> int:
         """Echo requests from one host to another; gives how many replies came."""
         where = ipv6(target) if version == 6 else address(target)

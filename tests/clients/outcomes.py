@@ -1,6 +1,6 @@
 """The outcomes of all trials, as `outcomes.yml` holds them, and the table of them for the documentation.
 
-    python tests/clients/outcomes.py      writes the table into docs/clients.md
+python tests/clients/outcomes.py      writes the table into docs/clients.md
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ OUTCOMES = HERE / "outcomes.yml"
 DOCUMENT = HERE.parent.parent / "docs" / "clients.md"
 BEGIN, END = "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 
-WORKS, FAILS = "works", "fails"
+WORKS, FAILS, DEPENDS = "works", "fails", "depends"
+MODES = ("firmware", "spec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class Outcome:
     def parse(cls, data: Any) -> Self:
         fields = {"firmware": data} if isinstance(data, str) else dict(data)
         outcome = cls(**(fields | {"quirks": tuple(fields.get("quirks", ()))}))
-        assert {outcome.firmware, outcome.spec or WORKS} <= {WORKS, FAILS}, data
+        assert {outcome.firmware, outcome.spec or WORKS} <= {WORKS, FAILS, DEPENDS}, data
         assert outcome.firmware == WORKS or (outcome.why and outcome.spec), f"why does it fail? {data}"
         return outcome
 
@@ -55,11 +56,18 @@ class Controller:
     board: dict[str, Any] = field(default_factory=dict)
     """Settings of the board that it needs."""
     note: str = ""
+    modes: tuple[str, ...] = MODES
 
-    def expected(self, mode: str) -> dict[str, bool]:
-        """Which exercises are tried in a mode, and whether they work."""
-        found = {name: outcome.expected(mode) for name, outcome in self.exercises.items()}
-        return {name: result == WORKS for name, result in found.items() if result is not None}
+    def expected(self, mode: str, log: str = "") -> dict[str, bool]:
+        """Which exercises are tried in a mode, and whether they work, given what the emulator has said."""
+        if mode not in self.modes:
+            return {}
+        found = {}
+        for name, outcome in self.exercises.items():
+            result = outcome.expected(mode)
+            if result is not None:
+                found[name] = outcome.log not in log if result == DEPENDS else result == WORKS
+        return found
 
 
 def load() -> list[Controller]:
@@ -70,11 +78,7 @@ def load() -> list[Controller]:
             name=name,
             **(
                 fields
-                | {
-                    "exercises": {
-                        key: Outcome.parse(outcome) for key, outcome in fields["exercises"].items()
-                    }
-                }
+                | {"exercises": {key: Outcome.parse(outcome) for key, outcome in fields["exercises"].items()}}
             ),
         )
         for name, fields in data.items()
@@ -102,7 +106,7 @@ def render(controllers: list[Controller]) -> str:
 
 
 def _shown(result: str) -> str:
-    return f"**{result}**" if result == FAILS else result
+    return result if result in {WORKS, ""} else f"**{result}**"
 
 
 def written(document: str, tables: str) -> str:

@@ -36,7 +36,7 @@ class Program:
 
 
 def testcontroller(*options: str) -> Program:
-    """ovs-testcontroller of Open vSwitch; the flows of `--with-flows` are `with-flows.txt`, beside this file."""
+    """ovs-testcontroller of Open vSwitch; `with-flows.txt` lies beside this file."""
     found = shutil.which("ovs-testcontroller") or INSTALLED / "openvswitch/usr/bin/ovs-testcontroller"
     program = Path(found)
     options = tuple(option.replace("with-flows.txt", str(HERE / "with-flows.txt")) for option in options)

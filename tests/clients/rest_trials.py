@@ -39,7 +39,9 @@ def descriptions(bench: Bench) -> Iterator[tuple[str, bool]]:
     before = len(bench.tap.from_board(Kind.STATS_REPLY))
     _stats(bench, "queue")
     yield "queue statistics", len(bench.tap.from_board(Kind.STATS_REPLY)) > before
-    bench.request("POST", "/stats/portdesc/modify", {"dpid": DATAPATH_ID, "port_no": 3, "config": 1, "mask": 1})
+    bench.request(
+        "POST", "/stats/portdesc/modify", {"dpid": DATAPATH_ID, "port_no": 3, "config": 1, "mask": 1}
+    )
     yield "PORT_MOD", _stats(bench, "portdesc")[2]["config"] == PORT_DOWN
 
 
@@ -49,7 +51,10 @@ def flow_entries(bench: Bench) -> Iterator[tuple[str, bool]]:
     _change(bench, "add", {"in_port": 2}, output=1, priority=20, cookie=2)
     yield "flow entries", bench.network.ping(1, 2, count=2) == 2 and bench.packet_ins() == 0
     flows = _stats(bench, "flow")
-    yield "flow statistics: match, actions, cookie", _summary(flows) == [(1, 1, "OUTPUT:2"), (2, 2, "OUTPUT:1")]
+    yield (
+        "flow statistics: match, actions, cookie",
+        _summary(flows) == [(1, 1, "OUTPUT:2"), (2, 2, "OUTPUT:1")],
+    )
     yield "flow statistics: packets", all(flow["packet_count"] >= 2 for flow in flows)
     fields = ("priority", "idle_timeout", "hard_timeout")
     told = [tuple(flow[field] for field in fields) for flow in flows]
@@ -113,7 +118,9 @@ def _udp(port: int) -> dict[str, int]:
     return {"dl_type": 0x0800, "nw_proto": 17, "tp_dst": port}
 
 
-def _change(bench: Bench, how: str, match: dict[str, int], *, output: int | None = None, **fields: Any) -> None:
+def _change(
+    bench: Bench, how: str, match: dict[str, int], *, output: int | None = None, **fields: Any
+) -> None:
     actions = [] if output is None else [{"type": "OUTPUT", "port": output}]
     body = {"dpid": DATAPATH_ID, "match": match, "actions": actions, **fields}
     bench.request("POST", f"/stats/flowentry/{how}", body)

@@ -2,7 +2,8 @@
 
     python start_early.py ryu|os_ken OPTION ... APPLICATION ...
 
-Both ask eventlet for a mark of responses that were sent already. It has none any more; nothing here sends such.
+Both ask eventlet for a mark of responses that were sent already. It has none any more, and nothing here sends
+such.
 """
 
 import importlib

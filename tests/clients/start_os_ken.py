@@ -1,6 +1,6 @@
 """Start applications of os-ken, which has no program of its own for it any more.
 
-    python start_os_ken.py OPTION ... -- APPLICATION ...
+python start_os_ken.py OPTION ... -- APPLICATION ...
 """
 
 import sys

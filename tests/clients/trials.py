@@ -18,6 +18,8 @@ LLDP = bytes.fromhex("88cc")
 
 BOARD_ECHO_XID = 0xD204_0000
 NO_SESSION_PATIENCE_S = 3.5
+IDLE_S = 5.0
+"""Two seconds of idle timeout, one and a half until the board looks, and some to spare."""
 
 
 def learning_switch(bench: Bench) -> Iterator[tuple[str, bool]]:
@@ -36,7 +38,7 @@ def idle_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
     """A learning switch whose entries should go after two idle seconds."""
     yield from reachability(bench)
     before = bench.packet_ins()
-    time.sleep(6)
+    time.sleep(IDLE_S)
     yield "idle timeout of flow entries", bench.network.ping(1, 2) == 1 and bench.packet_ins() > before
 
 
@@ -70,7 +72,7 @@ def prepared_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
 
 def newer_version(bench: Bench) -> Iterator[tuple[str, bool]]:
     """A controller that would rather, or only, speak a newer OpenFlow."""
-    bench.tap.wait(Kind.FEATURES_REQUEST, from_board=False, patience_s=15.0)
+    bench.tap.wait(Kind.HELLO, from_board=False, patience_s=15.0)
     deadline = time.monotonic() + NO_SESSION_PATIENCE_S
     while time.monotonic() < deadline and not bench.tap.from_board(Kind.FEATURES_REPLY):
         time.sleep(0.1)

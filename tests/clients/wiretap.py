@@ -108,7 +108,9 @@ class Wiretap:
         """Messages of a type that the controller has sent."""
         return [message for message in self.messages if not message.from_board and message.kind == kind]
 
-    def wait(self, kind: Kind, *, from_board: bool, count: int = 1, patience_s: float = 10.0) -> list[Message]:
+    def wait(
+        self, kind: Kind, *, from_board: bool, count: int = 1, patience_s: float = 10.0
+    ) -> list[Message]:
         """Wait until so many messages of a type have passed."""
         deadline = time.monotonic() + patience_s
         while True:
