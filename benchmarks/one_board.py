@@ -305,6 +305,7 @@ class Emulator:
         process: str = 'scheduling = "other"\n',
         settings: str = "ofchecks = false\n",
         ports: Sequence[str] = ("s1-eth1", "s1-eth2"),
+        controller_address: str = "127.0.0.1",
     ) -> None:
         self.report_path, self.log_path = folder / "report.json", folder / "log"
         ready = folder / "ready"
@@ -312,7 +313,7 @@ class Emulator:
         config = folder / "zodiac-fx.toml"
         config.write_text(
             f'[process]\nreport = "{self.report_path}"\nready = "{ready}"\n{process}'
-            f'[[board]]\nname = "s1"\ncontroller = "127.0.0.1:{controller_port}"\nseed = 1\n'
+            f'[[board]]\nname = "s1"\ncontroller = "{controller_address}:{controller_port}"\nseed = 1\n'
             f"[board.ports]\n{wiring}[board.config]\n{settings}"
         )
         command = namespace.command(str(program), "run", "--die-with-parent", str(config))

@@ -17,7 +17,6 @@ from wiretap import Kind, Message, Wiretap
 
 from benchmarks.one_board import wait_for
 
-CONTROLLER_ADDRESS = "127.0.0.1"
 START_PATIENCE_S = 30.0
 SETTLE_S = 0.2
 _LISTENING = "0A"
@@ -34,6 +33,7 @@ class Bench:
         *,
         settings: str,
         asked: frozenset[str],
+        native: bool = False,
         cable: tuple[int, int] | None = None,
     ) -> None:
         self._program = program
@@ -41,6 +41,7 @@ class Bench:
         self._folder = folder
         self._settings = settings
         self._asked = asked
+        self._native = native
         self._cable = cable
         self._open = ExitStack()
         self._client: subprocess.Popen[bytes] | None = None
@@ -51,8 +52,12 @@ class Bench:
 
     def __enter__(self) -> Self:
         try:
-            self.network = self._open.enter_context(BoardNetwork(self._folder, cable=self._cable))
-            self.tap = self._open.enter_context(Wiretap(self.network.inside, CONTROLLER_PORT))
+            self.network = self._open.enter_context(
+                BoardNetwork(self._folder, native=self._native, cable=self._cable)
+            )
+            self.tap = self._open.enter_context(
+                Wiretap(self.network.controller, CONTROLLER_PORT, self.network.controller_interface)
+            )
             self._log = self._open.enter_context((self._folder / "controller.log").open("wb"))
             self.start_controller()
             self.board = self.network.switch_on(self._emulator, self._settings)
@@ -73,9 +78,9 @@ class Bench:
 
     def start_controller(self) -> None:
         """Start the controller and wait until it listens."""
-        command = self._program.command(self._folder, CONTROLLER_ADDRESS, CONTROLLER_PORT)
+        command = self._program.command(self._folder, self.network.controller_address, CONTROLLER_PORT)
         self._client = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *self.network.inside.command(*command)],
+            ["setpriv", "--pdeathsig", "KILL", *self.network.controller.command(*command)],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -92,7 +97,7 @@ class Bench:
     def _listens(self) -> bool:
         assert self._client is not None
         assert self._client.poll() is None, f"the controller has ended: {self.controller_log()}"
-        lines = Path(f"/proc/{self.network.inside.pid}/net/tcp").read_text().splitlines()[1:]
+        lines = Path(f"/proc/{self.network.controller.pid}/net/tcp").read_text().splitlines()[1:]
         found = [line.split() for line in lines]
         return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in found)
 
@@ -112,8 +117,8 @@ class Bench:
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         """Ask the controller over HTTP; `{board}` in the path is the board."""
-        with self.network.inside.entered():
-            connection = http.client.HTTPConnection(CONTROLLER_ADDRESS, REST_PORT, timeout=10)
+        with self.network.controller.entered():
+            connection = http.client.HTTPConnection(self.network.controller_address, REST_PORT, timeout=10)
             connection.connect()
         data = json.dumps(body) if body is not None else None
         connection.request(method, path.format(board=DATAPATH_ID), data)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.one_board import Emulator, Namespace
+from benchmarks.one_board import Emulator, Namespace, Tap, udp_frame
 
 CONTROLLER_PORT = 6633
 DATAPATH_ID = 0x70B3_D56C_0001
 """The factory's; written into FEATURES_REPLY."""
 
 HOSTS = (1, 2, 3)
+NATIVE_PORT = 4
+NATIVE_CONTROLLER = "10.0.1.8"
+"""Where a board looks for its controller from the factory."""
 _RECEIVED = re.compile(r"(\d+) received")
 
 
@@ -38,12 +43,14 @@ def mac(host: int) -> str:
 class BoardNetwork:
     """Namespaces and cables, and the board once it is switched on.
 
-    The board's own namespace is also the controller's: they meet at 127.0.0.1.
+    Either the board's own namespace is also the controller's, and they meet at 127.0.0.1. Or the controller has
+    one of its own with the address that a board expects from the factory, and a cable to the native port.
     """
 
-    def __init__(self, folder: Path, *, cable: tuple[int, int] | None = None) -> None:
+    def __init__(self, folder: Path, *, native: bool = False, cable: tuple[int, int] | None = None) -> None:
         """With a cable, two ports of the board lead to each other; their hosts stand apart."""
         self.folder = folder
+        self._native = native
         self._open = ExitStack()
         self.hosts: dict[int, Namespace] = {}
         try:
@@ -54,6 +61,7 @@ class BoardNetwork:
                 self._move_out(host)
             if cable is not None:
                 self._join(*cable)
+            self.controller = self._controller_place() if native else self.inside
         except BaseException:
             self._open.close()
             raise
@@ -64,6 +72,25 @@ class BoardNetwork:
         outside.run("ip", "link", "set", name, "address", mac(host))
         outside.run("ip", "address", "add", f"{address(host)}/24", "dev", name)
         outside.run("ip", "link", "set", name, "up")
+
+    @property
+    def controller_address(self) -> str:
+        """Where the board looks for its controller."""
+        return NATIVE_CONTROLLER if self._native else "127.0.0.1"
+
+    @property
+    def controller_interface(self) -> str:
+        """Where the controller's traffic passes, in the controller's namespace."""
+        return "ctl" if self._native else "lo"
+
+    def _controller_place(self) -> Namespace:
+        place, near, far = self._open.enter_context(Namespace([])), "ctl", f"s1-eth{NATIVE_PORT}"
+        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+        self.inside.run("ip", "link", "set", far, "up")
+        self.inside.run("ip", "link", "set", near, "netns", str(place.pid))
+        place.run("ip", "address", "add", f"{NATIVE_CONTROLLER}/24", "dev", near)
+        place.run("ip", "link", "set", near, "up")
+        return place
 
     def _join(self, *hosts: int) -> None:
         for host in hosts:
@@ -93,8 +120,9 @@ class BoardNetwork:
                 self.inside,
                 self.folder,
                 CONTROLLER_PORT,
-                settings=settings,
-                ports=[f"s1-eth{host}" for host in HOSTS],
+                settings=settings + ('control = "network"\n' if self._native else ""),
+                ports=[f"s1-eth{port}" for port in (*HOSTS, *([NATIVE_PORT] if self._native else []))],
+                controller_address=self.controller_address,
             )
         )
 
@@ -116,6 +144,17 @@ class BoardNetwork:
         found = _RECEIVED.search(done.stdout)
         assert found, f"ping: {done.stdout}{done.stderr}"
         return int(found[1])
+
+    def udp_frames(self, source: int, target: int, *, ports: Iterable[int]) -> int:
+        """Send a frame to each UDP port; gives how many come out at the target's interface."""
+        with Tap(self.hosts[source], f"h{source}") as near, Tap(self.hosts[target], f"h{target}") as far:
+            sent = 0
+            for port in ports:
+                near.send(udp_frame(sent, udp_port=port))
+                sent += 1
+                time.sleep(0.005)  # a board keeps eight frames at most
+            seen = far.seen(outgoing=False, count=sent, patience_s=0.5)
+        return len(seen)
 
     def __enter__(self) -> Self:
         return self

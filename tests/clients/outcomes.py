@@ -17,15 +17,19 @@ DOCUMENT = HERE.parent.parent / "docs" / "clients.md"
 BEGIN, END = "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 
 WORKS, FAILS, DEPENDS = "works", "fails", "depends"
-MODES = ("firmware", "spec")
+MODES = ("firmware", "spec", "network")
+"""`network` is the firmware's behaviour, with the connection carried by frames on the native port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one exercise. `spec` is None where nothing is to be told apart from the firmware."""
+    """What came of one exercise, by mode. `spec` is None where nothing is to be told apart from the firmware,
+    `network` where that changes nothing.
+    """
 
     firmware: str
     spec: str | None = None
+    network: str | None = None
     quirks: tuple[int, ...] = ()
     log: str = ""
     """What the emulator says of it."""
@@ -42,7 +46,9 @@ class Outcome:
 
     def expected(self, mode: str) -> str | None:
         """`works`, `fails`, or None if the mode is not tried."""
-        return self.firmware if mode == "firmware" else self.spec
+        if mode == "spec":
+            return self.spec
+        return (self.network or self.firmware) if mode == "network" else self.firmware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
