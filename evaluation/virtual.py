@@ -40,8 +40,13 @@ class VirtualRunner:
         """The boards get the controller's tables for `flows`.
 
         `capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows.
+        Raises `InputError` if the tables do not hold the flows, or the boards are to connect by themselves.
         """
+        if lab.controller is not None:
+            raise InputError(
+                f"{lab.path}: control: only live runs carry the boards' connections as frames:"
+                " write 'control: session', or run with --mode live"
+            )
         self._lab = lab
         self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor

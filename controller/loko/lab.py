@@ -70,8 +70,9 @@ class Lab:
     links: tuple[Link, ...]
     control_port: int
     controller: IPv4Interface | None = None
-    """The controller's address if the boards reach it by frames on their control ports (`control: network`). Else the
-    emulator keeps their TCP sessions for them."""
+    """The controller's address if the boards reach it by frames on their control ports (`control: network`).
+    Else the emulator keeps their TCP sessions for them.
+    """
 
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
@@ -234,13 +235,18 @@ class _Checker:
                 address = IPv4Address(switch.config["ip_address"])
             except ValueError:
                 text = switch.config["ip_address"]
-                raise self._error(f"{where}.ip_address", f"'{text}' is not an address such as 10.0.1.99") from None
+                raise self._error(
+                    f"{where}.ip_address", f"'{text}' is not an address such as 10.0.1.99"
+                ) from None
             if address not in controller.network:
                 raise self._error(
-                    f"{where}.ip_address", f"{address} is not in the controller's network {controller.network}"
+                    f"{where}.ip_address",
+                    f"{address} is not in the controller's network {controller.network}",
                 )
             if address in owners:
-                raise self._error(f"{where}.ip_address", f"{owners[address]} has {address} already; change one")
+                raise self._error(
+                    f"{where}.ip_address", f"{owners[address]} has {address} already; change one"
+                )
             owners[address] = name
         return controller
 

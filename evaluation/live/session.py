@@ -10,8 +10,9 @@ import psutil
 
 from evaluation.live.boards import Boards
 from evaluation.live.carriage import carry, records
+from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
-from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
+from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
 from evaluation.live.network import Network
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunRecords
@@ -31,12 +32,13 @@ class Session:
         self.lab = load_lab(request.lab)
         self._folder = folder
         self.network = Network(self.lab)
+        control = ControlNetwork(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
         self._boards = Boards(
             self.lab,
-            {name: self.network.ports(name) for name in self.lab.switches},
-            controller=CONTROLLER_ADDRESS,
+            {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches},
+            controller=controller_address(self.lab),
             cpu=request.cores.emulator,
             seed=request.seed,
             folder=folder,
@@ -77,7 +79,7 @@ class Session:
             "--flows": flows,
             "--allocation": request.allocation,
             "--entries": request.entries,
-            "--listen": CONTROLLER_ADDRESS,
+            "--listen": controller_address(self.lab),
             "--ready": ready,
         }
         words = [str(word) for option in options.items() for word in option]

@@ -43,8 +43,8 @@ def mac(host: int) -> str:
 class BoardNetwork:
     """Namespaces and cables, and the board once it is switched on.
 
-    Either the board's own namespace is also the controller's, and they meet at 127.0.0.1. Or the controller has
-    one of its own with the address that a board expects from the factory, and a cable to the native port.
+    Either the board's own namespace is also the controller's, and they meet at 127.0.0.1. Or the controller
+    has one of its own with the address that a board expects, and a cable to the native port.
     """
 
     def __init__(self, folder: Path, *, native: bool = False, cable: tuple[int, int] | None = None) -> None:
