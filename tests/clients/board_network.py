@@ -145,14 +145,15 @@ class BoardNetwork:
         assert found, f"ping: {done.stdout}{done.stderr}"
         return int(found[1])
 
-    def udp_frames(self, source: int, target: int, *, ports: Iterable[int]) -> int:
+    def udp_frames(self, source: int, target: int, *, ports: Iterable[int], gap_s: float = 0.005) -> int:
         """Send a frame to each UDP port; gives how many come out at the target's interface."""
         with Tap(self.hosts[source], f"h{source}") as near, Tap(self.hosts[target], f"h{target}") as far:
             sent = 0
             for port in ports:
                 near.send(udp_frame(sent, udp_port=port))
                 sent += 1
-                time.sleep(0.005)  # a board keeps eight frames at most
+                if gap_s:
+                    time.sleep(gap_s)  # a board keeps eight frames at most
             seen = far.seen(outgoing=False, count=sent, patience_s=0.5)
         return len(seen)
 

@@ -14,6 +14,7 @@ import yaml
 HERE = Path(__file__).parent
 OUTCOMES = HERE / "outcomes.yml"
 DOCUMENT = HERE.parent.parent / "docs" / "clients.md"
+SHOWN = ("firmware", "network", "spec")
 BEGIN, END = "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 
 WORKS, FAILS, DEPENDS = "works", "fails", "depends"
@@ -99,20 +100,27 @@ def render(controllers: list[Controller]) -> str:
         lines = [f"### {controller.title}{settings}", ""]
         if controller.note:
             lines += [controller.note.strip(), ""]
-        lines += ["| exercise | firmware | `spec` | quirks | why, and what to do |", "|---|---|---|---|---|"]
+        head = ["exercise", *SHOWN, "quirks", "why, and what to do"]
+        lines += [_row(head), "|" + "---|" * len(head)]
         for name, outcome in controller.exercises.items():
-            spec = outcome.spec or ("works" if outcome.firmware == WORKS else "")
             quirks = ", ".join(str(number) for number in outcome.quirks)
             remark = " ".join(part.strip() for part in (outcome.why, outcome.instead) if part)
             if outcome.log:
                 remark += f" The log: “{outcome.log}”"
-            lines.append(f"| {name} | {_shown(outcome.firmware)} | {_shown(spec)} | {quirks} | {remark} |")
+            tried = [outcome.expected(mode) if mode in controller.modes else None for mode in SHOWN]
+            lines.append(_row([name, *map(_shown, tried), quirks, remark]))
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _shown(result: str) -> str:
-    return result if result in {WORKS, ""} else f"**{result}**"
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _shown(result: str | None) -> str:
+    if result is None:
+        return "not tried"
+    return result if result == WORKS else f"**{result}**"
 
 
 def written(document: str, tables: str) -> str:

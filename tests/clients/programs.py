@@ -99,6 +99,7 @@ PROGRAMS = {
     "ovs-wildcards": testcontroller("-O", "OpenFlow10", "--wildcards", "--max-idle=2"),
     "ovs-hub": testcontroller("-O", "OpenFlow10", "--hub"),
     "ovs-noflow": testcontroller("-O", "OpenFlow10", "--noflow"),
+    "ovs-burst": testcontroller("-O", "OpenFlow10", "--noflow"),
     "ovs-queue": testcontroller("-O", "OpenFlow10", "--queue=1"),
     "ovs-flows": testcontroller("-O", "OpenFlow10", "--with-flows=with-flows.txt"),
     "ovs-default": testcontroller(),

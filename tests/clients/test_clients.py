@@ -24,6 +24,7 @@ TRIALS = {"rest": rest_trials.rest} | {
         trials.idle_flows,
         trials.hub,
         trials.no_flows,
+        trials.early_burst,
         trials.queues,
         trials.prepared_flows,
         trials.newer_version,

@@ -21,6 +21,7 @@ NO_SESSION_PATIENCE_S = 3.5
 PREPARED_UDP_PORTS = 20
 """In `with-flows.txt`: an entry for each of so many ports, and one for each direction of everything else."""
 RETRANSMISSION_S = 1.0
+BURST_PORT, BURST_FRAMES = 5000, 12
 IDLE_S = 5.0
 """Two seconds of idle timeout, one and a half until the board looks, and some to spare."""
 
@@ -57,6 +58,13 @@ def no_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
     replies = bench.network.ping(1, 2, count=5)
     yield "forwarding by the controller", replies == 5 and bench.packet_ins() >= before + 10
     yield from large_frames(bench)
+
+
+def early_burst(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Hosts send at once as soon as the session stands, while TCP still sends little at a time."""
+    bench.handshake()
+    bench.network.udp_frames(1, 3, ports=[BURST_PORT] * BURST_FRAMES, gap_s=0)
+    yield "12 frames at once, at the beginning", bench.network.ping(1, 2) == 1
 
 
 def queues(bench: Bench) -> Iterator[tuple[str, bool]]:
