@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from evaluation.live.network import interface, refuse_difference, silence_offloads
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.network import interface, refuse_difference
 from evaluation.live.programs import run, run_json
-from loko.lab import Endpoint, Lab
+from loko.lab import Backend, Endpoint, Lab
 
 BRIDGE = "control"
 
@@ -30,8 +31,8 @@ class ControlNetwork:
         _ip("link", "add", "name", BRIDGE, *kind)
         _ip("address", "add", str(lab.controller), "dev", BRIDGE)
         _ip("link", "set", "dev", BRIDGE, "up")
-        for name in lab.switches:
-            self._cables[name] = self._cable(name)
+        for switch in lab.behind(Backend.FIRMWARE):
+            self._cables[switch.name] = self._cable(switch.name)
         self.verify()
 
     def ports(self, switch: str) -> Mapping[int, str]:
@@ -56,7 +57,7 @@ class ControlNetwork:
         _ip("link", "add", "name", board, "type", "veth", "peer", "name", plug)
         _ip("link", "set", "dev", plug, "master", BRIDGE)
         for name in (board, plug):
-            silence_offloads(name, where=f"control network: {name}")
+            switch_off_offloads(name, what=f"control network: {name}")
             _ip("link", "set", "dev", name, "up")
         return board, plug
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
-from loko.lab import Lab
+from loko.lab import Backend, Lab
 
 CONTROLLER_PORT = 6633
 """The board's default."""
@@ -34,6 +34,8 @@ class BuildRequest:
     """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
+    backend: Backend | None = None
+    """What every switch is, if not what the lab says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,6 @@ class LabStatus:
     connected: int
     """How many switches hold a connection to the controller."""
     scheduling: str
-    """How the emulator's thread is scheduled."""
+    """How the programs that forward frames are scheduled."""
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""
