@@ -17,7 +17,8 @@ from wiretap import Kind, Message, Wiretap
 
 from benchmarks.one_board import wait_for
 
-START_PATIENCE_S = 30.0
+START_PATIENCE_S = 90.0
+"""Frameworks load for a second, on a busy machine for much longer."""
 SETTLE_S = 0.2
 _LISTENING = "0A"
 
@@ -107,7 +108,7 @@ class Bench:
 
     def handshake(self) -> Message:
         """Wait for the end of the handshake; gives the board's features."""
-        [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, patience_s=15.0)
+        [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, patience_s=30.0)
         time.sleep(SETTLE_S)
         return features
 

@@ -101,7 +101,7 @@ def test_outcomes(case: tuple[str, str], attempts: dict[tuple[str, str], Future[
     if mode == "spec":  # what works with the firmware is not told again
         exercises = {name: worked for name, worked in exercises.items() if name in expected}
     assert exercises == expected, observed.log
-    if mode != "spec":
+    if mode == "firmware":  # over the network a message may be lost before the board can complain of it
         failed = [it for it in controller.exercises.values() if it.expected(mode) == outcomes.FAILS]
         assert [outcome.log for outcome in failed if outcome.log not in observed.log] == []
 
