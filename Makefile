@@ -7,13 +7,16 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup evaluate teardown test lint unit smoke bench lock clean
+.PHONY: help setup clients evaluate teardown test lint unit smoke bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
 setup: ## Install everything (quick when nothing changed)
 	@setup/all.sh
+
+clients: setup ## Also install the controllers that others wrote, for the tests only
+	@setup/clients.sh
 
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)
@@ -33,7 +36,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 
-unit: setup ## All Rust and Python tests
+unit: clients ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(WITH) pytest
 
@@ -43,9 +46,15 @@ smoke: setup ## A live run of the two-switch lab, a few seconds
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
 
-lock: setup ## Pin the newest versions that pyproject.toml allows
+lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
 	@$(WITH) uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
+	@$(WITH) uv pip compile tests/clients/requirements-build.in --custom-compile-command 'make lock' \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/requirements-build.lock
+	@$(WITH) uv pip compile tests/clients/requirements.in --custom-compile-command 'make lock' \
+	    --python .clients/python/bin/python --no-build-isolation --generate-hashes --no-emit-index-url \
+	    --upgrade --quiet -o tests/clients/requirements.lock
 
 clean: ## Remove what was built and installed in this folder, but no results
-	@rm -rf .setup .venv switch-emulator/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .clients .setup .venv switch-emulator/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -56,7 +56,8 @@ class Namespace:
         keeper = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
         own = Path("/proc/self/ns/net").stat().st_ino
         self._keeper = subprocess.Popen(keeper)
-        self.path = Path(f"/proc/{self._keeper.pid}/ns/net")
+        self.pid = self._keeper.pid
+        self.path = Path(f"/proc/{self.pid}/ns/net")
         wait_for(lambda: self.path.stat().st_ino != own, "a network namespace")
         self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         self.run("ip", "link", "set", "lo", "up")

@@ -46,8 +46,14 @@ class VirtualRunner:
 
         `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
         the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
+        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend or
+        connects to the controller by itself.
         """
+        if lab.controller is not None:
+            raise InputError(
+                f"{lab.path}: control: only live runs carry the boards' connections as frames:"
+                " write 'control: session', or run with --mode live"
+            )
         for switch in lab.switches.values():
             if switch.backend is not Backend.FIRMWARE:
                 raise InputError(

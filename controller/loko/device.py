@@ -121,6 +121,9 @@ class ControlCost(Strict):
     acknowledge_ps: Count
     acknowledgement_ps: Count
     send_ps: Count
+    native_frame_ps: Count
+    native_answer_ps: Count
+    native_answer_per_byte_ps: Count
     echo_ps: Count
     features_ps: Count
     get_config_ps: Count

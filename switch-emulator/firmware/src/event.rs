@@ -120,10 +120,12 @@ impl fmt::Display for Event {
                 "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
                  connection); install fewer entries, or reconnect (quirk 47)",
             ),
+            Self::FlowModRefused { error_type: 2, error_code: 4 } => f.write_str(
+                "FLOW_MOD refused with error 2/4: the firmware has no port NORMAL; name the output port (quirk 56)",
+            ),
             Self::FlowModRefused { error_type, error_code } => write!(
                 f,
-                "FLOW_MOD refused with error {error_type}/{error_code}: the firmware has no port NORMAL; name the \
-                 output port"
+                "FLOW_MOD refused with error {error_type}/{error_code}; section 5.4.4 of OpenFlow 1.0.1 says what for"
             ),
             Self::NoFeaturesRequest => {
                 f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO (quirk 8)")
