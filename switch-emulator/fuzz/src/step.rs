@@ -1,0 +1,140 @@
+//! What a driver does with a board, read from bytes.
+
+use arbitrary::{Result, Unstructured};
+use zodiac_firmware::{Duration, PortNumber};
+
+use crate::{frame, message};
+
+/// Something that a driver does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A frame comes in.
+    Frame(PortNumber, Vec<u8>),
+    /// The controller writes bytes, which wait until they are sent.
+    Write(Vec<u8>),
+    /// At most that many of the bytes that wait are sent as one TCP segment.
+    Send(usize),
+    /// The step before is done again so often, with a pause before each.
+    Again(u8, Duration),
+    /// Time passes.
+    Wait(Duration),
+    /// The TCP session is established.
+    Connected,
+    /// The TCP session has ended.
+    Disconnected,
+    /// A cable is plugged in or pulled out.
+    Link(PortNumber, bool),
+    /// One message, sent in a segment of its own after all that waits: what most controllers do.
+    Message(Vec<u8>),
+    /// A controller connects, negotiates OpenFlow 1.0 and asks for the features.
+    Handshake,
+}
+
+/// Longest payload of a TCP segment; the fuzzer may go beyond.
+const MSS: usize = 536;
+/// Longest pause: 2 to the power of 40 ns are 18 minutes, after which flows have timed out.
+const LONGEST_EXPONENT: u8 = 40;
+
+/// Steps that an input makes, until its bytes end.
+#[derive(Debug)]
+pub struct Script<'a> {
+    input: Unstructured<'a>,
+    /// Whether the controller takes part.
+    controller: bool,
+}
+
+impl<'a> Script<'a> {
+    /// Steps of frames, time and cables only.
+    #[must_use]
+    pub fn of_frames(input: Unstructured<'a>) -> Self {
+        Self {
+            input,
+            controller: false,
+        }
+    }
+
+    /// Steps of every kind.
+    #[must_use]
+    pub fn of_all(input: Unstructured<'a>) -> Self {
+        Self {
+            input,
+            controller: true,
+        }
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let input = &mut self.input;
+        let [kind, value]: [u8; 2] = input.arbitrary()?;
+        let kind = if self.controller { kind % 16 } else { kind % 8 };
+        Ok(match kind {
+            0..=2 => Step::Frame(port(value), frame::read(input)?),
+            3 => Step::Wait(Duration::from_nanos(input.arbitrary::<u16>()?.into())),
+            4 => Step::Wait(pause(value)),
+            5 | 6 => {
+                let nanos: u16 = input.arbitrary()?;
+                Step::Again(value, Duration::from_nanos(u64::from(nanos) << (value % 4)))
+            }
+            7 => Step::Link(port(value), value & 4 != 0),
+            8 => Step::Send(MSS),
+            9 => Step::Send(usize::from(value) + 1),
+            10 | 11 => Step::Write(message::read(input)?),
+            12 => {
+                let length: u16 = input.arbitrary()?;
+                let length = usize::from(length).min(input.len());
+                Step::Write(input.bytes(length)?.to_vec())
+            }
+            13 => match value % 4 {
+                0 => Step::Connected,
+                1 => Step::Disconnected,
+                _ => Step::Handshake,
+            },
+            _ => Step::Message(message::read(input)?),
+        })
+    }
+}
+
+impl Iterator for Script<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if self.input.is_empty() {
+            return None;
+        }
+        self.step().ok()
+    }
+}
+
+impl Step {
+    /// The bytes that make this step in a script of all steps; of those that recorded exchanges consist of.
+    ///
+    /// # Panics
+    /// For steps that recordings do not have.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let with_length =
+            |head: &[u8], bytes: &[u8]| [head, &(bytes.len() as u16).to_le_bytes(), bytes].concat();
+        match self {
+            Self::Frame(port, frame) => with_length(&[0, port.get() - 1, 0, 0], frame),
+            Self::Write(bytes) => with_length(&[12, 0], bytes),
+            Self::Send(length) if *length == MSS => vec![8, 0],
+            Self::Wait(time) => {
+                let exponent = (64 - time.as_nanos().leading_zeros()) as u8;
+                vec![4, exponent.min(LONGEST_EXPONENT)]
+            }
+            Self::Connected => vec![13, 0],
+            Self::Disconnected => vec![13, 1],
+            Self::Handshake => vec![13, 2],
+            Self::Link(port, up) => vec![7, port.get() - 1 | u8::from(*up) << 2],
+            _ => panic!("recordings have no such step: {self:?}"),
+        }
+    }
+}
+
+fn port(value: u8) -> PortNumber {
+    PortNumber::new(value % 4 + 1).expect("1 to 4")
+}
+
+/// From a nanosecond to 18 minutes.
+fn pause(value: u8) -> Duration {
+    Duration::from_nanos(1 << (value % (LONGEST_EXPONENT + 1)))
+}
