@@ -151,10 +151,10 @@ impl Agent {
         self.connection.is_established()
     }
 
-    /// Whether messages that answer nothing may be sent: in a session, and by the specification not before both sides
-    /// have agreed on a version.
-    pub(super) fn may_notify(&self) -> bool {
-        self.is_established() && (self.version != 0 || self.quirks.has(6))
+    /// Whether the board may speak of its own accord: by the specification not before both sides have agreed on a
+    /// version.
+    pub(super) fn may_speak(&self) -> bool {
+        self.version != 0 || self.quirks.has(6)
     }
 
     pub(super) fn is_safe(&self) -> bool {

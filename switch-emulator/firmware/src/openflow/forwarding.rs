@@ -199,7 +199,7 @@ impl Agent {
     }
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
-        if !self.may_notify() {
+        if !self.is_established() || self.version != VERSION_1_0 {
             return;
         }
         let notice = self
