@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup evaluate teardown test lint unit smoke bench lock clean
+.PHONY: help setup evaluate teardown test lint unit fuzz smoke bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -21,7 +21,7 @@ evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=li
 teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
-test: setup lint unit ## Lint, types, and all Rust and Python tests
+test: setup lint unit fuzz ## Lint, types, all Rust and Python tests, a minute of fuzzing a target
 
 lint: setup ## Format, lint and type checks of every language
 	@$(WITH) ruff check
@@ -29,13 +29,20 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh
+	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
 unit: setup ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
+	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest
+
+fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
+	@setup/fuzz.sh
+	@switch-emulator/fuzz/run.sh $(ARGS)
 
 smoke: setup ## A live run of the two-switch lab, a few seconds
 	@$(WITH) pytest -m live
@@ -48,4 +55,4 @@ lock: setup ## Pin the newest versions that pyproject.toml allows
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
 
 clean: ## Remove what was built and installed in this folder, but no results
-	@rm -rf .setup .venv switch-emulator/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .setup .venv switch-emulator/target switch-emulator/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,7 +22,7 @@ const ENTRIES: usize = 128;
 /// Units of the receive ring.
 const RING_UNITS: u64 = 24;
 /// Frames on their way to the CPU at most: those in the ring, and those that the integrated switch holds.
-const MOST_IN_FLIGHT: u64 = 24 + 2_500;
+const MOST_IN_FLIGHT: u64 = RING_UNITS + 65_536 / 85 + 2;
 /// Calls and repetitions of one input, so that it ends soon.
 const MOST_CALLS: u32 = 4_000;
 /// Time that one input may take on the board's clock.

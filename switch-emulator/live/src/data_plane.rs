@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
 use crate::agenda::Agenda;
+use crate::ancillary::Checksum;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
 use crate::config::PortAddress;
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
-use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
+use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::receive_port::ReceivePort;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};

@@ -13,12 +13,13 @@
 //! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
-//! | [`packet_socket`], [`checksum`], [`clock`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`ancillary`], [`checksum`], [`clock`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
 
 pub mod agenda;
+pub mod ancillary;
 pub mod boards;
 pub mod checksum;
 pub mod clock;
