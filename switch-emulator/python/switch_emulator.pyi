@@ -6,7 +6,7 @@ and how to mend it.
 
 A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
-``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
+``openflow_enabled``, ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
 ``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
 """
 
@@ -36,7 +36,9 @@ class Output:
     def data(self) -> bytes:
         """The frame without FCS, the message, or the text of the event in UTF-8.
 
-        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller.
+        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller. It leaves the
+        USB bus with ``b"detach"`` and is back with ``b"attach"`` when it restarts; with ``b"eeprom"`` the console has
+        saved the configuration.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -103,9 +105,16 @@ class Board:
     """
 
     def __new__(
-        cls, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, seed: int = 0
+        cls,
+        profile: str = "zodiac-fx",
+        config: Mapping[str, object] | None = None,
+        seed: int = 0,
+        eeprom: bytes | None = None,
     ) -> Board:
-        """Power up a board with these settings; `seed` fixes what is random about it."""
+        """Power up a board with these settings; `seed` fixes what is random about it.
+
+        What `eeprom` holds, the image that `eeprom()` gives, counts more than `config`.
+        """
 
     def connected(self, at_ns: int) -> None:
         """The controller's TCP session is established."""
@@ -118,6 +127,12 @@ class Board:
 
     def frame(self, at_ns: int, port: int, data: bytes) -> None:
         """Hand over a frame, without FCS, that has completely arrived on port 1 .. 4."""
+
+    def console(self, at_ns: int, data: bytes) -> None:
+        """Type at the serial console; what it prints is among the outputs."""
+
+    def eeprom(self) -> bytes:
+        """Return the 197 bytes of saved configuration; `docs/console.md` has the layout."""
 
     def advance(self, to_ns: int) -> None:
         """Let time pass."""

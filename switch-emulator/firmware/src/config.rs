@@ -27,9 +27,11 @@ pub struct Config {
     pub controller_address: Ipv4Addr,
     /// TCP port of the controller.
     pub controller_port: u16,
-    /// Front ports whose frames the OpenFlow agent handles.
+    /// Whether OpenFlow is switched on.
+    pub openflow_enabled: bool,
+    /// Front ports whose frames the OpenFlow agent handles: the first VLAN of the configuration, as the factory's VLAN 100.
     pub openflow_ports: Vec<PortNumber>,
-    /// Front ports that carry management traffic; never a target of flooding.
+    /// Front ports that carry management traffic, never a target of flooding: the second VLAN, as the factory's VLAN 200.
     pub native_ports: Vec<PortNumber>,
     /// What happens to flows and frames while the controller is away.
     pub fail_state: FailState,
@@ -84,6 +86,7 @@ impl Default for Config {
             gateway: Ipv4Addr::new(10, 0, 1, 1),
             controller_address: Ipv4Addr::new(10, 0, 1, 8),
             controller_port: 6633,
+            openflow_enabled: true,
             openflow_ports: vec![port(1), port(2), port(3)],
             native_ports: vec![port(4)],
             fail_state: FailState::Secure,

@@ -13,6 +13,8 @@
 //! | `cost` | how long the CPU works on a frame |
 //! | `packet`, `matching`, `table`, `actions` | the data plane of OpenFlow 1.0 |
 //! | `openflow` | agent, statistics, housekeeping, connection to the controller |
+//! | `console` | the command line on the USB port |
+//! | `settings` | the configuration that the console changes, and its image in the EEPROM |
 //! | [`Profile`], [`Config`] | numbers of the device, settings of one board |
 //!
 //! Frames take the time that the [`Profile`] gives them: the integrated switch, the link to the CPU, the wait for
@@ -45,6 +47,7 @@ mod actions;
 mod board;
 mod buffers;
 mod config;
+mod console;
 mod cost;
 mod event;
 mod main_loop;
@@ -55,6 +58,7 @@ mod packet;
 mod port;
 mod profile;
 mod quirks;
+mod settings;
 mod table;
 mod time;
 
@@ -64,7 +68,8 @@ pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
-pub use profile::{ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
+pub use profile::{ConsoleCosts, ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
 pub use quirks::Quirks;
+pub use settings::{EepromError, EepromImage, EEPROM_BYTES};
 pub use table::Flow;
 pub use time::{Duration, Instant};

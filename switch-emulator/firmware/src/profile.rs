@@ -9,8 +9,10 @@ use std::marker::PhantomData;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+mod console;
 mod control;
 
+pub use console::ConsoleCosts;
 pub use control::{ControlCosts, Housekeeping};
 
 /// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
@@ -150,6 +152,9 @@ pub struct Cpu {
     pub control: ControlCosts,
     /// Housekeeping jobs.
     pub housekeeping: Housekeeping,
+    /// The serial console; without the table it costs nothing.
+    #[serde(default = "ConsoleCosts::free")]
+    pub console: ConsoleCosts,
 }
 
 /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
@@ -316,7 +321,7 @@ impl Profile {
 }
 
 impl Cpu {
-    fn rules(&self) -> [Rule; 4] {
+    fn rules(&self) -> [Rule; 5] {
         let near_1 = (0.01..=100.0).contains(&self.capacity_factor);
         [
             (self.loop_ps >= 1_000, "cpu.loop_ps", "choose at least 1000"),
@@ -334,6 +339,11 @@ impl Cpu {
                 self.timers.cost_ps >= 0,
                 "cpu.timers.cost_ps",
                 "choose at least 0",
+            ),
+            (
+                self.console.are_whole(),
+                "cpu.console",
+                "choose at least 0 for each number",
             ),
         ]
     }

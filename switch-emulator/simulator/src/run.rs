@@ -312,7 +312,12 @@ impl<'a> Run<'a> {
                 OutputKind::Close => {
                     self.report(board, at_ns, "the board closed its control session".into());
                 }
-                OutputKind::Connect => {}
+                // Nobody is at the consoles.
+                OutputKind::Connect
+                | OutputKind::Console(_)
+        | OutputKind::Detach
+        | OutputKind::Attach
+        | OutputKind::Eeprom(_) => {}
             }
         }
         self.arm_board(board, now_ns);

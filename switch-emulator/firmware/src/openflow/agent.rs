@@ -9,7 +9,7 @@ use super::wire::{message, Message, HEADER_BYTES};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, OutputKind};
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::Profile;
 use crate::quirks::Quirks;
@@ -32,7 +32,7 @@ pub(crate) struct Agent {
     pub(super) openflow_ports: PortMask,
     /// Ports that flooding and port statistics mean: all but the native ones.
     pub(super) flooded: PortMask,
-    fail_state: FailState,
+    pub(super) fail_state: FailState,
     pub(super) forced_version: u8,
     pub(super) ethertype_filter: bool,
     pub(super) ofchecks: bool,
@@ -95,7 +95,7 @@ impl Agent {
                 config.quirks,
             ),
             costs,
-            connection: Connection::new(config.ofchecks, config.quirks),
+            connection: Connection::new(config.openflow_enabled, config.ofchecks, config.quirks),
             stream: Vec::new(),
             switch_config: [0, 0, 0, 128],
             port_config: [0; PORTS],
@@ -126,7 +126,7 @@ impl Agent {
 
     /// Whether frames from `port` are the agent's.
     pub(crate) const fn handles(&self, port: PortNumber) -> bool {
-        self.openflow_ports.contains(port)
+        self.connection.is_enabled() && self.openflow_ports.contains(port)
     }
 
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {
@@ -170,6 +170,11 @@ impl Agent {
     /// The TCP session with the controller is established.
     pub(crate) fn connected(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
         if self.halted {
+            return Duration::ZERO;
+        }
+        if !self.connection.is_enabled() {
+            // Switched off since the attempt began.
+            out.push(pass, OutputKind::Close);
             return Duration::ZERO;
         }
         self.begin_segment();

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod bytes;
 mod connection;
+mod console;
 mod features;
 mod forwarding;
 mod housekeeping;
@@ -12,3 +13,4 @@ mod transmit;
 mod wire;
 
 pub(crate) use agent::Agent;
+pub(crate) use console::ConnectionState;
