@@ -17,7 +17,7 @@ from evaluation.analysis import Box
 from evaluation.experiment import Sweep
 from evaluation.files import replacing
 from evaluation.records import RecordWriter, summary
-from evaluation.result import Counters, HostResult, Point, merge_counters
+from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import HostReport, RunError, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
@@ -188,8 +188,8 @@ def _refuse_silence(job: Job, points: Mapping[int, Point]) -> None:
         if point.packets == 0:
             label = job.plan.sweep.flows[flow].label
             raise RunError(
-                f"{job.plan.sweep.name} at {job.x:g}: {label} sent nothing in {job.plan.runs} runs of"
-                f" {job.plan.seconds:g} s; lengthen them with --seconds"
+                f"{job.plan.sweep.name} at {job.x:g}: {label} sent nothing in"
+                f" {runs_of(job.plan.runs, job.plan.seconds)}; lengthen them with --seconds"
             )
 
 

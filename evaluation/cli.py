@@ -118,6 +118,7 @@ def evaluate(
     from evaluation.evaluate import Options  # noqa: PLC0415 - so that `loko --help` need not load it
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
     from evaluation.experiment import experiments, select  # noqa: PLC0415
+    from evaluation.files import alone_in  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
     chosen = select(figures or [], experiments())
@@ -133,7 +134,7 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
     )
-    with ProgressBar() as progress:
+    with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
     _print_results(results, options.out, as_json)
     if any(result.violations or (strict and result.broken_claims) for result in results):

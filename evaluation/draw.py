@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
-from evaluation.result import ClaimResult, FigureResult, Point, Series
+from evaluation.result import ClaimResult, FigureResult, Point, Series, runs_of
 
 _STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
     "svg.hashsalt": "loko",
@@ -206,7 +206,7 @@ def _legend(figure: Figure, axes: Axes, result: FigureResult) -> None:
         handlelength=1.5,
         columnspacing=1.2,
     )
-    runs = f"{result.provenance.runs} runs of {result.provenance.seconds:g} s a box, {result.mode} mode"
+    runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.mode} mode"
     figure.text(0.985, 0.012, runs, fontsize=6.5, color="#666666", ha="right")
 
 

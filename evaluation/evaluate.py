@@ -27,6 +27,7 @@ from evaluation.result import (
     TableResult,
     merge_counters,
     read_results,
+    runs_of,
     write_result,
 )
 from evaluation.traffic import allocation_of, prepare
@@ -310,7 +311,7 @@ def _shorter(plan: Plan) -> list[NoteResult]:
     if plan.runs * plan.seconds >= sweep.runs * sweep.seconds:
         return []
     text = (
-        f"This replay has {plan.runs} runs of {plan.seconds:g} s a box, the paper {sweep.runs} of"
+        f"This replay has {runs_of(plan.runs, plan.seconds)} a box, the paper {sweep.runs} of"
         f" {sweep.seconds:g} s: it may miss what is rare."
     )
     return [NoteResult(where=fact(sweep.paper, "ev.runs").where, text=text)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,3 +43,22 @@ def output_directory(path: Path) -> Path:
             f"--out {path}: cannot be written: {error.strerror}; choose another directory"
         ) from None
     return path
+
+
+@contextmanager
+def alone_in(path: Path) -> Iterator[None]:
+    """Keep other replays out of a folder of results meanwhile. Raises `InputError`.
+
+    The kernel gives the folder free when the process ends, however it ends.
+    """
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"--out {path}: another replay writes there; wait for its end, or choose another directory"
+        ) from None
+    else:
+        yield
+    finally:
+        os.close(folder)

@@ -176,6 +176,11 @@ class FigureResult(_Part):
         return [claim for claim in self.claims if not claim.holds]
 
 
+def runs_of(runs: int, seconds: float) -> str:
+    """Such as "30 runs of 10 s"."""
+    return f"{runs} {'run' if runs == 1 else 'runs'} of {seconds:g} s"
+
+
 def write_result(result: FigureResult, directory: Path) -> Path:
     """Write `DIRECTORY/FIGURE.json`; the same result gives the same bytes."""
     path = directory / f"{result.figure}.json"

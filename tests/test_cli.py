@@ -14,6 +14,7 @@ import pytest
 from scripted_runner import ScriptedRunner
 
 from evaluation import cli
+from evaluation.files import alone_in
 from evaluation.runner import LOST
 
 FILES = ("json", "parquet", "svg", "png")
@@ -140,6 +141,16 @@ def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Pa
     assert pq.read_table(tmp_path / "fig17a.parquet").num_rows == 11 * 2 * 2 * 50
 
 
+def test_two_replays_do_not_share_a_folder(loko, scripted, tmp_path: Path) -> None:
+    scripted()
+    with alone_in(tmp_path):
+        done = loko("evaluate", "fig17a", "--quick", "--out", tmp_path)
+    assert done.status == 2
+    assert "another replay writes there" in done.err
+    assert len(done.err.splitlines()) == 1
+    assert loko("evaluate", "fig17a", "--quick", "--out", tmp_path).status == 0
+
+
 def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> None:
     scripted(lambda flow, random: [1_000_000] * 9 + [5_000_000])
     ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
@@ -151,7 +162,7 @@ def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: 
     scripted(lambda flow, random: [])
     ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
     assert ended.status == 2
-    assert "H1->H3 sent nothing in 1 runs of 1 s" in ended.err
+    assert "H1->H3 sent nothing in 1 run of 1 s" in ended.err
     assert not list(tmp_path.glob("fig15.*"))
 
 
