@@ -66,7 +66,11 @@ fn write(corpus: &Path, name: &str, events: &[&str]) -> Outcome<()> {
             }
         }
     }
-    for (target, bytes) in [("openflow", openflow), ("frames", frames)] {
+    for (target, bytes) in [
+        ("openflow", &openflow),
+        ("console", &openflow),
+        ("frames", &frames),
+    ] {
         let folder = corpus.join(target);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join(name), bytes)?;

@@ -9,6 +9,7 @@ mod message;
 mod reply;
 mod start;
 mod step;
+mod typing;
 mod watched;
 
 // Frames and messages as the firmware's own tests make them.
@@ -18,14 +19,33 @@ mod testbed;
 use arbitrary::{Result, Unstructured};
 
 pub use start::Start;
-pub use step::{Script, Step};
+pub use step::{Step, Steps};
 pub use watched::WatchedBoard;
 
-/// Installs up to 31 entries that the firmware takes; their count and themselves are the next bytes of the input.
+/// Does with a board what an input says.
 ///
-/// # Errors
-/// As [`Unstructured`].
-pub fn install(board: &mut WatchedBoard, input: &mut Unstructured) -> Result<()> {
+/// # Panics
+/// When something does not hold that must hold in every state.
+pub fn run(bytes: &[u8], steps: Steps) {
+    let mut input = Unstructured::new(bytes);
+    let Ok(start) = Start::read(&mut input) else {
+        return;
+    };
+    let mut board = WatchedBoard::new(start);
+    if steps == Steps::Frames && install(&mut board, &mut input).is_err() {
+        return;
+    }
+    while !input.is_empty() && !board.is_tired() {
+        match Step::read(&mut input, steps) {
+            Ok(step) => board.perform(step),
+            Err(_) => break,
+        }
+    }
+    board.rest();
+}
+
+/// Installs up to 31 entries that the firmware takes; their count and themselves are the next bytes of the input.
+fn install(board: &mut WatchedBoard, input: &mut Unstructured) -> Result<()> {
     board.handshake();
     for _ in 0..input.arbitrary::<u8>()? % 32 {
         board.exchange(&message::valid_entry(input)?);

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use zodiac_firmware::{Duration, PortNumber};
 
-use crate::{frame, message};
+use crate::{frame, message, typing};
 
 /// Something that a driver does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Step {
     Message(Vec<u8>),
     /// A controller connects, negotiates OpenFlow 1.0 and asks for the features.
     Handshake,
+    /// Someone types at the serial console.
+    Type(Vec<u8>),
 }
 
 /// Longest payload of a TCP segment; the fuzzer may go beyond.
@@ -35,76 +37,56 @@ const MSS: usize = 536;
 /// Longest pause: 2 to the power of 40 ns are 18 minutes, after which flows have timed out.
 const LONGEST_EXPONENT: u8 = 40;
 
-/// Steps that an input makes, until its bytes end.
-#[derive(Debug)]
-pub struct Script<'a> {
-    input: Unstructured<'a>,
-    /// Whether the controller takes part.
-    controller: bool,
-}
-
-impl<'a> Script<'a> {
-    /// Steps of frames, time and cables only.
-    #[must_use]
-    pub fn of_frames(input: Unstructured<'a>) -> Self {
-        Self {
-            input,
-            controller: false,
-        }
-    }
-
-    /// Steps of every kind.
-    #[must_use]
-    pub fn of_all(input: Unstructured<'a>) -> Self {
-        Self {
-            input,
-            controller: true,
-        }
-    }
-
-    fn step(&mut self) -> Result<Step> {
-        let input = &mut self.input;
-        let [kind, value]: [u8; 2] = input.arbitrary()?;
-        let kind = if self.controller { kind % 16 } else { kind % 8 };
-        Ok(match kind {
-            0..=2 => Step::Frame(port(value), frame::read(input)?),
-            3 => Step::Wait(Duration::from_nanos(input.arbitrary::<u16>()?.into())),
-            4 => Step::Wait(pause(value)),
-            5 | 6 => {
-                let nanos: u16 = input.arbitrary()?;
-                Step::Again(value, Duration::from_nanos(u64::from(nanos) << (value % 4)))
-            }
-            7 => Step::Link(port(value), value & 4 != 0),
-            8 => Step::Send(MSS),
-            9 => Step::Send(usize::from(value) + 1),
-            10 | 11 => Step::Write(message::read(input)?),
-            12 => {
-                let length: u16 = input.arbitrary()?;
-                let length = usize::from(length).min(input.len());
-                Step::Write(input.bytes(length)?.to_vec())
-            }
-            13 => match value % 4 {
-                0 => Step::Connected,
-                1 => Step::Disconnected,
-                _ => Step::Handshake,
-            },
-            _ => Step::Message(message::read(input)?),
-        })
-    }
-}
-
-impl Iterator for Script<'_> {
-    type Item = Step;
-
-    fn next(&mut self) -> Option<Step> {
-        if self.input.is_empty() {
-            return None;
-        }
-        self.step().ok()
-    }
+/// Which steps an input may make: each kind has those of the one before, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Steps {
+    /// Frames, time and cables.
+    Frames,
+    /// Also what a controller does.
+    OpenFlow,
+    /// Also what someone types at the serial console.
+    Console,
 }
 
 impl Step {
+    /// The next step of an input.
+    ///
+    /// # Errors
+    /// When the input ends within it.
+    pub fn read(input: &mut Unstructured, steps: Steps) -> Result<Self> {
+        let [kind, value]: [u8; 2] = input.arbitrary()?;
+        let kind = match steps {
+            Steps::Frames => kind % 8,
+            Steps::OpenFlow => kind % 16,
+            Steps::Console => kind % 24,
+        };
+        Ok(match kind {
+            0..=2 => Self::Frame(port(value), frame::read(input)?),
+            3 => Self::Wait(Duration::from_nanos(input.arbitrary::<u16>()?.into())),
+            4 => Self::Wait(pause(value)),
+            5 | 6 => {
+                let nanos: u16 = input.arbitrary()?;
+                Self::Again(value, Duration::from_nanos(u64::from(nanos) << (value % 4)))
+            }
+            7 => Self::Link(port(value), value & 4 != 0),
+            8 => Self::Send(MSS),
+            9 => Self::Send(usize::from(value) + 1),
+            10 | 11 => Self::Write(message::read(input)?),
+            12 => {
+                let length: u16 = input.arbitrary()?;
+                let length = usize::from(length).min(input.len());
+                Self::Write(input.bytes(length)?.to_vec())
+            }
+            13 => match value % 4 {
+                0 => Self::Connected,
+                1 => Self::Disconnected,
+                _ => Self::Handshake,
+            },
+            14 | 15 => Self::Message(message::read(input)?),
+            _ => Self::Type(typing::read(input)?),
+        })
+    }
+
     /// The bytes that make this step in a script of all steps; of those that recorded exchanges consist of.
     ///
     /// # Panics
