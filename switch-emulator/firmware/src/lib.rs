@@ -68,7 +68,10 @@ pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
-pub use profile::{ConsoleCosts, ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
+pub use profile::{
+    number, profile_kind, ConsoleCosts, ControlCosts, Housekeeping, Profile, ProfileError,
+    ZODIAC_FX,
+};
 pub use quirks::Quirks;
 pub use settings::{EepromError, EepromImage, EEPROM_BYTES};
 pub use table::Flow;
