@@ -172,6 +172,18 @@ impl Board {
         SocketAddrV4::new(settings.controller_address, settings.controller_port)
     }
 
+    /// The same if the console has changed it, now or before the configuration was saved.
+    #[must_use]
+    pub fn redirected(&self) -> Option<SocketAddrV4> {
+        let Config {
+            controller_address,
+            controller_port,
+            ..
+        } = self.blueprint.config;
+        let configured = SocketAddrV4::new(controller_address, controller_port);
+        Some(self.controller()).filter(|address| *address != configured)
+    }
+
     /// The TCP session with the controller is established.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, Control::Connected);

@@ -48,6 +48,10 @@ pub struct BoardConfig {
     pub seed: u64,
     /// Interface of each data port; the others have no link.
     pub ports: BTreeMap<PortNumber, String>,
+    /// Where its serial console is: a symbolic link to a pseudo-terminal.
+    pub console: Option<PathBuf>,
+    /// File with what its console has saved; without it the settings count.
+    pub eeprom: Option<PathBuf>,
     /// The board's own settings.
     pub settings: Settings,
 }
@@ -124,6 +128,8 @@ struct BoardTable {
     controller: String,
     #[serde(default)]
     seed: u64,
+    console: Option<PathBuf>,
+    eeprom: Option<PathBuf>,
     #[serde(default)]
     ports: BTreeMap<String, String>,
     #[serde(default)]
@@ -207,6 +213,8 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         profile,
         controller,
         seed,
+        console,
+        eeprom,
         ports,
         config: settings,
     } = table;
@@ -243,6 +251,8 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         controller,
         seed,
         ports,
+        console,
+        eeprom,
         settings,
     };
     board
@@ -252,7 +262,7 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
 }
 
 impl BoardConfig {
-    /// The board, switched on.
+    /// The board as configured, switched on.
     ///
     /// # Errors
     /// Settings that no board can have.
@@ -285,12 +295,22 @@ fn load_profile(profile: &str, key: &str) -> Result<Profile, StartError> {
 fn check_names(boards: &[BoardConfig], file: &str) -> Result<(), StartError> {
     let mut names = BTreeSet::new();
     let mut interfaces = BTreeMap::new();
+    let mut paths = BTreeMap::new();
     for board in boards {
         let name = &board.name;
         if !names.insert(name) {
             return Err(StartError::new(format!(
                 "{file}: two boards are called {name}; give each its own name"
             )));
+        }
+        for (key, path) in [("console", &board.console), ("eeprom", &board.eeprom)] {
+            let Some(path) = path else { continue };
+            if let Some(other) = paths.insert(path, name) {
+                return Err(StartError::new(format!(
+                    "{file}, board {name}, {key}: {} is already a path of board {other}; give each its own",
+                    path.display()
+                )));
+            }
         }
         for (port, interface) in &board.ports {
             if let Some((other, other_port)) = interfaces.insert(interface, (name, port)) {

@@ -11,6 +11,7 @@ use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
 use crate::config::PortAddress;
+use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::receive_port::ReceivePort;
@@ -82,7 +83,8 @@ pub struct DataPlane {
     boards: Boards,
     ports: Vec<DataPort>,
     sessions: Vec<Session>,
-    /// What leaves later: frames, messages, connects and closes, with their board.
+    consoles: Vec<ConsolePort>,
+    /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: Duration,
     /// Place of the sequence number in frames, if departures are traced.
@@ -110,6 +112,7 @@ impl DataPlane {
         boards: Boards,
         ports: Vec<DataPort>,
         controls: Vec<ControlPort>,
+        consoles: Vec<ConsolePort>,
         timing: Timing,
         telemetry: Telemetry,
     ) -> Self {
@@ -129,6 +132,7 @@ impl DataPlane {
             boards,
             ports,
             sessions,
+            consoles,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
             trace_offset: timing.trace_offset,
@@ -186,6 +190,9 @@ impl DataPlane {
         self.run_boards(now);
         for board in 0..self.sessions.len() {
             self.take_notices(board, now);
+            while let Some(typed) = self.consoles[board].typed() {
+                self.boards.typed(board, now, &typed);
+            }
         }
         self.run_boards(now);
         self.depart(now);
@@ -303,13 +310,19 @@ impl DataPlane {
                 OutputKind::Controller(message) => self.command(board, Command::Send(message)),
                 OutputKind::Connect => {
                     self.sessions[board].number += 1;
-                    self.command(board, Command::Connect(self.sessions[board].number));
+                    let redirected = self.boards.redirected(board);
+                    let number = self.sessions[board].number;
+                    self.command(board, Command::Connect(number, redirected));
                 }
                 OutputKind::Close => {
                     // Whatever is still on its way belongs to no connection any more.
                     self.sessions[board].number += 1;
                     self.command(board, Command::Close);
                 }
+                OutputKind::Console(text) => self.console(board, console::Command::Print(text)),
+                OutputKind::Detach => self.console(board, console::Command::Detach),
+                OutputKind::Attach => self.console(board, console::Command::Attach),
+                OutputKind::Eeprom(image) => self.console(board, console::Command::Save(image)),
                 OutputKind::Event(_) => {}
             }
         }
@@ -376,6 +389,13 @@ impl DataPlane {
         if session.control.command(command).is_err() && !session.behind_told {
             session.behind_told = true;
             let text = "the control thread gets no time: a message to the controller is lost; give the machine more cores";
+            self.note(board, text.into());
+        }
+    }
+
+    fn console(&mut self, board: usize, command: console::Command) {
+        if self.consoles[board].command(command).is_err() {
+            let text = "the console thread gets no time: output of the console is lost; give the machine more cores";
             self.note(board, text.into());
         }
     }

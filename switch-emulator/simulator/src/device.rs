@@ -10,7 +10,7 @@
 //! | `openflow` | the OpenFlow 1.0 table and agent that the other switches share |
 //! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
 
-use std::fmt;
+use std::{fmt, iter};
 
 use zodiac_firmware::{Board, Counters, Instant, PortNumber};
 
@@ -165,7 +165,7 @@ impl Device {
 
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
-            Self::Board(board) => board.poll_output().map(Output::from),
+            Self::Board(board) => iter::from_fn(|| board.poll_output()).find_map(Output::of_board),
             Self::Switch(switch) => switch.poll_output(),
         }
     }
@@ -182,8 +182,9 @@ fn board_port(port: u8) -> PortNumber {
     PortNumber::new(port).expect("connect() refuses ports that the device does not have")
 }
 
-impl From<zodiac_firmware::Output> for Output {
-    fn from(output: zodiac_firmware::Output) -> Self {
+impl Output {
+    /// What a board gives out to links and controllers. Nobody is at its console.
+    fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {
             Kind::Frame { ports, data } => OutputKind::Frame {
@@ -194,11 +195,12 @@ impl From<zodiac_firmware::Output> for Output {
             Kind::Connect => OutputKind::Connect,
             Kind::Close => OutputKind::Close,
             Kind::Event(event) => OutputKind::Event(event.to_string()),
+            Kind::Console(_) | Kind::Detach | Kind::Attach | Kind::Eeprom(_) => return None,
         };
-        Self {
+        Some(Self {
             at: output.at,
             kind,
-        }
+        })
     }
 }
 

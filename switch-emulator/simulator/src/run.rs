@@ -313,12 +313,7 @@ impl<'a> Run<'a> {
                 OutputKind::Close => {
                     self.report(board, at_ns, "the board closed its control session".into());
                 }
-                // Nobody is at the consoles.
-                OutputKind::Connect
-                | OutputKind::Console(_)
-                | OutputKind::Detach
-                | OutputKind::Attach
-                | OutputKind::Eeprom(_) => {}
+                OutputKind::Connect => {}
             }
         }
         self.arm_board(board, now_ns);
