@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use stats_alloc::{StatsAlloc, INSTRUMENTED_SYSTEM};
+use peak_alloc::PeakAlloc;
 use zodiac_firmware::{
     Board, Counters, Duration, Instant, Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
 };
@@ -11,7 +11,7 @@ use crate::testbed::{message, SETTLE};
 use crate::{reply, Start, Step};
 
 #[global_allocator]
-static MEMORY: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
+static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Lengths of frames without FCS that leave a board.
 const SENT_BYTES: std::ops::RangeInclusive<usize> = 60..=1_517;
@@ -71,11 +71,6 @@ fn make(start: Start) -> Board {
     Board::new(profile(), start.config(), start.seed.into()).expect("valid settings")
 }
 
-fn live_bytes() -> usize {
-    let stats = MEMORY.stats();
-    stats.bytes_allocated.wrapping_sub(stats.bytes_deallocated)
-}
-
 impl WatchedBoard {
     /// Switches a board on.
     ///
@@ -84,7 +79,7 @@ impl WatchedBoard {
     #[must_use]
     pub fn new(start: Start) -> Self {
         let _ = profile(); // its memory is not the board's
-        let bytes_before = live_bytes();
+        let bytes_before = MEMORY.current_usage();
         let mut watched = Self {
             board: make(start),
             other: make(start),
@@ -407,12 +402,12 @@ impl WatchedBoard {
         self.check_table();
         self.last = None;
         self.written = Vec::new();
-        let held = live_bytes().wrapping_sub(self.bytes_before);
+        let held = MEMORY.current_usage().wrapping_sub(self.bytes_before);
         // A queue keeps the room that the longest backlog needed.
         let most = 2 * (MOST_BYTES_AT_REST + 32 * self.typed as usize);
         assert!(held <= most, "two boards hold {held} bytes");
         let before = self.bytes_before;
         drop(self);
-        assert_eq!(live_bytes(), before, "bytes that outlive their board");
+        assert_eq!(MEMORY.current_usage(), before, "bytes that outlive their board");
     }
 }
