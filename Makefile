@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup evaluate teardown test lint unit fuzz smoke bench lock clean
+.PHONY: help setup evaluate teardown test lint unit fuzz smoke bench endurance lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -49,6 +49,9 @@ smoke: setup ## A live run of the two-switch lab, a few seconds
 
 bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator
 	@$(WITH) python -m benchmarks $(ARGS)
+
+endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
+	@$(WITH) python -m benchmarks.endurance $(ARGS)
 
 lock: setup ## Pin the newest versions that pyproject.toml allows
 	@$(WITH) uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \

@@ -1,6 +1,6 @@
 """Whether the live emulator's memory grows: frames, messages and sessions for an hour, or as long as asked.
 
-``make endurance`` (``python -m benchmarks.endurance --seconds 3600``) prints JSON; exit status 1 if memory grew.
+``make endurance`` (``python -m benchmarks.endurance``) prints JSON; exit status 1 if memory grew.
 One board between two veths in a network namespace of its own, with ordinary scheduling: it disturbs no lab.
 """
 

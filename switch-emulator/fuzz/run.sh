@@ -58,8 +58,10 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     *)
-        if [ "${#chosen[@]}" -eq 1 ] && [ -f "$from/$1" ]; then
-            exec "target/bin/${chosen[0]}" "$from/$1"
+        input=$1
+        [[ $input = /* ]] || input=$from/$input
+        if [ "${#chosen[@]}" -eq 1 ] && [ -f "$input" ]; then
+            exec "target/bin/${chosen[0]}" "$input"
         fi
         is_target "$1"
         chosen+=("$1")
