@@ -5,6 +5,7 @@ use zodiac_firmware::{Config, FailState, Instant, Quirks};
 
 /// How the board is set and when its power comes on: the first four bytes of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // settings of a board are independent switches
 pub struct Start {
     /// Whether it follows the specification instead of the firmware.
     pub specification: bool,
@@ -99,5 +100,26 @@ impl Start {
     #[must_use]
     pub fn boot(&self) -> Instant {
         Instant::from_nanos((1 << self.boot_exponent) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_were_written() {
+        for specification in [false, true] {
+            for openflow_version in [0, 1, 4] {
+                let start = Start {
+                    specification,
+                    openflow_version,
+                    seed: 7,
+                    ..Start::factory()
+                };
+                let read = Start::read(&mut Unstructured::new(&start.bytes()));
+                assert_eq!(read, Ok(start));
+            }
+        }
     }
 }

@@ -100,13 +100,13 @@ impl Step {
             Self::Write(bytes) => with_length(&[12, 0], bytes),
             Self::Send(length) if *length == MSS => vec![8, 0],
             Self::Wait(time) => {
-                let exponent = (64 - time.as_nanos().leading_zeros()) as u8;
+                let exponent = (64 - time.as_nanos().saturating_sub(1).leading_zeros()) as u8;
                 vec![4, exponent.min(LONGEST_EXPONENT)]
             }
             Self::Connected => vec![13, 0],
             Self::Disconnected => vec![13, 1],
             Self::Handshake => vec![13, 2],
-            Self::Link(port, up) => vec![7, port.get() - 1 | u8::from(*up) << 2],
+            Self::Link(port, up) => vec![7, (port.get() - 1) | (u8::from(*up) << 2)],
             _ => panic!("recordings have no such step: {self:?}"),
         }
     }
@@ -119,4 +119,33 @@ fn port(value: u8) -> PortNumber {
 /// From a nanosecond to 18 minutes.
 fn pause(value: u8) -> Duration {
     Duration::from_nanos(1 << (value % (LONGEST_EXPONENT + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_recordings_consist_of_is_read_as_it_was_written() {
+        let steps = [
+            Step::Frame(port(2), vec![1; 60]),
+            Step::Frame(port(3), Vec::new()),
+            Step::Write(vec![1, 18, 0, 8, 0, 0, 0, 7]),
+            Step::Send(MSS),
+            Step::Wait(Duration::from_nanos(1 << 22)),
+            Step::Connected,
+            Step::Disconnected,
+            Step::Handshake,
+            Step::Link(port(1), true),
+            Step::Link(port(0), false),
+        ];
+        let bytes: Vec<u8> = steps.iter().flat_map(Step::bytes).collect();
+        for kinds in [Steps::OpenFlow, Steps::Console] {
+            let mut input = Unstructured::new(&bytes);
+            for step in &steps {
+                assert_eq!(Step::read(&mut input, kinds).as_ref(), Ok(step));
+            }
+            assert!(input.is_empty());
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use peak_alloc::PeakAlloc;
 use zodiac_firmware::{
-    Board, Counters, Duration, Instant, Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
+    Board, Counters, Duration, EepromImage, Instant, Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
 };
 
 use crate::testbed::{message, SETTLE};
@@ -49,6 +49,8 @@ pub struct WatchedBoard {
     connected: bool,
     /// Characters typed so far. They may change what ports are for, and restart the board.
     typed: u64,
+    /// What the last call has saved.
+    saved: Option<Box<EepromImage>>,
     /// Whether the board is on the USB bus.
     attached: bool,
     counters: Counters,
@@ -75,7 +77,7 @@ impl WatchedBoard {
     /// Switches a board on.
     ///
     /// # Panics
-    /// When something does not hold, as all of its methods.
+    /// When something does not hold, as all methods.
     #[must_use]
     pub fn new(start: Start) -> Self {
         let _ = profile(); // its memory is not the board's
@@ -91,6 +93,7 @@ impl WatchedBoard {
             calls: 0,
             connected: false,
             typed: 0,
+            saved: None,
             attached: true,
             counters: Counters::default(),
             departures: 0,
@@ -142,7 +145,7 @@ impl WatchedBoard {
             }
             Step::Wait(time) => self.wait(*time),
             Step::Connected => self.connect(),
-            Step::Disconnected => self.both(|board, now| board.disconnected(now)),
+            Step::Disconnected => self.both(Board::disconnected),
             Step::Handshake => self.handshake(),
             Step::Link(port, up) => self.both(|board, now| board.link_state(now, *port, *up)),
             Step::Type(keys) => {
@@ -174,7 +177,7 @@ impl WatchedBoard {
 
     fn connect(&mut self) {
         self.connected = true;
-        self.both(|board, now| board.connected(now));
+        self.both(Board::connected);
     }
 
     fn send(&mut self, most: usize) {
@@ -185,7 +188,7 @@ impl WatchedBoard {
 
     fn wait(&mut self, time: Duration) {
         self.now += time;
-        self.both(|board, now| board.advance(now));
+        self.both(Board::advance);
     }
 
     fn frame(&mut self, port: PortNumber, frame: &[u8]) {
@@ -275,6 +278,9 @@ impl WatchedBoard {
             }
         }
         assert_eq!(self.other.poll_output(), None, "output of the same calls");
+        if let Some(image) = self.saved.take() {
+            assert_eq!(*image, *self.board.eeprom(), "what was saved last");
+        }
         self.check_counters();
         if self.calls % 16 == 0 {
             self.check_table();
@@ -329,9 +335,9 @@ impl WatchedBoard {
                 self.attached = true;
             }
             OutputKind::Eeprom(image) => {
-                assert_eq!(**image, *self.board.eeprom(), "what was saved");
                 let read = make(self.start).with_eeprom(&image[..]);
-                assert!(read.is_ok(), "{:?}", read.err());
+                assert_eq!(read.map(|board| *board.eeprom()), Ok(**image), "what was saved");
+                self.saved = Some(image.clone());
             }
             OutputKind::Connect | OutputKind::Close => {}
         }
@@ -387,6 +393,9 @@ impl WatchedBoard {
     }
 
     /// Lets the board come to rest, and looks at what is left.
+    ///
+    /// # Panics
+    /// When something does not hold, as all methods.
     pub fn rest(mut self) {
         for _ in 0..8 {
             self.wait(Duration::from_millis(10_000));
@@ -408,6 +417,10 @@ impl WatchedBoard {
         assert!(held <= most, "two boards hold {held} bytes");
         let before = self.bytes_before;
         drop(self);
-        assert_eq!(MEMORY.current_usage(), before, "bytes that outlive their board");
+        assert_eq!(
+            MEMORY.current_usage(),
+            before,
+            "bytes that outlive their board"
+        );
     }
 }
