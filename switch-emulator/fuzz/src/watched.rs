@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use peak_alloc::PeakAlloc;
 use zodiac_firmware::{
-    Board, Counters, Duration, EepromImage, Instant, Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
+    Board, Counters, Duration, EepromImage, Instant, Output, OutputKind, PortNumber, Profile,
+    ZODIAC_FX,
 };
 
 use crate::testbed::{message, SETTLE};
@@ -336,7 +337,11 @@ impl WatchedBoard {
             }
             OutputKind::Eeprom(image) => {
                 let read = make(self.start).with_eeprom(&image[..]);
-                assert_eq!(read.map(|board| *board.eeprom()), Ok(**image), "what was saved");
+                assert_eq!(
+                    read.map(|board| *board.eeprom()),
+                    Ok(**image),
+                    "what was saved"
+                );
                 self.saved = Some(image.clone());
             }
             OutputKind::Connect | OutputKind::Close => {}
