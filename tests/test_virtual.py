@@ -13,7 +13,7 @@ from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
 from loko.document import LABS, InputError
-from loko.lab import Lab, load_lab
+from loko.lab import Backend, Lab, load_lab
 
 FIGURES = experiments()
 
@@ -112,6 +112,15 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         pytest.raises(RunError, match="s1: the board refused its table of 17 entries"),
     ):
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
+
+
+def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
+    chosen = setting("fig17a")
+    lab = chosen.lab.with_backend(Backend.OVS)
+    with pytest.raises(
+        InputError, match=r"lab\.yml: s1: backend ovs exists in live runs only: use --mode live"
+    ):
+        VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
 
 
 def banana_lab(folder: Path) -> Lab:

@@ -5,8 +5,7 @@
 mod two_switches;
 
 use peak_alloc::PeakAlloc;
-use two_switches::{add_sources, fifth_rate, network};
-use zodiac_firmware::Config;
+use two_switches::{add_sources, fifth_rate, network, paper_config};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -18,12 +17,12 @@ const NANOS_PER_MINUTE: u64 = 60_000_000_000;
 #[test]
 fn what_a_network_holds_does_not_depend_on_how_long_it_runs() {
     let [short, long] = [3, 18].map(|minutes| {
-        let mut network = network(1, &Config::default());
+        let mut network = network(1, &paper_config());
         add_sources(&mut network, fifth_rate(1.0), false);
         let before = MEMORY.current_usage();
         MEMORY.reset_peak_usage();
         let result = network.run(minutes * NANOS_PER_MINUTE, 0).unwrap();
-        assert!(result.packets > minutes * 100_000, "{}", result.packets);
+        assert!(result.packets > minutes * 50_000, "{}", result.packets);
         MEMORY.peak_usage() - before
     });
     println!("at most {short} bytes in 3 minutes, {long} in 18");
