@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import serial
 import yaml
+from board_role import ROOT, BoardAtPseudoTerminal, role_module
 
 from benchmarks.one_board import build, wait_for
-from board_role import ROOT, BoardAtPseudoTerminal, role_module
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
@@ -42,7 +42,7 @@ def board(program, tmp_path):
 
 
 def parameters(board, **wishes):
-    keys = {key: None for key in role.ARGUMENTS}
+    keys = dict.fromkeys(role.ARGUMENTS)
     defaults = {key: value["default"] for key, value in role.ARGUMENTS.items() if "default" in value}
     return keys | defaults | {"device": str(board.console), "timeout_s": 5.0} | wishes
 

@@ -37,11 +37,13 @@ fuzz() {
             "$(find "$corpus/$target" -type f | wc -l)" "$(statistic peak_rss_mb)"
         return
     fi
-    local input
+    local input reason
     input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+    reason=$(sed -n '/panicked at/,/stack backtrace:/p' "$log" | grep -av 'stack backtrace:' | head -n 6)
+    [ -n "$reason" ] || reason=$(grep -a 'ERROR: libFuzzer' "$log" || tail -n 5 "$log")
     {
         printf 'fuzz: %s failed (log: switch-emulator/fuzz/%s)\n' "$target" "$log"
-        grep -a -A 6 -m 1 -e 'panicked at' -e 'ERROR: libFuzzer' "$log" | grep -v 'backtrace' || tail -n 5 "$log"
+        printf '%s\n' "$reason"
         [ -z "$input" ] ||
             printf "fuzz: reproduce with: make fuzz ARGS='%s %s'\n" "$target" "switch-emulator/fuzz/$input"
     } >&2
@@ -71,7 +73,7 @@ while [ $# -gt 0 ]; do
 done
 [ "${#chosen[@]}" -gt 0 ] || chosen=("${all[@]}")
 
-trap 'kill $(jobs -p) 2>/dev/null' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 failed=0
 running=0
 cores=$(nproc)

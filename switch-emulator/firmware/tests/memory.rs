@@ -62,8 +62,8 @@ fn one_minute(bed: &mut Testbed, minute: u64) {
                 .map(|number| FlowMod::add(fields(Fields::FiveTuple, number), number, output(3))),
         );
     }
-    for second in 0..60 {
-        let number = FLOWS + second as u16;
+    for second in 0..60_u16 {
+        let number = FLOWS + second;
         match second % 10 {
             0 => {
                 bed.exchange(&message(16, &[0, 0, 0, 0]));

@@ -135,7 +135,9 @@ def wished_config(parameters: Mapping[str, Any]) -> dict[str, str]:
                 ipaddress.IPv4Address(wishes[key])
             except ValueError:
                 raise InputError(f"{key}: {wishes[key]!r} is no IPv4 address such as 10.0.1.99") from None
-    if "mac_address" in wishes and not re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", wishes["mac_address"]):
+    if "mac_address" in wishes and not re.fullmatch(
+        r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", wishes["mac_address"]
+    ):
         raise InputError(f"mac_address: {wishes['mac_address']!r} is none such as 70:b3:d5:6c:00:01")
     if "controller_port" in wishes and not 1 <= wishes["controller_port"] <= 65_535:
         raise InputError(f"controller_port: {wishes['controller_port']} is none of 1 to 65535")
@@ -149,7 +151,8 @@ def wished_vlans(given: Sequence[Mapping[str, Any]] | None) -> list[Vlan] | None
     if given is None:
         return None
     vlans = [
-        Vlan(vlan["id"], vlan["name"], vlan["type"], vlan["tagged"], frozenset(vlan["ports"])) for vlan in given
+        Vlan(vlan["id"], vlan["name"], vlan["type"], vlan["tagged"], frozenset(vlan["ports"]))
+        for vlan in given
     ]
     if len(vlans) > MAX_VLANS:
         raise InputError(f"vlans: {len(vlans)} are given, a board holds {MAX_VLANS}")
@@ -159,7 +162,9 @@ def wished_vlans(given: Sequence[Mapping[str, Any]] | None) -> list[Vlan] | None
         if not 1 <= vlan.id <= 4094 or sum(other.id == vlan.id for other in vlans) > 1:
             raise InputError(f"vlans: ID {vlan.id} is used twice or none of 1 to 4094")
         if not vlan.ports <= set(PORTS) or vlan.ports & ports:
-            raise InputError(f"vlans, {vlan.id}: a port is none of 1 to 4, or in two VLANs: {sorted(vlan.ports)}")
+            raise InputError(
+                f"vlans, {vlan.id}: a port is none of 1 to 4, or in two VLANs: {sorted(vlan.ports)}"
+            )
         ports |= vlan.ports
     return vlans
 

@@ -199,7 +199,9 @@ def _vlan_commands(present: Sequence[Vlan], wished: Sequence[Vlan]) -> Iterable[
     stays = {port: have.id for have in same.values() for port in have.ports}
     target = {port: vlan.id for vlan in wished for port in vlan.ports}
     member = {port for vlan in present for port in vlan.ports}
-    moved = [port for port in PORTS if target.get(port) != stays.get(port) or (port in member) != (port in target)]
+    moved = [
+        port for port in PORTS if target.get(port) != stays.get(port) or (port in member) != (port in target)
+    ]
     # A port may still be in a deleted VLAN, which is not shown; taking it out does no harm.
     yield from (f"delete vlan-port {port}" for port in moved)
     yield from (f"delete vlan {have.id}" for have in present if have not in same.values())
