@@ -47,7 +47,7 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 smoke: setup ## A live run of the two-switch lab, a few seconds
 	@$(WITH) pytest -m live
 
-bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator
+bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator, overload
 	@$(WITH) python -m benchmarks $(ARGS)
 
 endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'

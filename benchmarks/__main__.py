@@ -1,4 +1,7 @@
-"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``."""
+"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``.
+
+``sensitivity`` writes ``overload.{svg,png}`` and ``sensitivity.md`` beside them (docs/overload.md).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, replay, throughput
+from benchmarks import live_accuracy, overload_picture, replay, sensitivity, throughput
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Spread
 
@@ -28,6 +31,7 @@ class Part(StrEnum):
     THROUGHPUT = "throughput"
     REPLAY = "replay"
     LIVE = "live"
+    SENSITIVITY = "sensitivity"
 
 
 def main(
@@ -42,8 +46,10 @@ def main(
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
         Part.LIVE: _live,
+        Part.SENSITIVITY: lambda: _sensitivity(out, console),
     }
     console = Console()
+    out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
@@ -58,7 +64,6 @@ def main(
         found[part.value] = values
         rows += more
     console.print(_table(rows))
-    out.mkdir(parents=True, exist_ok=True)
     (out / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (out / "benchmarks.md").write_text(_markdown(found["machine"], rows), encoding="utf-8")
     console.print(f"written: {out}/benchmarks.json, {out}/benchmarks.md")
@@ -100,6 +105,22 @@ def _live() -> tuple[dict[str, Any], list[Row]]:
             )
         )
     return {str(one.rate_pps): asdict(one) for one in found}, rows
+
+
+def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]]:
+    found = sensitivity.measure(lambda step: console.print(f"  {step}"))
+    for suffix, picture in overload_picture.pictures(found.default.curves).items():
+        (out / f"overload{suffix}").write_bytes(picture)
+    (out / "sensitivity.md").write_text(sensitivity.table(found), encoding="utf-8")
+    rows = [
+        (
+            f"overload, {curve.entries} entries: slope beyond {curve.maximum_mbps:.2f} Mbit/s",
+            f"{curve.slope:.3f}",
+            f"R² = {curve.determination:.4f}",
+        )
+        for curve in found.default.curves
+    ]
+    return asdict(found), rows
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

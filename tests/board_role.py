@@ -1,4 +1,4 @@
-"""What tests of the role `board` share: an emulated board behind a pseudo-terminal, and the role's own Python."""
+"""What tests of the role `board` share: an emulated board at a pseudo-terminal, and the role's own Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role `board` and the emulator's consoles, through pseudo-terminals: the same door as a real board's USB port."""
+"""The role `board` and the emulator's consoles at pseudo-terminals: the door of a real board's USB port."""
 
 from __future__ import annotations
 
@@ -229,8 +229,7 @@ def test_the_terminal_goes_away_with_a_restart_and_comes_back(board):
         device = board.console.readlink()
         port.write(b"restart\r")
         with pytest.raises(serial.SerialException):
-            while port.read(100):
-                pass
+            port.read_until(b"never printed")
         assert not board.console.exists()
     wait_for(board.console.exists, "the console", patience_s=10)
     assert b"help" in say(board, b"\r")

@@ -7,7 +7,8 @@ and how to mend it.
 A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path; its
 ``kind`` says whether it is a Zodiac FX or, in a network only, another device (``docs/devices.md``). A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
-``openflow_enabled``, ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
+``openflow_enabled``, ``ip_address``, ``netmask``, ``gateway``, ``controller_address``, ``controller_port``,
+``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
 ``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
 Other devices have ``mac`` only.
 """
@@ -38,9 +39,9 @@ class Output:
     def data(self) -> bytes:
         """The frame without FCS, the message, or the text of the event in UTF-8.
 
-        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller. It leaves the
-        USB bus with ``b"detach"`` and is back with ``b"attach"`` when it restarts; with ``b"eeprom"`` the console has
-        saved the configuration.
+        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller. When
+        it restarts, it leaves the USB bus with ``b"detach"`` and is back with ``b"attach"``. ``b"eeprom"``:
+        the console has saved the configuration.
         """
 
     def __eq__(self, other: object, /) -> bool: ...

@@ -201,8 +201,15 @@ pub struct Counters {
     pub forwarded: u64,
     /// Lost because the receive ring had too few free units.
     pub dropped_buffer: u64,
-    /// Lost in the integrated switch, because the link to the CPU was behind by more than its buffer.
+    /// Lost in the integrated switch on the way in, because the link to the CPU was behind by more than its buffer, or
+    /// paused.
     pub dropped_switch: u64,
+    /// Lost in the integrated switch on the way back from the CPU, because frames for the paused CPU took up the room.
+    pub dropped_return: u64,
+    /// Pauses that the CPU's MAC asked the integrated switch for.
+    pub pauses_sent: u64,
+    /// Pause frames that came in on a port. They end in the integrated switch.
+    pub pauses_received: u64,
     /// Lost because all descriptors for sending were in use.
     pub dropped_transmit: u64,
     /// Dropped because no controller session allowed forwarding, by the EtherType filter, or on a native port.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
-use crate::port::{Egress, HardwareCounters, PortMask, PortNumber, PORTS};
+use crate::integrated_switch::Egress;
+use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
 
@@ -46,6 +47,15 @@ pub enum OutputKind {
     Event(Event),
 }
 
+/// A frame that the CPU will hand to its MAC at this instant.
+#[derive(Debug)]
+struct Returning {
+    at: Instant,
+    ports: PortMask,
+    /// Padded.
+    frame: Vec<u8>,
+}
+
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
 const MAX_SENT_BYTES: usize = 1_517;
 
@@ -56,7 +66,12 @@ pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: VecDeque<Output>,
-    egress: Egress,
+    pub(crate) egress: Egress,
+    /// Frames that the CPU will hand to its MAC, in order, while it is not certain that they will find room in the
+    /// integrated switch.
+    returning: VecDeque<Returning>,
+    /// Whether that is uncertain for what the CPU sends now.
+    pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
     native_port: Option<PortNumber>,
     pub(crate) pool: FramePool,
@@ -72,6 +87,8 @@ impl Outbox {
         Self {
             queue: VecDeque::new(),
             egress,
+            returning: VecDeque::new(),
+            room_is_uncertain: false,
             native_port,
             pool: FramePool::default(),
             counters: Counters::default(),
@@ -131,10 +148,48 @@ impl Outbox {
             self.counters.dropped_size += 1;
             return self.pool.recycle(frame);
         }
-        let Some(ready) = self.egress.hand_over(now, length) else {
-            self.counters.dropped_transmit += 1;
-            return self.pool.recycle(frame);
+        if self.room_is_uncertain || !self.returning.is_empty() {
+            let at = now;
+            return self.returning.push_back(Returning { at, ports, frame });
+        }
+        if let Some(ready) = self.hand_over(now, length) {
+            self.depart(ready, ports, frame);
+        } else {
+            self.pool.recycle(frame);
+        }
+    }
+
+    /// When the next frame comes back from the CPU whose fate is open until then.
+    pub(crate) fn returning_at(&self) -> Option<Instant> {
+        self.returning.front().map(|returning| returning.at)
+    }
+
+    /// That frame comes back to the integrated switch, which has room for it from `room_free_at` on.
+    pub(crate) fn return_next(&mut self, room_free_at: Instant) {
+        let Some(Returning { at, ports, frame }) = self.returning.pop_front() else {
+            return;
         };
+        let length = length_with_fcs(frame.len());
+        match self.hand_over(at, length) {
+            Some(_) if at < room_free_at => {
+                self.counters.dropped_return += 1;
+                self.pool.recycle(frame);
+            }
+            Some(ready) => self.depart(ready, ports, frame),
+            None => self.pool.recycle(frame),
+        }
+    }
+
+    /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
+    fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
+        let ready = self.egress.hand_over(now, length);
+        self.counters.dropped_transmit += u64::from(ready.is_none());
+        ready
+    }
+
+    /// The frame has passed the integrated switch at `ready` and leaves by these ports.
+    fn depart(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
+        let length = length_with_fcs(frame.len());
         // Ports that are free at the same instant share one output.
         let mut group: Option<(Instant, PortMask)> = None;
         for port in ports.iter() {

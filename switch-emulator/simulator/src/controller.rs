@@ -65,7 +65,7 @@ impl Session {
             match output.kind {
                 OutputKind::Controller(bytes) => replies.push(bytes),
                 OutputKind::Event(event) => self.events.push((output.at.as_nanos(), event)),
-                _ => {}
+                OutputKind::Connect | OutputKind::Close | OutputKind::Frame { .. } => {}
             }
         }
     }

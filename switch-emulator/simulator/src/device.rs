@@ -10,7 +10,7 @@
 //! | `openflow` | the OpenFlow 1.0 table and agent that the other switches share |
 //! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
 
-use std::{fmt, iter};
+use std::fmt;
 
 use zodiac_firmware::{Board, Counters, Instant, PortNumber};
 
@@ -165,7 +165,9 @@ impl Device {
 
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
-            Self::Board(board) => iter::from_fn(|| board.poll_output()).find_map(Output::of_board),
+            Self::Board(board) => {
+                std::iter::from_fn(|| board.poll_output()).find_map(Output::of_board)
+            }
             Self::Switch(switch) => switch.poll_output(),
         }
     }
@@ -183,7 +185,7 @@ fn board_port(port: u8) -> PortNumber {
 }
 
 impl Output {
-    /// What a board gives out to links and controllers. Nobody is at its console.
+    /// What matters to a network: nobody is at the serial console.
     fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {

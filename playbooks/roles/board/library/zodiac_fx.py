@@ -36,14 +36,14 @@ DOCUMENTATION = r"""
 module: zodiac_fx
 short_description: Configures a Zodiac FX by its serial console
 description:
-  - Reads firmware version, configuration and VLANs, changes what differs, reads it back, saves it, and restarts the
-    board if a change needs that. What is not given stays as it is.
+  - Reads firmware version, configuration and VLANs, changes what differs, reads it back, saves it, and
+    restarts the board if a change needs that. What is not given stays as it is.
   - A real board at its USB device and an emulated one at its pseudo-terminal are served alike.
 requirements:
   - pyserial
 options:
   device: {type: str, required: true, description: Serial device of the board.}
-  firmware_versions: {type: list, elements: str, default: ["0.84"], description: Firmware versions that are accepted.}
+  firmware_versions: {type: list, elements: str, default: ["0.84"], description: Accepted firmware versions.}
   timeout_s: {type: float, default: 10, description: How long to wait for an answer.}
   restart_timeout_s: {type: float, default: 30, description: How long to wait for the board after a restart.}
   restart: {type: bool, default: true, description: Whether to restart the board when a change needs it.}
@@ -117,6 +117,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
+MAC_ADDRESS = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
+
+
 class InputError(Exception):
     """A value that no board can have; one line."""
 
@@ -135,9 +138,7 @@ def wished_config(parameters: Mapping[str, Any]) -> dict[str, str]:
                 ipaddress.IPv4Address(wishes[key])
             except ValueError:
                 raise InputError(f"{key}: {wishes[key]!r} is no IPv4 address such as 10.0.1.99") from None
-    if "mac_address" in wishes and not re.fullmatch(
-        r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", wishes["mac_address"]
-    ):
+    if "mac_address" in wishes and not MAC_ADDRESS.fullmatch(wishes["mac_address"]):
         raise InputError(f"mac_address: {wishes['mac_address']!r} is none such as 70:b3:d5:6c:00:01")
     if "controller_port" in wishes and not 1 <= wishes["controller_port"] <= 65_535:
         raise InputError(f"controller_port: {wishes['controller_port']} is none of 1 to 65535")
@@ -183,8 +184,8 @@ class Board:
         self.firmware = firmware_version(console.command("show version", context=""))
         if self.firmware not in accepted_versions:
             raise ConsoleError(
-                f"the board has firmware {self.firmware}, not {' or '.join(accepted_versions)}: install that one, or "
-                "set board_firmware_versions if you know that its console is the same"
+                f"the board has firmware {self.firmware}, not {' or '.join(accepted_versions)}: install that "
+                "one, or set board_firmware_versions if you know that its console is the same"
             )
 
     def read(self) -> tuple[dict[str, str], list[Vlan]]:

@@ -19,8 +19,8 @@ PATIENCE_S = 4.0
 """A board that waits for a firmware upload does not answer; one that saves does, later."""
 
 MUTE = (
-    "nothing answers within {:.0f} s: is it the console of a Zodiac FX? The board may hang: take its power away "
-    "for a moment"
+    "nothing answers within {:.0f} s: is it the console of a Zodiac FX? The board may hang: take its power "
+    "away for a moment"
 )
 FOREIGN = "what answers is no console of a Zodiac FX: it says {!r}; check board_device"
 
@@ -169,7 +169,7 @@ class Console:
 
 
 def open_again(device: str, timeout_s: float, *, within_s: float) -> Console:
-    """Open the console of a board that restarts, as soon as it is back. Raises `ConsoleError` after `within_s`."""
+    """Open the console of a board as soon as it is back, or raise `ConsoleError` after `within_s`."""
     end = time.monotonic() + within_s
     while True:
         try:

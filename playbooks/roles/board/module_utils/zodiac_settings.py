@@ -1,7 +1,7 @@
-"""What a Zodiac FX's console tells of its configuration, and the commands that lead from one to another. No I/O.
+"""What a Zodiac FX's console tells of its configuration, and the commands that change it. No I/O.
 
-Labels are found by their words and not letter by letter, because only their meaning is documented for the real
-firmware 0.84.
+Labels are found by their words and not letter by letter, because only their meaning is documented for the
+real firmware 0.84.
 """
 
 from __future__ import annotations
