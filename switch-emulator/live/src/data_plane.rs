@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
 use crate::agenda::Agenda;
+use crate::ancillary::Checksum;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
@@ -13,7 +14,7 @@ use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
 use crate::news::News;
-use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
+use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::segmentation;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};

@@ -16,12 +16,13 @@
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
-//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
 
 pub mod agenda;
+pub mod ancillary;
 pub mod boards;
 pub mod checksum;
 pub mod clock;
