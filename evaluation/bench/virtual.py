@@ -133,5 +133,5 @@ class VirtualDevice:
 
 
 def _frame_bytes(payload: bytes) -> int:
-    """Length on the wire of the frame that carries so much to or from the controller."""
-    return max(_HEADERS_BYTES + len(payload) + FCS_BYTES, _MIN_FRAME_BYTES)
+    """Length on the wire of the first frame that carries so much to or from the controller."""
+    return max(_HEADERS_BYTES + min(len(payload), SEGMENT_BYTES) + FCS_BYTES, _MIN_FRAME_BYTES)
