@@ -33,7 +33,7 @@ _MAC_OUT: Final = "02:00:00:00:00:02"
 _IP_IN: Final = "10.0.0.1"
 _IP_OUT: Final = "10.0.1.2"
 _UDP_IN: Final = 5000
-_UDP_OUT: Final = 6000
+UDP_OUT: Final = 6000
 _TOS: Final = 0
 _FIRST_PRIORITY: Final = 100
 
@@ -49,7 +49,7 @@ _USED: Final[dict[str, Any]] = {
     "nw_src": _IP_IN,
     "nw_dst": _IP_OUT,
     "tp_src": _UDP_IN,
-    "tp_dst": _UDP_OUT,
+    "tp_dst": UDP_OUT,
 }
 """Fields of the frames that the bench sends, so of the entry that they use."""
 
@@ -236,21 +236,24 @@ _REWRITING: Final = {
 _TRAILER: Final = b"loko"
 
 
-def frame(frame_bytes: int, number: int) -> bytes:
-    """A frame of the bench, without FCS. It carries `number`, which no action of Table 1 touches."""
-    return _frame(frame_bytes)[:-4] + number.to_bytes(4, "big")
+def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, tagged: bool = False) -> bytes:
+    """A frame of the bench, without FCS. It carries `number`, which no action of Table 1 touches.
+
+    `udp` is its destination port, which tells frames for different entries apart.
+    """
+    return _frame(frame_bytes, udp, tagged)[:-4] + number.to_bytes(4, "big")
 
 
 @lru_cache
-def _frame(frame_bytes: int) -> bytes:
-    room = frame_bytes - FCS_BYTES - 14 - 20 - 8
+def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
+    tag = bytes.fromhex("81000005") if tagged else b""
+    room = frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8
     payload = bytes(room - 8) + _TRAILER + bytes(4)
-    udp = dpkt.udp.UDP(sport=_UDP_IN, dport=_UDP_OUT, data=payload)
+    udp = dpkt.udp.UDP(sport=_UDP_IN, dport=udp_out, data=payload)
     udp.ulen = len(udp)
     ip = dpkt.ip.IP(src=_address(_IP_IN), dst=_address(_IP_OUT), p=17, tos=_TOS, ttl=64, data=udp)
     ip.len = len(ip)
-    ethernet = dpkt.ethernet.Ethernet(src=_mac(_MAC_IN), dst=_mac(_MAC_OUT), type=0x0800, data=ip)
-    return bytes(ethernet)
+    return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
 
 
 def number_of(data: bytes) -> int | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.runner import RunError
@@ -103,6 +104,27 @@ def without_reply(
         else:
             late += 1
     return Samples(np.array(times, dtype=np.int64), late)
+
+
+def ask(device: Device, question: Question, *, samples: int, seed: int) -> NDArray[np.int64]:
+    """From the first request's complete arrival to the reply's departure, less their way on the inner link.
+
+    Raises `RunError` if the reply does not come.
+    """
+    wire, times = device.wire, []
+    for sample, gap in enumerate(_gaps(samples, seed)):
+        if sample == 0 or not question.repeatable:
+            device.load(question.table)
+        seen = device.control([gap] + [0] * (len(question.segments) - 1), question.segments)
+        first = next(one for one in seen if not one.from_switch)
+        reply = next((one for one in seen if one.from_switch), None)
+        if reply is None:
+            raise RunError(f"{device.name}: no reply to '{question.name}'")
+        inner_ns = sum(
+            wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
+        )
+        times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
+    return np.array(times, dtype=np.int64)
 
 
 def _gaps(samples: int, seed: int) -> list[int]:
