@@ -109,7 +109,7 @@ def _interference(samples: int) -> Iterator[Part]:
         def measure(device: Device, seed: int, leader: interference.Leader = leader) -> Measured:
             device.load(interference.table(leader))
             return {
-                size: (interference.measure(device, leader, size, samples=samples, seed=seed), 0)
+                size: (interference.measure(device, leader, size, samples=5 * samples, seed=seed), 0)
                 for size in leader.sizes
             }
 

@@ -22,13 +22,17 @@ from evaluation.bench.equations import Wire, data_time_ns
 from evaluation.runner import RunError
 from loko.controller.messages import PROTOCOL, serialized
 
+_SIZES: Final = (64, 306, 790, 1516)
 _SPACING_NS: Final = 4_000_000
 _JITTER_NS: Final = 100_000
 _LEADER_UDP: Final = UDP_OUT + 1
 _MISSING_UDP: Final = UDP_OUT + 2
 _OTHER_PORT: Final = 3
 _PS_PER_NS: Final = 1000
-_ENTRIES: Final = 2
+_DUMMIES: Final = 40
+"""Entries that make each frame take longer than the next one needs to arrive, so that the follower does wait."""
+_DUMMY_UDP: Final = 7000
+_ENTRIES: Final = _DUMMIES + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +50,22 @@ class Leader:
 def leaders() -> Iterator[Leader]:
     """Every leader of the campaign."""
     there = parser.OFPActionOutput(_OTHER_PORT, 0xFFFF)
-    # Copies leave by one link to the integrated switch: long ones would wait there and not for the CPU.
-    yield Leader("output", (there,), (), (64, 306))
-    yield Leader("output twice", (there, there), ("output_again",), (64, 128, 192))
-    yield Leader("drop", (), ("drop",), (64, 128, 306))
+    yield Leader("output", (there,), (), _SIZES)
+    yield Leader("output twice", (there, there), ("output_again",), _SIZES)
+    yield Leader("drop", (), ("drop",), _SIZES)
+    # Longer ones need several segments on the controller's connection.
     yield Leader("miss", (there,), ("packet_in",), (64, 128, 306, 480), udp=_MISSING_UDP)
     strip = parser.OFPActionStripVlan()
-    yield Leader("strip a tag", (strip, there), ("strip_vlan",), (68, 306, 790), tagged=True)
+    yield Leader("strip a tag", (strip, there), ("strip_vlan",), (68, 306, 790, 1516), tagged=True)
 
 
 def table(leader: Leader) -> list[bytes]:
-    """An entry for the leader and one for the follower; every frame visits both."""
+    """An entry for the leader and one for the follower behind dummies; every frame visits all."""
+    there = (parser.OFPActionOutput(OUT_PORT, 0xFFFF),)
     return [
+        *(_entry(1 + place, _DUMMY_UDP + place, there) for place in range(_DUMMIES)),
         _entry(100, _LEADER_UDP, leader.actions),
-        _entry(101, UDP_OUT, (parser.OFPActionOutput(OUT_PORT, 0xFFFF),)),
+        _entry(101, UDP_OUT, there),
     ]
 
 
