@@ -21,7 +21,9 @@ from loko.document import InputError
 
 _PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000
-"""A sample so far above the least of its case has met an interruption and not the loop's phase."""
+"""A sample so far above the least of its case has met an interruption and not only the loop's phase."""
+_SLACK: Final = 1.02
+"""Over the length of the loop; what lies beyond was interrupted. The taps may be off by a little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,10 @@ class Edges:
         return max(self.width_ns / self.samples, 1.0)
 
 
-def edges(times_ns: NDArray[np.int64]) -> Edges:
-    """The edges of samples of one case."""
+def edges(times_ns: NDArray[np.int64], loop_ns: float = _LONGEST_LOOP_NS) -> Edges:
+    """The edges of samples of one case, if the main loop is at most so long."""
     low = float(times_ns.min())
-    uniform = times_ns[times_ns < low + _LONGEST_LOOP_NS]
+    uniform = times_ns[times_ns <= low + _SLACK * loop_ns]
     return Edges(low, float(uniform.max()), len(times_ns) - len(uniform), len(uniform))
 
 
@@ -90,14 +92,15 @@ def find(samples: Samples, wire: Wire, offsets: dict[str, int], transit_ps: floa
 
     Raises `InputError` if samples are missing that this needs.
     """
-    cases = [
-        (table, size, edges(times))
+    measured = [
+        (table, size, times)
         for table in _measured_tables()
         for size, times in samples.get(f"dp-time/{table_name(table)}", {}).items()
     ]
-    if not cases:
+    if not measured:
         raise InputError("no samples of dp-time: measure them first")
-    loop_ns = float(np.median([one.width_ns for _, _, one in cases]))
+    loop_ns = float(np.median([edges(times).width_ns for _, _, times in measured]))
+    cases = [(table, size, edges(times, loop_ns)) for table, size, times in measured]
     observations = [
         Observation(
             frame_terms(table, size, offsets),
@@ -106,7 +109,7 @@ def find(samples: Samples, wire: Wire, offsets: dict[str, int], transit_ps: floa
         )
         for table, size, one in cases
     ]
-    observations += _of_leaders(samples, wire, offsets)
+    observations += _of_leaders(samples, wire, offsets, loop_ns)
     observations += _of_questions(samples, transit_ps, loop_ns)
     p_fx_ns = {(table, size): one.middle_ns for table, size, one in cases}
     return Findings(
@@ -127,10 +130,12 @@ def _measured_tables() -> Iterable[Table]:
     yield from (table for table, _ in tables())
 
 
-def _of_leaders(samples: Samples, wire: Wire, offsets: dict[str, int]) -> Iterable[Observation]:
+def _of_leaders(
+    samples: Samples, wire: Wire, offsets: dict[str, int], loop_ns: float
+) -> Iterable[Observation]:
     for leader in interference.leaders():
         for size, times in samples.get(f"interference/{leader.name}", {}).items():
-            one = edges(times)
+            one = edges(times, loop_ns)
             yield Observation(
                 interference.terms(leader, size, offsets),
                 one.middle_ns * _PS_PER_NS - interference.link_ps(size, wire),
@@ -142,7 +147,7 @@ def _of_questions(samples: Samples, transit_ps: float, loop_ns: float) -> Iterab
     elsewhere_ps = 2 * transit_ps + loop_ns * _PS_PER_NS / 2
     for question in questions():
         for times in samples.get(f"cp-time/{question.name}", {}).values():
-            one = edges(times)
+            one = edges(times, loop_ns)
             yield Observation(
                 question.terms, one.middle_ns * _PS_PER_NS - elsewhere_ps, one.error_ns * _PS_PER_NS
             )
