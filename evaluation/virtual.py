@@ -1,4 +1,4 @@
-"""Runs in virtual time: the lab inside the simulator, every board running the emulator's firmware."""
+"""Runs in virtual time: the lab inside the simulator, every Zodiac FX running the emulator's firmware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import switch_emulator
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.controller.messages import session_segments
-from loko.device import load_profile
+from loko.device import Profile, load_device
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
@@ -94,7 +94,7 @@ class VirtualRunner:
         for name in lab.hosts:
             network.add_host(name)
         for link in lab.links:
-            network.connect(link.a.node, link.a.port, link.b.node, link.b.port)
+            network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
         for name, entries in self._tables.items():
             _install(network, name, entries)
         for flow in traffic:
@@ -116,7 +116,10 @@ class VirtualRunner:
 
 def _with_capacity(name: str, capacity_factor: float) -> str:
     """The text of a profile with another capacity factor. Raises `InputError`."""
-    allowed = load_profile(name).cpu.capacity_factor.range
+    device = load_device(name)
+    if not isinstance(device, Profile):
+        raise InputError(f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out")
+    allowed = device.cpu.capacity_factor.range
     if allowed is not None and not allowed[0] <= capacity_factor <= allowed[1]:
         raise InputError(
             f"capacity factor {capacity_factor:g}: profile '{name}' allows"

@@ -206,6 +206,12 @@ def test_a_profile_may_be_a_path(tmp_path: Path) -> None:
         Board(profile=str(copy))
 
 
+def test_a_board_is_a_zodiac_fx() -> None:
+    with pytest.raises(ValueError, match=r"another kind of device .* add_board\(\)") as refused:
+        Board(profile="banana-pi-r1")
+    assert "\n" not in str(refused.value)
+
+
 bytes_in = st.one_of(
     st.tuples(st.just("frame"), st.integers(1, 4), st.binary(max_size=1600)),
     st.tuples(st.just("segment"), st.just(0), st.binary(max_size=600)),

@@ -230,6 +230,7 @@ REFUSED: list[tuple[str, Callable[[Network], object]]] = [
     ("already", lambda n: n.add_board("H1")),
     ("no_such", lambda n: n.add_board("s9", profile="no_such")),
     ("colour", lambda n: n.add_board("s9", config={"colour": 1})),
+    ("ofchecks", lambda n: n.add_board("s9", profile="banana-pi-r1", config={"ofchecks": False})),
     ('no board named "H1"', lambda n: n.control("H1", [])),
     ('no host named "s1"', lambda n: n.add_source("s1", **source())),
     ('no host named "H7"', lambda n: n.add_source("H1", **source(destination="H7"))),

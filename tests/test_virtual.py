@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dpkt
 import numpy as np
 import pytest
@@ -10,8 +12,8 @@ from evaluation.experiment import Sweep, experiments
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
-from loko.document import InputError
-from loko.lab import load_lab
+from loko.document import LABS, InputError
+from loko.lab import Lab, load_lab
 
 FIGURES = experiments()
 
@@ -110,3 +112,46 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         pytest.raises(RunError, match="s1: the board refused its table of 17 entries"),
     ):
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
+
+
+def banana_lab(folder: Path) -> Lab:
+    """The two-switch lab with other switches in it; nothing else is changed."""
+    text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
+    text = text.replace("profile: zodiac-fx", "profile: banana-pi-r1").replace(", ofchecks: false", "")
+    path = folder / "lab.yml"
+    path.write_text(text, encoding="utf-8")
+    return load_lab(path)
+
+
+def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Path) -> None:
+    """What two Zodiac FX carry, two Banana Pi R1 carry too, sooner but not always equally soon."""
+    chosen = setting("fig17a")
+    runner = VirtualRunner(banana_lab(tmp_path), chosen.admitted(), entries=17)
+    with runner:
+        records = runner.run(traffic(chosen, 1), seconds=0.5, seed=1)
+        again = runner.run(traffic(chosen, 1), seconds=0.5, seed=1)
+    assert set(records.flow) == {0, 1}
+    assert (records.received_ns != LOST).all()
+    assert (records.received_ns == again.received_ns).all()
+    delays = records.received_ns - records.sent_ns
+    assert len(np.unique(delays)) > 10
+    idle_ns = 2 * (8 + 306) * 8 + 2 * 29_967
+    assert idle_ns - 2 * 10_000 <= delays.min() <= idle_ns
+    board = records.boards["s1"]
+    assert board["received"] == board["forwarded"] == board["processed"]
+
+
+def test_a_switch_without_a_worst_case_carries_no_admitted_figure(tmp_path: Path) -> None:
+    path = banana_lab(tmp_path).path
+    sweep = FIGURES["loko/fig17a"]
+    assert isinstance(sweep, Sweep)
+    with pytest.raises(InputError, match="profile 'banana-pi-r1': this device gives no worst case"):
+        prepare(sweep.model_copy(update={"lab": str(path)}))
+
+
+def test_a_switch_without_capacity_factor_refuses_another(tmp_path: Path) -> None:
+    runner = VirtualRunner(
+        banana_lab(tmp_path), setting("fig17a").admitted(), entries=17, capacity_factor=1.0
+    )
+    with pytest.raises(InputError, match="'banana-pi-r1': has no capacity_factor"), runner:
+        pass

@@ -1,49 +1,21 @@
 """A device's profile, read from `switch-emulator/profiles/NAME.toml`.
 
-Each number of a profile is a table `{ value, source, range, note }`, so that nobody has to guess where it
-comes from. The costs are those of the model p_CPU = base + per_byte l + visited entries + actions.
+A `Device` is a profile of any kind. Loko's model is about one of them, the switch whose only CPU forwards and
+does it deterministically: a `Profile`. Its costs are those of the model
+p_CPU = base + per_byte l + visited entries + actions.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Generic, Literal, Self, TypeVar
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BaseModel, Field
 
-from loko.document import PROFILES, Strict, find, read
-
-
-def _as_tuple(pair: object) -> object:
-    return tuple(pair) if isinstance(pair, list) else pair
-
-
-Source = Literal["paper", "fit", "count", "datasheet", "assumption"]
-"""Where a number comes from; the profile's head says what each word means."""
-
-
-_Number = TypeVar("_Number", int, float)
-
-
-class Quantity(Strict, Generic[_Number]):
-    """A number with its source. The unit is in the name of the field that holds it."""
-
-    value: _Number
-    source: Source
-    range: Annotated[tuple[_Number, _Number] | None, BeforeValidator(_as_tuple)] = None
-    """Lowest and highest value that the source allows."""
-    note: str = ""
-
-    @model_validator(mode="after")
-    def _lies_in_its_range(self) -> Self:
-        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
-            raise ValueError(f"value {self.value} lies outside its range {list(self.range)}")
-        return self
-
-
-Count = Quantity[int]
-Factor = Quantity[float]
+from loko.document import PROFILES, InputError, Strict, find, read
+from loko.linux_switch import LinuxSwitch
+from loko.quantity import Count, Factor
 
 
 class Ports(Strict):
@@ -209,11 +181,42 @@ class Profile(Strict):
         return length_bytes * 8e9 / self.ports.link_rate_bps.value
 
 
+Device = Profile | LinuxSwitch
+"""A profile of any kind. All have a name, a title, `ports.count`, `ports.link_rate_bps`, `table.entries`."""
+
+
+def deterministic(device: Device) -> Profile:
+    """The device as one that Loko can model. Raises `InputError` if it gives no worst case."""
+    if isinstance(device, Profile):
+        return device
+    raise InputError(
+        f"profile '{device.name}': this device gives no worst case: its operating system can interrupt the"
+        " forwarding at any time, and Loko needs deterministic processing (section 7);"
+        " choose a device such as zodiac-fx"
+    )
+
+
 def load_profile(name_or_path: str | Path) -> Profile:
-    """Load a profile by name (`zodiac-fx`) or by path. Raises `InputError` in one line."""
-    return _read_profile(find(name_or_path, PROFILES, ".toml", "profile").resolve())
+    """Load the profile of a device that Loko can model, by name (`zodiac-fx`) or by path.
+
+    Raises `InputError` in one line.
+    """
+    return deterministic(load_device(name_or_path))
+
+
+def load_device(name_or_path: str | Path) -> Device:
+    """Load a profile of any kind by name or by path. Raises `InputError` in one line."""
+    return _read_device(find(name_or_path, PROFILES, ".toml", "profile").resolve())
+
+
+class _Head(BaseModel):
+    """What says of which kind a profile is; without it, it is a Zodiac FX."""
+
+    kind: Literal["linux-switch"] | None = None
 
 
 @lru_cache
-def _read_profile(path: Path) -> Profile:
+def _read_device(path: Path) -> Device:
+    if read(path, _Head).kind == "linux-switch":
+        return read(path, LinuxSwitch)
     return read(path, Profile)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from pydantic import Field, field_validator
 
-from loko.device import Profile, load_profile
+from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
 
 Setting = str | int | bool
@@ -44,7 +44,7 @@ class Switch:
 
     name: str
     datapath_id: int
-    profile: Profile
+    profile: Device
     config: Mapping[str, Setting]
 
 
@@ -83,6 +83,11 @@ class Lab:
         here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
         here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
         return tuple(sorted(here, key=lambda cable: cable[0]))
+
+    def rate_bps(self, link: Link) -> int:
+        """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
+        ends = [self.switches[end.node] for end in (link.a, link.b) if end.node in self.switches]
+        return (ends or list(self.switches.values()))[0].profile.ports.link_rate_bps.value
 
 
 def load_lab(name_or_path: str | Path) -> Lab:
@@ -180,7 +185,7 @@ class _Checker:
     def _switch(self, name: str) -> Switch:
         file = self._file.switches[name]
         try:
-            profile = load_profile(file.profile)
+            profile = load_device(file.profile)
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
         if self._file.control_port > profile.ports.count.value:
@@ -210,6 +215,12 @@ class _Checker:
                     raise self._error(where, f"'{text}' is used by links.{used[end]} already")
                 used[end] = index
                 ends.append(end)
+            rates = {
+                switches[end.node].profile.ports.link_rate_bps.value for end in ends if end.node in switches
+            }
+            if len(rates) > 1:
+                both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
+                raise self._error(f"links.{index}", f"its ports run at {both}; connect equal ones")
             links.append(Link(a=ends[0], b=ends[1]))
         return tuple(links)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loko.admission import AdmissionControl, Admitted, Refusal
 from loko.allocation import Allocation, Scheme, allocate
 from loko.calculus import NOTHING, TokenBucket
+from loko.device import deterministic
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
@@ -56,9 +57,9 @@ def scenario_of(flows: Sequence[Flow], *, entries: int) -> Scenario:
 
 
 def allocations_of(lab: Lab, scheme: Scheme, scenario: Scenario) -> dict[str, Allocation]:
-    """The allocation of every switch of a lab, by name."""
+    """The allocation of every switch of a lab, by name. Raises `InputError` if one gives no worst case."""
     return {
-        name: allocate(service_curve(switch.profile, scenario), scheme)
+        name: allocate(service_curve(deterministic(switch.profile), scenario), scheme)
         for name, switch in lab.switches.items()
     }
 

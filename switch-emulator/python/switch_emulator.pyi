@@ -1,13 +1,15 @@
-"""Emulated Zodiac FX switches in virtual time: one board by hand, or a network with traffic.
+"""Emulated switches in virtual time: one Zodiac FX by hand, or a network of them and others with traffic.
 
 Instants and spans are integer nanoseconds. The same calls with the same seeds give the same results
 on every machine. Wrong arguments raise `ValueError` or `TypeError`; the message says what, where,
 and how to mend it.
 
-A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path. A
+A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path; its
+``kind`` says whether it is a Zodiac FX or, in a network only, another device (``docs/devices.md``). A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
 ``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
+Other devices have ``mac`` only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -181,7 +183,7 @@ class RunResult:
 
     @property
     def boards(self) -> dict[str, dict[str, int]]:
-        """Each board's counters by its name: ``received``, ``forwarded``, ``dropped_buffer``, ...
+        """Each device's counters by its name: ``received``, ``forwarded``, ``dropped_buffer``, ...
 
         ``unconnected`` counts frames that left by a port without a cable.
         """
@@ -214,7 +216,7 @@ class Network:
     def add_board(
         self, name: str, *, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None
     ) -> None:
-        """Add a board, powered up."""
+        """Add a board, powered up, or the device of another kind that the profile describes."""
 
     def add_host(self, name: str) -> None:
         """Add a host with one port, number 1."""
@@ -229,7 +231,7 @@ class Network:
         rate_bps: float = 100_000_000.0,
         propagation_ns: int = 0,
     ) -> None:
-        """Lay a cable between two ports."""
+        """Lay a cable between two ports; it has the rate of the devices' ports."""
 
     def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
         """Hand each as one TCP segment to a board and return what the board sent meanwhile.

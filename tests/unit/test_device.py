@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loko.device import load_profile
+from loko.device import load_device, load_profile
 from loko.document import PROFILES, InputError
+from loko.linux_switch import LinuxSwitch
 from loko.scenario import (
     EVALUATION,
     TABLE_1_FRAME_BYTES,
@@ -215,6 +216,36 @@ def test_wrong_profile_is_one_line(tmp_path: Path, old, new, says) -> None:
         load_profile(path)
     assert says in str(error.value)
     assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_device_of_another_kind_loads_but_gives_no_worst_case() -> None:
+    device = load_device("banana-pi-r1")
+    assert isinstance(device, LinuxSwitch)
+    assert device.ports.link_rate_bps.value == 1_000_000_000
+    with pytest.raises(InputError) as error:
+        load_profile("banana-pi-r1")
+    assert str(error.value).startswith("profile 'banana-pi-r1': this device gives no worst case: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('kind = "linux-switch"', 'kind = "abacus"', "kind: Input should be 'linux-switch'"),
+        ('kind = "linux-switch"', "kind = 1", "kind: Input should be 'linux-switch'"),
+        ("tag_bytes", "tag_byte", "switch_chip: unknown key 'tag_byte'"),
+        ("value = 512", "value = 1", "cpu.ring_frames: value 1 lies outside its range [256, 1024]"),
+    ],
+)
+def test_wrong_profile_of_another_kind_is_one_line(tmp_path: Path, old, new, says) -> None:
+    path = tmp_path / "wrong.toml"
+    source = (PROFILES / "banana-pi-r1.toml").read_text()
+    assert old in source
+    path.write_text(source.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        load_device(path)
+    assert says in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -39,6 +39,21 @@ def test_lab_is_frozen() -> None:
         LAB.hosts["H5"] = LAB.hosts["H1"]  # type: ignore[index]
 
 
+def test_cables_run_at_the_rate_of_the_switches() -> None:
+    assert {LAB.rate_bps(link) for link in LAB.links} == {100_000_000}
+
+
+def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    head, last = SOURCE.split("  s2:")
+    path.write_text(f"{head}  s2:{last.replace('profile: zodiac-fx', 'profile: banana-pi-r1', 1)}")
+    with pytest.raises(InputError) as error:
+        load_lab(path)
+    assert str(error.value) == (
+        f"{path}:27: links.4: its ports run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -64,7 +64,9 @@ pub use event::{Counters, Event};
 pub use matching::Match;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
-pub use profile::{ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX};
+pub use profile::{
+    number, profile_kind, ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX,
+};
 pub use quirks::Quirks;
 pub use table::Flow;
 pub use time::{Duration, Instant};

@@ -46,7 +46,8 @@ pub struct Match {
 
 impl Match {
     /// Reads a match; bytes beyond the end count as 0.
-    pub(crate) fn read(bytes: &[u8]) -> Self {
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
         let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
         Self {

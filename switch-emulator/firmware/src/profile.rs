@@ -3,15 +3,13 @@
 //! A number is either plain or a table `{ value, source, range, note }` that says where it comes from. Only
 //! the value is kept here; the rest is checked, so that a slip in the file does not pass unseen.
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 mod control;
+mod number;
 
 pub use control::{ControlCosts, Housekeeping};
+pub use number::number;
 
 /// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
 pub const ZODIAC_FX: &str = include_str!("../../profiles/zodiac-fx.toml");
@@ -42,6 +40,42 @@ pub enum ProfileError {
         /// What would be right.
         reason: &'static str,
     },
+}
+
+impl ProfileError {
+    /// Where in `text` reading it went wrong.
+    #[must_use]
+    pub fn syntax(text: &str, error: &toml::de::Error) -> Self {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let before = text.get(..at).unwrap_or("");
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self::Syntax {
+            line: before.matches('\n').count() + 1,
+            column: at - start + 1,
+            text: text[start..]
+                .lines()
+                .next()
+                .unwrap_or("")
+                .trim()
+                .chars()
+                .take(60)
+                .collect(),
+            reason: error.message().replace('\n', "; "),
+        }
+    }
+}
+
+/// The kind of device that a profile describes; nothing is a Zodiac FX.
+///
+/// # Errors
+/// [`ProfileError::Syntax`] when the text is not TOML or its kind no text.
+pub fn profile_kind(text: &str) -> Result<Option<String>, ProfileError> {
+    #[derive(Deserialize)]
+    struct Head {
+        kind: Option<String>,
+    }
+    let head: Head = toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
+    Ok(head.kind)
 }
 
 /// What a device costs and holds.
@@ -245,9 +279,16 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// [`ProfileError`] with the line and the key when the text is not a profile.
+    /// [`ProfileError`] with the line and the key when the text is not the profile of a Zodiac FX.
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
+        if profile_kind(text)?.is_some() {
+            return Err(ProfileError::Value {
+                key: "kind",
+                reason: "another kind of device than a Zodiac FX; put it into a simulated network",
+            });
+        }
+        let profile: Self =
+            toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
         profile.check()?;
         Ok(profile)
     }
@@ -341,117 +382,6 @@ impl Cpu {
 
 /// Whether a value can be worked with, its key, and what would be right.
 type Rule = (bool, &'static str, &'static str);
-
-fn syntax_error(text: &str, error: &toml::de::Error) -> ProfileError {
-    let at = error.span().map_or(0, |span| span.start).min(text.len());
-    let before = text.get(..at).unwrap_or("");
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    ProfileError::Syntax {
-        line: before.matches('\n').count() + 1,
-        column: at - start + 1,
-        text: text[start..]
-            .lines()
-            .next()
-            .unwrap_or("")
-            .trim()
-            .chars()
-            .take(60)
-            .collect(),
-        reason: error.message().replace('\n', "; "),
-    }
-}
-
-/// Where a number comes from.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Source {
-    Paper,
-    Fit,
-    Count,
-    Datasheet,
-    Assumption,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sourced<T> {
-    value: T,
-    #[expect(dead_code, reason = "read to refuse an unknown source")]
-    source: Source,
-    range: Option<[T; 2]>,
-    #[serde(default)]
-    #[expect(dead_code, reason = "read to refuse a note that is no text")]
-    note: String,
-}
-
-trait Number: Sized + PartialOrd + fmt::Display {
-    fn from_i64(value: i64) -> Option<Self>;
-    fn from_f64(value: f64) -> Option<Self>;
-}
-
-impl Number for i64 {
-    fn from_i64(value: i64) -> Option<Self> {
-        // Products with the length of a frame, and sums over a whole table, must stay far from overflow.
-        (value.unsigned_abs() <= 1_000_000_000_000).then_some(value)
-    }
-    fn from_f64(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for u64 {
-    fn from_i64(value: i64) -> Option<Self> {
-        i64::from_i64(value).and_then(|value| Self::try_from(value).ok())
-    }
-    fn from_f64(_: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl Number for f64 {
-    #[allow(clippy::cast_precision_loss)] // numbers in a profile are small
-    fn from_i64(value: i64) -> Option<Self> {
-        Some(value as Self)
-    }
-    fn from_f64(value: f64) -> Option<Self> {
-        value.is_finite().then_some(value)
-    }
-}
-
-fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    struct NumberVisitor<T>(PhantomData<T>);
-
-    impl<'de, T: Number + Deserialize<'de>> Visitor<'de> for NumberVisitor<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a number or a table { value, source, range, note }")
-        }
-
-        fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<T, E> {
-            T::from_i64(value).ok_or_else(|| E::custom(format!("{value} is out of range")))
-        }
-
-        fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<T, E> {
-            T::from_f64(value).ok_or_else(|| E::custom(format!("{value} is not a whole number")))
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            let Sourced { value, range, .. } =
-                Sourced::<T>::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-            match range {
-                Some([low, high]) if value < low || value > high => Err(A::Error::custom(format!(
-                    "value {value} lies outside its range [{low}, {high}]"
-                ))),
-                _ => Ok(value),
-            }
-        }
-    }
-
-    deserializer.deserialize_any(NumberVisitor(PhantomData))
-}
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use zodiac_firmware::{Config, Profile, ZODIAC_FX};
+use serde::de::DeserializeOwned;
+use zodiac_firmware::{Profile, ZODIAC_FX};
+use zodiac_simulator::{DeviceProfile, BANANA_PI_R1};
 
 /// Latest instant: eleven days, far enough for any run, near enough that no timer runs for ever.
 const MAX_NS: i64 = 1_000_000_000_000_000;
@@ -50,18 +52,30 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// A board's settings from a dictionary; none are the factory's.
-pub(crate) fn config(settings: Option<&Bound<'_, PyDict>>) -> PyResult<Config> {
+/// A device's settings from a dictionary; none are the factory's.
+pub(crate) fn config<C: DeserializeOwned + Default>(
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<C> {
     match settings {
-        None => Ok(Config::default()),
+        None => Ok(C::default()),
         Some(settings) => {
             pythonize::depythonize(settings).map_err(|error| wrong(format!("config: {error}")))
         }
     }
 }
 
-/// A profile by name or path. A path ends in `.toml` or has a separator.
-pub(crate) fn profile(name: &str) -> PyResult<Profile> {
+/// The profile of a Zodiac FX by name or path.
+pub(crate) fn board_profile(name: &str) -> PyResult<Profile> {
+    match profile(name)? {
+        DeviceProfile::Board(profile) => Ok(*profile),
+        DeviceProfile::Switch(_) => Err(wrong(format!(
+            "profile {name:?} describes another kind of device than a Zodiac FX: put it into a Network with add_board()"
+        ))),
+    }
+}
+
+/// A profile of any kind by name or path. A path ends in `.toml` or has a separator.
+pub(crate) fn profile(name: &str) -> PyResult<DeviceProfile> {
     let path = if Path::new(name)
         .extension()
         .is_some_and(|extension| extension == "toml")
@@ -70,8 +84,9 @@ pub(crate) fn profile(name: &str) -> PyResult<Profile> {
         PathBuf::from(name)
     } else {
         let beside = profiles().join(format!("{name}.toml"));
-        if name == EMBEDDED && !beside.exists() {
-            return Profile::from_toml(ZODIAC_FX).map_err(wrong);
+        let embedded = EMBEDDED.iter().find(|(known, _)| *known == name);
+        if let Some((_, text)) = embedded.filter(|_| !beside.exists()) {
+            return DeviceProfile::from_toml(text).map_err(wrong);
         }
         beside
     };
@@ -82,11 +97,11 @@ pub(crate) fn profile(name: &str) -> PyResult<Profile> {
             profiles().display()
         ))
     })?;
-    Profile::from_toml(&text).map_err(|error| wrong(format!("{}: {error}", path.display())))
+    DeviceProfile::from_toml(&text).map_err(|error| wrong(format!("{}: {error}", path.display())))
 }
 
-/// The profile that is compiled in, for an installation without the sources.
-const EMBEDDED: &str = "zodiac-fx";
+/// The profiles that are compiled in, for an installation without the sources.
+const EMBEDDED: [(&str, &str); 2] = [("zodiac-fx", ZODIAC_FX), ("banana-pi-r1", BANANA_PI_R1)];
 
 /// Profiles beside the sources from which this module was built.
 fn profiles() -> &'static Path {

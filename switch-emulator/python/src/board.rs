@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use zodiac_firmware as firmware;
 use zodiac_firmware::{Instant, MacAddress, OutputKind, PortNumber};
 
-use crate::argument::{config, nanoseconds, profile, whole, wrong};
+use crate::argument::{board_profile, config, nanoseconds, whole, wrong};
 
 /// Something that a board gave out.
 #[pyclass(frozen, eq, get_all, module = "switch_emulator")]
@@ -163,7 +163,7 @@ impl Board {
         seed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, u64::MAX))?;
-        let profile = self::profile(profile)?;
+        let profile = board_profile(profile)?;
         let mut board =
             firmware::Board::new(&profile, self::config(config)?, seed).map_err(wrong)?;
         board.advance(Instant::ZERO); // powers it up

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::SourceConfig;
+use zodiac_simulator::{DeviceProfile, SourceConfig};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 
@@ -46,9 +46,16 @@ impl Network {
         profile: &str,
         config: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let profile = self::profile(profile)?;
-        let config = self::config(config)?;
-        self.with(|network| network.add_board(name, &profile, config))
+        match self::profile(profile)? {
+            DeviceProfile::Board(profile) => {
+                let config = self::config(config)?;
+                self.with(|network| network.add_board(name, &profile, config))
+            }
+            DeviceProfile::Switch(profile) => {
+                let config = self::config(config)?;
+                self.with(|network| network.add_switch(name, &profile, &config))
+            }
+        }
     }
 
     fn add_host(&self, name: &str) -> PyResult<()> {

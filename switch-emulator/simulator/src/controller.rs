@@ -1,6 +1,8 @@
 //! The far end of a board's control session: it hands over segments one by one and keeps the session alive.
 
-use zodiac_firmware::{Board, Event, Instant, OutputKind};
+use zodiac_firmware::Instant;
+
+use crate::device::{Device, OutputKind};
 
 /// Between two segments of [`Session::exchange`]: longer than the board works on any message, so that each
 /// segment finds it idle.
@@ -21,12 +23,12 @@ pub(crate) struct Session {
     /// How far this board's time has come.
     pub(crate) now_ns: u64,
     /// What went wrong, with its instant.
-    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) events: Vec<(u64, String)>,
 }
 
 impl Session {
     /// Opens the session if it is not open, hands over each segment, and gives what the board sent meanwhile.
-    pub(crate) fn exchange(&mut self, board: &mut Board, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    pub(crate) fn exchange(&mut self, board: &mut Device, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut replies = Vec::new();
         if !self.connected {
             self.connected = true;
@@ -41,7 +43,7 @@ impl Session {
         replies
     }
 
-    fn wait_for_connect(&mut self, board: &mut Board) {
+    fn wait_for_connect(&mut self, board: &mut Device) {
         let patience = Instant::from_nanos(self.now_ns + CONNECT_PATIENCE_NS);
         while let Some(at) = board.poll_at().filter(|at| *at <= patience) {
             board.advance(at);
@@ -56,7 +58,7 @@ impl Session {
         board.advance(patience);
     }
 
-    fn settle(&mut self, board: &mut Board, replies: &mut Vec<Vec<u8>>) {
+    fn settle(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
         self.now_ns += SEGMENT_SPACING_NS;
         board.advance(Instant::from_nanos(self.now_ns));
         while let Some(output) = board.poll_output() {

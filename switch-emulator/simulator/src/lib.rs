@@ -1,6 +1,6 @@
 //! Boards, hosts, links and taps in virtual time.
 //!
-//! A [`Network`] is built from boards (the firmware of `zodiac-firmware`, unchanged), hosts and links; sources
+//! A [`Network`] is built from boards (the firmware of `zodiac-firmware`, unchanged), other switches, hosts and links; sources
 //! on its hosts send as the Loko paper does (section 6.1), and a run gives the instants at which each frame
 //! passed its taps. Time is counted in integer nanoseconds, all that is random comes from one seed, and things
 //! that happen at one instant happen in the order in which they were decided: the same calls give the same
@@ -9,6 +9,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`Network`] | the builder: boards, hosts, cables, controller sessions, sources |
+//! | `device` | what stands between links: boards, and switches of other kinds |
 //! | `run` | the event loop |
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
@@ -19,6 +20,7 @@
 
 mod bucket;
 mod controller;
+mod device;
 mod error;
 mod flow;
 mod link;
@@ -30,6 +32,7 @@ mod schedule;
 mod source;
 
 pub use bucket::TokenBucket;
+pub use device::{DeviceProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile, BANANA_PI_R1};
 pub use error::Error;
 pub use flow::{FlowCounters, LOST};
 pub use network::Network;

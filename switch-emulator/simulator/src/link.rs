@@ -42,16 +42,24 @@ impl Timing {
         }
         #[allow(clippy::cast_sign_loss)]
         let rate_bps = rate_bps as u64;
-        let whole = BYTE_PER_NS_BPS % rate_bps == 0;
         Ok(Self {
-            rate_bps,
-            byte_ns: whole.then(|| BYTE_PER_NS_BPS / rate_bps),
             propagation_ns,
+            ..Self::of_rate(rate_bps)
         })
     }
 
+    /// A link inside a device, without propagation; `rate_bps` is at least 1.
+    pub(crate) fn of_rate(rate_bps: u64) -> Self {
+        let whole = BYTE_PER_NS_BPS % rate_bps == 0;
+        Self {
+            rate_bps,
+            byte_ns: whole.then(|| BYTE_PER_NS_BPS / rate_bps),
+            propagation_ns: 0,
+        }
+    }
+
     /// Sending `bytes`, rounded up to a nanosecond.
-    fn sending_ns(self, bytes: u64) -> u64 {
+    pub(crate) fn sending_ns(self, bytes: u64) -> u64 {
         match self.byte_ns {
             Some(byte_ns) => bytes * byte_ns,
             None => (bytes * BYTE_PER_NS_BPS).div_ceil(self.rate_bps),

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use zodiac_firmware::{Board, Config, Instant, PortNumber, Profile};
+use zodiac_firmware::{Board, Config, Instant, Profile};
 
 use crate::controller::Session;
+use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
 use crate::link::{Link, Timing};
@@ -18,14 +19,15 @@ const MAX_NODES: usize = 4096;
 /// The only port of a host.
 const HOST_PORT: u8 = 1;
 
+/// A Zodiac FX, or another device in its place.
 #[derive(Debug)]
 pub(crate) struct BoardNode {
     pub(crate) name: String,
-    pub(crate) board: Board,
+    pub(crate) device: Device,
     pub(crate) session: Session,
     link_rate_bps: u64,
-    /// Outgoing link of ports 1 .. 4.
-    pub(crate) links: [Option<usize>; 4],
+    /// Outgoing link of each port, from port 1 on.
+    pub(crate) links: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub(crate) struct HostNode {
 /// Where a link ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    Board(usize, PortNumber),
+    Board(usize, u8),
     Host(usize),
 }
 
@@ -92,14 +94,36 @@ impl Network {
             reason: error.to_string(),
         })?;
         board.advance(Instant::ZERO); // powers it up
+        let ports = (profile.ports.count as u8, profile.ports.link_rate_bps);
+        self.push_device(name, Device::Board(board), ports);
+        Ok(())
+    }
+
+    /// Adds a switch of another kind than the Zodiac FX. Wherever a board can be named, so can it.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if the name is taken.
+    pub fn add_switch(
+        &mut self,
+        name: &str,
+        profile: &SwitchProfile,
+        config: &SwitchConfig,
+    ) -> Result<(), Error> {
+        self.check_new(name)?;
+        let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
+        let device = Device::Switch(profile.build(config, seed));
+        self.push_device(name, device, profile.ports());
+        Ok(())
+    }
+
+    fn push_device(&mut self, name: &str, device: Device, (ports, link_rate_bps): (u8, u64)) {
         self.boards.push(BoardNode {
             name: name.into(),
-            board,
+            device,
             session: Session::default(),
-            link_rate_bps: profile.ports.link_rate_bps,
-            links: [None; 4],
+            link_rate_bps,
+            links: vec![None; usize::from(ports)],
         });
-        Ok(())
     }
 
     /// Adds a host with one port, number 1.
@@ -142,7 +166,7 @@ impl Network {
             self.ends.push(to);
             match from {
                 End::Board(board, port) => {
-                    self.boards[board].links[usize::from(port.get()) - 1] = Some(link);
+                    self.boards[board].links[usize::from(port) - 1] = Some(link);
                 }
                 End::Host(host) => self.hosts[host].link = Some(link),
             }
@@ -170,7 +194,7 @@ impl Network {
                     "there is no board named {board:?}: add it with add_board() first"
                 ))
             })?;
-        Ok(node.session.exchange(&mut node.board, segments))
+        Ok(node.session.exchange(&mut node.device, segments))
     }
 
     /// Adds a source to a host that is connected already.
@@ -244,10 +268,14 @@ impl Network {
     fn free_port(&self, (name, port): (&str, u8), timing: Timing) -> Result<End, Error> {
         if let Some(index) = self.boards.iter().position(|node| node.name == name) {
             let node = &self.boards[index];
-            let number = PortNumber::new(port).ok_or_else(|| {
-                Error::Port(format!("board {name:?} has no port {port}: give 1 .. 4"))
+            let place = usize::from(port).wrapping_sub(1);
+            let connected = node.links.get(place).ok_or_else(|| {
+                Error::Port(format!(
+                    "board {name:?} has no port {port}: give 1 .. {}",
+                    node.links.len()
+                ))
             })?;
-            if node.links[usize::from(port) - 1].is_some() {
+            if connected.is_some() {
                 return Err(Error::Port(format!(
                     "port {port} of {name:?} is connected already"
                 )));
@@ -258,7 +286,7 @@ impl Network {
                     node.link_rate_bps
                 )));
             }
-            return Ok(End::Board(index, number));
+            return Ok(End::Board(index, port));
         }
         let index = self.host(name).map_err(|_| {
             Error::Name(format!(

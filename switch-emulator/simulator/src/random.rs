@@ -21,13 +21,30 @@ impl Stream {
         self.0.next_u64()
     }
 
+    /// A number in (0, 1]: 53 random bits, exact in a double.
+    fn uniform(&mut self) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let numerator = ((self.bits() >> 11) + 1) as f64;
+        numerator * (1.0 / 9_007_199_254_740_992.0)
+    }
+
     /// An exponentially distributed span with mean `mean_ns`, rounded to the nearest nanosecond.
     pub(crate) fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
-        // 53 random bits as a number in (0, 1]: exact in a double, and never the logarithm of zero.
-        #[allow(clippy::cast_precision_loss)]
-        let uniform = ((self.bits() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0);
-        // libm's logarithm is plain arithmetic; the platform's may differ in the last bit.
+        let uniform = self.uniform(); // never zero, which has no logarithm
+                                      // libm's logarithm is plain arithmetic; the platform's may differ in the last bit.
         let span_ns = -mean_ns * libm::log(uniform);
+        #[allow(clippy::cast_sign_loss)]
+        let rounded = libm::round(span_ns) as u64;
+        rounded
+    }
+
+    /// A span between `least_ns` and `most_ns` with a Pareto distribution of this exponent, cut off at `most_ns`,
+    /// rounded to the nearest nanosecond.
+    pub(crate) fn pareto_ns(&mut self, least_ns: f64, most_ns: f64, exponent: f64) -> u64 {
+        // The share of the distribution above `most_ns`; libm's power is plain arithmetic too.
+        let beyond = libm::pow(least_ns / most_ns, exponent);
+        let above = beyond + self.uniform() * (1.0 - beyond);
+        let span_ns = least_ns * libm::pow(above, -1.0 / exponent);
         #[allow(clippy::cast_sign_loss)]
         let rounded = libm::round(span_ns) as u64;
         rounded

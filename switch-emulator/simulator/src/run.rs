@@ -1,8 +1,9 @@
 //! The event loop.
 
-use zodiac_firmware::{Instant, OutputKind};
+use zodiac_firmware::Instant;
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
+use crate::device::OutputKind;
 use crate::error::Error;
 use crate::flow::Identities;
 use crate::link::{size_on_wire, Cargo};
@@ -124,7 +125,7 @@ impl<'a> Run<'a> {
         };
         for board in 0..boards {
             for (at_ns, event) in std::mem::take(&mut run.net.boards[board].session.events) {
-                run.report(board, at_ns, event.to_string());
+                run.report(board, at_ns, event);
             }
             run.arm_board(board, begin_ns);
         }
@@ -144,7 +145,7 @@ impl<'a> Run<'a> {
             match self.timers[usize::from(slot)] {
                 Timer::Work(board) => {
                     self.net.boards[board]
-                        .board
+                        .device
                         .advance(Instant::from_nanos(now_ns));
                     self.collect(board, now_ns);
                 }
@@ -161,7 +162,7 @@ impl<'a> Run<'a> {
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
         let at_ns = self.net.boards[board]
-            .board
+            .device
             .poll_at()
             .map(|at| at.as_nanos().max(now_ns));
         // A frame that comes while the CPU works does not change when the next pass begins.
@@ -272,10 +273,10 @@ impl<'a> Run<'a> {
         match cargo {
             Cargo::Emission { source, sequence } => {
                 boards[board]
-                    .board
+                    .device
                     .frame(now, port, flows[source as usize].frame(sequence));
             }
-            Cargo::Bytes(data) => boards[board].board.frame_owned(now, port, data),
+            Cargo::Bytes(data) => boards[board].device.frame_owned(now, port, data),
         }
         self.collect(board, now_ns);
     }
@@ -287,28 +288,28 @@ impl<'a> Run<'a> {
         let next_ns = answers.first().map(|(at_ns, _)| *at_ns);
         self.arm(self.net.boards.len() + board, next_ns);
         self.net.boards[board]
-            .board
+            .device
             .segment(Instant::from_nanos(now_ns), &bytes);
         self.collect(board, now_ns);
     }
 
     /// Takes what a board gives out, and notes when it is to be called again.
     fn collect(&mut self, board: usize, now_ns: u64) {
-        while let Some(output) = self.net.boards[board].board.poll_output() {
+        while let Some(output) = self.net.boards[board].device.poll_output() {
             let at_ns = output.at.as_nanos();
             match output.kind {
                 OutputKind::Frame { ports, data } => {
                     let mut ports = ports.iter();
                     let last = ports.next();
                     for port in ports {
-                        self.depart(board, port.get(), at_ns, data.clone());
+                        self.depart(board, port, at_ns, data.clone());
                     }
                     if let Some(port) = last {
-                        self.depart(board, port.get(), at_ns, data);
+                        self.depart(board, port, at_ns, data);
                     }
                 }
                 OutputKind::Controller(bytes) => self.answer_echo(board, at_ns, &bytes),
-                OutputKind::Event(event) => self.report(board, at_ns, event.to_string()),
+                OutputKind::Event(event) => self.report(board, at_ns, event),
                 OutputKind::Close => {
                     self.report(board, at_ns, "the board closed its control session".into());
                 }
@@ -330,7 +331,7 @@ impl<'a> Run<'a> {
                 let begin_ns = at_ns + link.timing.propagation_ns();
                 self.deliver(host, begin_ns, &data);
                 // The sender's memory, for its next frames.
-                self.net.boards[board].board.recycle(data);
+                self.net.boards[board].device.recycle(data);
             }
             End::Board(..) => {
                 // The board itself keeps the frames of a port apart.
@@ -401,7 +402,7 @@ impl<'a> Run<'a> {
         flows.sort_by_key(|flow| flow.flow);
         let board_result = |(node, unconnected): (&BoardNode, u64)| BoardResult {
             name: node.name.clone(),
-            counters: node.board.counters(),
+            counters: node.device.counters(),
             unconnected,
         };
         RunResult {

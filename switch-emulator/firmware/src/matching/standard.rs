@@ -16,7 +16,8 @@ const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 impl Match {
     /// The exact fields of a frame that came in on `in_port`.
-    pub(crate) fn of_frame(frame: &[u8], in_port: u16) -> Self {
+    #[must_use]
+    pub fn of_frame(frame: &[u8], in_port: u16) -> Self {
         let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
         let mac = |at: usize| core::array::from_fn(|i| byte(at + i));
         let mut fields = Self {
@@ -84,7 +85,8 @@ impl Match {
     }
 
     /// The same match in one form: fields that cannot count are wildcards, and wildcards have the value 0.
-    pub(crate) fn normalised(mut self) -> Self {
+    #[must_use]
+    pub fn normalised(mut self) -> Self {
         use wildcards as w;
         let network = self.wildcards & w::DL_TYPE == 0 && matches!(self.dl_type, IPV4 | ARP);
         if !network {
@@ -132,7 +134,8 @@ impl Match {
     }
 
     /// Whether everything that `other` matches is matched by this one too. Both normalised.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
         let bits = |wild: u32, shift: u32| wild >> shift & 0x3f;
         let wider = |shift: u32| bits(self.wildcards, shift) >= bits(other.wildcards, shift);
         self.wildcards & 0x0030_00ff | other.wildcards & 0x0030_00ff == self.wildcards & 0x0030_00ff
@@ -142,7 +145,8 @@ impl Match {
     }
 
     /// Whether a frame can be matched by both. Both normalised.
-    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
         self.agrees(other)
     }
 
@@ -172,7 +176,8 @@ impl Match {
     }
 
     /// Whether no field is left open: such an entry comes before all others, whatever its priority.
-    pub(crate) fn is_exact(&self) -> bool {
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
         use wildcards as w;
         let optional = w::DL_VLAN_PCP | w::NW_TOS | w::NW_PROTO | w::TP_SRC | w::TP_DST;
         let addresses = 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;

@@ -1,0 +1,40 @@
+"""A number of a profile, `{ value, source, range, note }`: nobody has to guess where it comes from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, Literal, Self, TypeVar
+
+from pydantic import BeforeValidator, model_validator
+
+from loko.document import Strict
+
+
+def _as_tuple(pair: object) -> object:
+    return tuple(pair) if isinstance(pair, list) else pair
+
+
+Source = Literal["paper", "fit", "count", "datasheet", "assumption"]
+"""Where a number comes from; the profile's head says what each word means."""
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+class Quantity(Strict, Generic[_Number]):
+    """A number with its source. The unit is in the name of the field that holds it."""
+
+    value: _Number
+    source: Source
+    range: Annotated[tuple[_Number, _Number] | None, BeforeValidator(_as_tuple)] = None
+    """Lowest and highest value that the source allows."""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _lies_in_its_range(self) -> Self:
+        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
+            raise ValueError(f"value {self.value} lies outside its range {list(self.range)}")
+        return self
+
+
+Count = Quantity[int]
+Factor = Quantity[float]

@@ -1,0 +1,218 @@
+//! Devices between the links of a network.
+//!
+//! A [`Device`] is either a Zodiac FX, the firmware of `zodiac-firmware` unchanged, or a [`Switch`] of another
+//! kind, for which there is no firmware but a model of what takes time in it. To the event loop all look alike:
+//! frames, segments and the passing of time go in, [`Output`]s come out.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `profile` | the numbers of any device, read from TOML; its `kind` chooses |
+//! | `openflow` | the OpenFlow 1.0 table and agent that the other switches share |
+//! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
+
+use std::fmt;
+
+use zodiac_firmware::{Board, Counters, Instant, PortNumber};
+
+mod linux;
+mod openflow;
+mod profile;
+
+pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
+pub use profile::{DeviceProfile, SwitchConfig, SwitchProfile};
+
+/// Front ports that a device can have: one bit each in [`Ports`].
+pub(crate) const MAX_PORTS: u8 = 64;
+
+/// A set of front ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ports(u64);
+
+impl Ports {
+    /// Ports 1 to `count`.
+    pub(crate) fn up_to(count: u8) -> Self {
+        Self(u64::MAX >> (MAX_PORTS - count.clamp(1, MAX_PORTS)))
+    }
+
+    /// The set with `port`, 1 to 64, too.
+    pub(crate) fn with(self, port: u8) -> Self {
+        Self(self.0 | 1 << (port - 1))
+    }
+
+    /// The set without `port`, 1 to 64.
+    pub(crate) fn without(self, port: u8) -> Self {
+        Self(self.0 & !(1 << (port - 1)))
+    }
+
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its ports, ascending.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
+        let mut bits = self.0;
+        std::iter::from_fn(move || {
+            let lowest = bits.trailing_zeros() as u8;
+            bits &= bits.checked_sub(1)?;
+            Some(lowest + 1)
+        })
+    }
+}
+
+/// What a device gives out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    /// When; for a frame, when its first bit departs, which may lie in the future.
+    pub(crate) at: Instant,
+    pub(crate) kind: OutputKind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OutputKind {
+    /// A frame, without frame check sequence, that leaves by these ports.
+    Frame { ports: Ports, data: Vec<u8> },
+    /// Bytes for the controller.
+    Controller(Vec<u8>),
+    /// The device wants a session with its controller.
+    Connect,
+    /// The device has ended the session.
+    Close,
+    /// Something went wrong: what, where, and how to mend it.
+    Event(String),
+}
+
+/// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
+pub(crate) trait Switch: fmt::Debug + Send {
+    /// The session with the controller is open.
+    fn connected(&mut self, now: Instant);
+    /// Bytes of the controller.
+    fn segment(&mut self, now: Instant, bytes: &[u8]);
+    /// A frame, without frame check sequence, has completely arrived on a port.
+    fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
+    /// Does all that is due until now.
+    fn advance(&mut self, now: Instant);
+    /// When [`Switch::advance`] has next something to do.
+    fn poll_at(&self) -> Option<Instant>;
+    /// What it gives out, in order.
+    fn poll_output(&mut self) -> Option<Output>;
+    /// What it has counted. Counters of things that it does not have stay 0.
+    fn counters(&self) -> Counters;
+}
+
+/// What stands between links.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // nearly all are boards, whose state is best reached directly
+pub(crate) enum Device {
+    Board(Board),
+    Switch(Box<dyn Switch>),
+}
+
+impl Device {
+    pub(crate) fn connected(&mut self, now: Instant) {
+        match self {
+            Self::Board(board) => board.connected(now),
+            Self::Switch(switch) => switch.connected(now),
+        }
+    }
+
+    pub(crate) fn segment(&mut self, now: Instant, bytes: &[u8]) {
+        match self {
+            Self::Board(board) => board.segment(now, bytes),
+            Self::Switch(switch) => switch.segment(now, bytes),
+        }
+    }
+
+    /// A frame that the caller keeps.
+    pub(crate) fn frame(&mut self, now: Instant, port: u8, data: &[u8]) {
+        match self {
+            Self::Board(board) => board.frame(now, board_port(port), data),
+            Self::Switch(switch) => switch.frame(now, port, data.to_vec()),
+        }
+    }
+
+    pub(crate) fn frame_owned(&mut self, now: Instant, port: u8, data: Vec<u8>) {
+        match self {
+            Self::Board(board) => board.frame_owned(now, board_port(port), data),
+            Self::Switch(switch) => switch.frame(now, port, data),
+        }
+    }
+
+    /// Gives memory back that a frame no longer needs.
+    pub(crate) fn recycle(&mut self, data: Vec<u8>) {
+        match self {
+            Self::Board(board) => board.recycle(data),
+            Self::Switch(_) => drop(data),
+        }
+    }
+
+    pub(crate) fn advance(&mut self, now: Instant) {
+        match self {
+            Self::Board(board) => board.advance(now),
+            Self::Switch(switch) => switch.advance(now),
+        }
+    }
+
+    pub(crate) fn poll_at(&self) -> Option<Instant> {
+        match self {
+            Self::Board(board) => board.poll_at(),
+            Self::Switch(switch) => switch.poll_at(),
+        }
+    }
+
+    pub(crate) fn poll_output(&mut self) -> Option<Output> {
+        match self {
+            Self::Board(board) => board.poll_output().map(Output::from),
+            Self::Switch(switch) => switch.poll_output(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        match self {
+            Self::Board(board) => board.counters(),
+            Self::Switch(switch) => switch.counters(),
+        }
+    }
+}
+
+fn board_port(port: u8) -> PortNumber {
+    PortNumber::new(port).expect("connect() refuses ports that the device does not have")
+}
+
+impl From<zodiac_firmware::Output> for Output {
+    fn from(output: zodiac_firmware::Output) -> Self {
+        use zodiac_firmware::OutputKind as Kind;
+        let kind = match output.kind {
+            Kind::Frame { ports, data } => OutputKind::Frame {
+                ports: Ports(ports.bits().into()),
+                data,
+            },
+            Kind::Controller(bytes) => OutputKind::Controller(bytes),
+            Kind::Connect => OutputKind::Connect,
+            Kind::Close => OutputKind::Close,
+            Kind::Event(event) => OutputKind::Event(event.to_string()),
+        };
+        Self {
+            at: output.at,
+            kind,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_ports_gives_them_in_order() {
+        let ports = Ports::default().with(5).with(1).with(64).with(5);
+        assert_eq!(ports.iter().collect::<Vec<_>>(), [1, 5, 64]);
+        assert_eq!(ports.without(1).iter().collect::<Vec<_>>(), [5, 64]);
+        assert_eq!(Ports::up_to(5).iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(Ports::up_to(64).iter().count(), 64);
+        assert!(Ports::default().is_empty());
+    }
+}

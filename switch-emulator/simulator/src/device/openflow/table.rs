@@ -1,0 +1,241 @@
+//! The flow table: OpenFlow 1.0.1, sections 3.4 and 4.6.
+
+use std::cmp::Reverse;
+
+use zodiac_firmware::Match;
+
+use super::{be16, Ports, FLOW_MOD_BYTES};
+use crate::device::MAX_PORTS;
+
+const MATCH_AT: usize = 8;
+const COMMAND_AT: usize = 56;
+const PRIORITY_AT: usize = 62;
+const OUT_PORT_AT: usize = 68;
+const FLAGS_AT: usize = 70;
+const CHECK_OVERLAP: u16 = 1 << 1;
+const EMERGENCY: u16 = 1 << 2;
+
+/// Ports that are none of the front ones.
+mod reserved {
+    pub(super) const IN_PORT: u16 = 0xfff8;
+    pub(super) const FLOOD: u16 = 0xfffb;
+    pub(super) const ALL: u16 = 0xfffc;
+    pub(super) const CONTROLLER: u16 = 0xfffd;
+    pub(super) const NONE: u16 = 0xffff;
+}
+
+/// Why a `FLOW_MOD` is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full,
+    Overlap,
+    Emergency,
+    Command,
+    /// Not the action output.
+    Action,
+    ActionLength,
+    /// An output to a port that the switch does not have.
+    OutPort,
+}
+
+impl Refusal {
+    /// Type and code of the error message.
+    pub(super) const fn error(self) -> (u16, u16) {
+        match self {
+            Self::Full => (3, 0),
+            Self::Overlap => (3, 1),
+            Self::Command => (3, 4),
+            Self::Emergency => (3, 5),
+            Self::Action => (2, 0),
+            Self::ActionLength => (2, 1),
+            Self::OutPort => (2, 4),
+        }
+    }
+}
+
+/// What the table decides on a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No entry matches.
+    Miss,
+    /// The entry sends it nowhere.
+    Drop,
+    /// By these ports.
+    Forward(Ports),
+}
+
+/// Where an entry sends frames. What it sends to the controller is not followed any further.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Outputs {
+    ports: Ports,
+    /// All other ports than the one that the frame came in on.
+    all: bool,
+    /// The port that the frame came in on, which only an explicit output reaches.
+    back: bool,
+    /// The numbers as in the messages, for deletions by `out_port`.
+    numbers: Vec<u16>,
+}
+
+impl Outputs {
+    fn read(mut list: &[u8], ports: u8) -> Result<Self, Refusal> {
+        let mut outputs = Self::default();
+        while !list.is_empty() {
+            if list.len() < 8 || list.len() < usize::from(be16(list, 2)) {
+                return Err(Refusal::ActionLength);
+            }
+            match (be16(list, 0), be16(list, 2)) {
+                (0, 8) => {}
+                (0, _) => return Err(Refusal::ActionLength),
+                _ => return Err(Refusal::Action),
+            }
+            let number = be16(list, 4);
+            match number {
+                reserved::IN_PORT => outputs.back = true,
+                reserved::FLOOD | reserved::ALL => outputs.all = true,
+                reserved::CONTROLLER => {}
+                port if (1..=u16::from(ports)).contains(&port) => {
+                    outputs.ports = outputs.ports.with(port as u8);
+                }
+                _ => return Err(Refusal::OutPort),
+            }
+            outputs.numbers.push(number);
+            list = &list[8..];
+        }
+        Ok(outputs)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Normalised.
+    fields: Match,
+    priority: u16,
+    outputs: Outputs,
+}
+
+/// Entries in the order in which they are searched.
+#[derive(Debug)]
+pub(super) struct Table {
+    ports: u8,
+    capacity: usize,
+    entries: Vec<Entry>,
+}
+
+impl Table {
+    /// An empty table of a switch with `ports` front ports.
+    pub(super) fn new(ports: u8, capacity: usize) -> Self {
+        Self {
+            ports: ports.min(MAX_PORTS),
+            capacity,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
+    pub(super) fn flow_mod(&mut self, message: &[u8]) -> Result<(), Refusal> {
+        let wanted = Match::read(&message[MATCH_AT..]).normalised();
+        let priority = be16(message, PRIORITY_AT);
+        let same = |entry: &Entry| entry.fields == wanted && entry.priority == priority;
+        match be16(message, COMMAND_AT) {
+            0 => self.add(message, wanted, priority),
+            1 => self.modify(message, wanted, priority, |entry| {
+                wanted.covers(&entry.fields)
+            }),
+            2 => self.modify(message, wanted, priority, same),
+            3 => {
+                self.delete(message, |entry| wanted.covers(&entry.fields));
+                Ok(())
+            }
+            4 => {
+                self.delete(message, same);
+                Ok(())
+            }
+            _ => Err(Refusal::Command),
+        }
+    }
+
+    fn add(&mut self, message: &[u8], fields: Match, priority: u16) -> Result<(), Refusal> {
+        let flags = be16(message, FLAGS_AT);
+        if flags & EMERGENCY != 0 {
+            return Err(Refusal::Emergency);
+        }
+        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports)?;
+        let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
+        if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
+            return Err(Refusal::Overlap);
+        }
+        self.entries
+            .retain(|entry| entry.fields != fields || entry.priority != priority);
+        if self.entries.len() >= self.capacity {
+            return Err(Refusal::Full);
+        }
+        // An entry without wildcards comes before all others, whatever its priority.
+        let rank = |fields: &Match, priority: u16| Reverse((fields.is_exact(), priority));
+        let place = self.entries.partition_point(|entry| {
+            rank(&entry.fields, entry.priority) <= rank(&fields, priority)
+        });
+        self.entries.insert(
+            place,
+            Entry {
+                fields,
+                priority,
+                outputs,
+            },
+        );
+        Ok(())
+    }
+
+    fn modify(
+        &mut self,
+        message: &[u8],
+        fields: Match,
+        priority: u16,
+        selected: impl Fn(&Entry) -> bool,
+    ) -> Result<(), Refusal> {
+        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports)?;
+        let mut found = false;
+        for entry in self.entries.iter_mut().filter(|entry| selected(entry)) {
+            entry.outputs = outputs.clone();
+            found = true;
+        }
+        if found {
+            Ok(())
+        } else {
+            self.add(message, fields, priority)
+        }
+    }
+
+    fn delete(&mut self, message: &[u8], selected: impl Fn(&Entry) -> bool) {
+        let out_port = be16(message, OUT_PORT_AT);
+        self.entries.retain(|entry| {
+            let sends_there =
+                out_port == reserved::NONE || entry.outputs.numbers.contains(&out_port);
+            !(selected(entry) && sends_there)
+        });
+    }
+
+    /// Where a frame goes that came in on `port`.
+    pub(super) fn look_up(&self, frame: &[u8], port: u8) -> Verdict {
+        let fields = Match::of_frame(frame, port.into());
+        let Some(entry) = self
+            .entries
+            .iter()
+            .find(|entry| entry.fields.covers(&fields))
+        else {
+            return Verdict::Miss;
+        };
+        let mut ports = entry.outputs.ports;
+        if entry.outputs.all {
+            ports = ports.union(Ports::up_to(self.ports));
+        }
+        ports = ports.without(port);
+        if entry.outputs.back {
+            ports = ports.with(port);
+        }
+        if ports.is_empty() {
+            Verdict::Drop
+        } else {
+            Verdict::Forward(ports)
+        }
+    }
+}
