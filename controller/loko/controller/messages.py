@@ -28,51 +28,52 @@ _FIVE_TUPLE_WILDCARDS: Final = (
     | of.OFPFW_DL_VLAN_PCP
     | of.OFPFW_NW_TOS
 )
-_PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
+PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
+"""What os-ken's messages want to know of their connection."""
 
 
 def hello(xid: int) -> bytes:
     """HELLO with version 1.0. It chooses the version: the board's own HELLO offers 1.3."""
-    return _bytes(parser.OFPHello(_PROTOCOL), xid)
+    return serialized(parser.OFPHello(PROTOCOL), xid)
 
 
 def features_request(xid: int) -> bytes:
     """FEATURES_REQUEST. The board closes a connection without one after about 3 s."""
-    return _bytes(parser.OFPFeaturesRequest(_PROTOCOL), xid)
+    return serialized(parser.OFPFeaturesRequest(PROTOCOL), xid)
 
 
 def barrier_request(xid: int) -> bytes:
     """BARRIER_REQUEST."""
-    return _bytes(parser.OFPBarrierRequest(_PROTOCOL), xid)
+    return serialized(parser.OFPBarrierRequest(PROTOCOL), xid)
 
 
 def echo_request(xid: int) -> bytes:
     """ECHO_REQUEST without payload; the board would not return one."""
-    return _bytes(parser.OFPEchoRequest(_PROTOCOL), xid)
+    return serialized(parser.OFPEchoRequest(PROTOCOL), xid)
 
 
 def table_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's number of entries."""
-    return _bytes(parser.OFPTableStatsRequest(_PROTOCOL, 0), xid)
+    return serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), xid)
 
 
 def flow_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's entries; the board answers with the first 20."""
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
-    return _bytes(parser.OFPFlowStatsRequest(_PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), xid)
+    return serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), xid)
 
 
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
     message = parser.OFPFlowMod(
-        _PROTOCOL,
+        PROTOCOL,
         _match_of(entry),
         cookie=0,
         command=of.OFPFC_ADD,
         priority=entry.priority,
         actions=[parser.OFPActionOutput(entry.output_port, 0xFFFF)],
     )
-    return _bytes(message, xid)
+    return serialized(message, xid)
 
 
 def _match_of(entry: FlowEntry) -> Any:
@@ -133,7 +134,8 @@ def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
     return segments
 
 
-def _bytes(message: Any, xid: int) -> bytes:
+def serialized(message: Any, xid: int) -> bytes:
+    """The bytes of an os-ken message. Raises `ValueError` if it does not fit a segment of the board."""
     message.set_xid(xid)
     message.serialize()
     data = bytes(message.buf)

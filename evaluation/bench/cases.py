@@ -1,0 +1,283 @@
+"""The cases of Table 1, as flow tables and frames."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import dpkt
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from loko.controller.messages import PROTOCOL, serialized
+from loko.scenario import (
+    TABLE_1_ENTRIES,
+    TABLE_1_FRAME_BYTES,
+    Action,
+    Case,
+    Match,
+    Priorities,
+    Scenario,
+    UsedEntry,
+)
+
+FCS_BYTES: Final = 4
+OUT_PORT: Final = 2
+IN_PORT: Final = 1
+
+_MAC_IN: Final = "02:00:00:00:00:01"
+_MAC_OUT: Final = "02:00:00:00:00:02"
+_IP_IN: Final = "10.0.0.1"
+_IP_OUT: Final = "10.0.1.2"
+_UDP_IN: Final = 5000
+UDP_OUT: Final = 6000
+_TOS: Final = 0
+_FIRST_PRIORITY: Final = 100
+
+_USED: Final[dict[str, Any]] = {
+    "in_port": IN_PORT,
+    "dl_src": _MAC_IN,
+    "dl_dst": _MAC_OUT,
+    "dl_vlan": 0xFFFF,
+    "dl_vlan_pcp": 0,
+    "dl_type": 0x0800,
+    "nw_tos": _TOS,
+    "nw_proto": 17,
+    "nw_src": _IP_IN,
+    "nw_dst": _IP_OUT,
+    "tp_src": _UDP_IN,
+    "tp_dst": UDP_OUT,
+}
+"""Fields of the frames that the bench sends, so of the entry that they use."""
+
+_ORDERED: Final = {Priorities.INCREASING: 1, Priorities.DECREASING: -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A match on one field only, or on nothing: not in Table 1, but it tells what each field costs."""
+
+    field: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As `Match.fields`."""
+        return () if self.field is None else (self.field,)
+
+    @property
+    def value(self) -> str:
+        """Its name."""
+        return f"only-{self.field}" if self.field else "anything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The dimensions of Table 1 that make a flow table."""
+
+    entries: int
+    match: Match | Alone
+    action: Action
+    used_entry: UsedEntry = UsedEntry.LAST
+    priorities: Priorities = Priorities.INCREASING
+
+    @property
+    def skipped_entries(self) -> int:
+        """As `Case.skipped_entries`."""
+        return self._as_case().skipped_entries
+
+    @property
+    def examined_after_hit(self) -> int:
+        """As `Case.examined_after_hit`."""
+        return self._as_case().examined_after_hit
+
+    def _as_case(self) -> Case:
+        return Case(
+            entries=self.entries,
+            match=self.match if isinstance(self.match, Match) else Match.ALL,
+            action=self.action,
+            used_entry=self.used_entry,
+            priorities=self.priorities,
+            frame_bytes=TABLE_1_FRAME_BYTES[0],
+        )
+
+
+def table_of(case: Case) -> Table:
+    """The flow table of a case."""
+    return Table(
+        entries=case.entries,
+        match=case.match,
+        action=case.action,
+        used_entry=case.used_entry,
+        priorities=case.priorities,
+    )
+
+
+SINGLE_FIELDS: Final = (
+    "in_port",
+    "dl_src",
+    "dl_dst",
+    "dl_vlan",
+    "dl_vlan_pcp",
+    "dl_type",
+    "nw_tos",
+    "nw_proto",
+    "nw_src",
+    "nw_dst",
+    "tp_src",
+    "tp_dst",
+)
+
+
+def identification_tables() -> Iterator[Table]:
+    """Tables beyond Table 1 that separate what its match types only tell together."""
+    for match in (Alone(), *map(Alone, SINGLE_FIELDS)):
+        for entries in (1, TABLE_1_ENTRIES[-1]):
+            yield Table(entries=entries, match=match, action=Action.OUTPUT)
+
+
+def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:
+    """Every table of Table 1 (or of a part of it), with the lengths of frames that it is measured with."""
+    chosen = (scenario or Scenario()).cases()
+    for table, cases in itertools.groupby(chosen, table_of):
+        yield table, tuple(case.frame_bytes for case in cases)
+
+
+def all_cases() -> int:
+    """How many combinations Table 1 has."""
+    dimensions = (TABLE_1_ENTRIES, Match, Action, UsedEntry, Priorities, TABLE_1_FRAME_BYTES)
+    count = 1
+    for values in dimensions:
+        count *= len(values)
+    return count
+
+
+def flow_mods(table: Table) -> list[bytes]:
+    """The FLOW_MODs that make the table, in its order. Exactly one entry fits the bench's frames."""
+    used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
+    step = _ORDERED[table.priorities]
+    first = _FIRST_PRIORITY if step > 0 else _FIRST_PRIORITY + table.entries
+    return [
+        _flow_mod(
+            _match(table.match, None if place == used else place),
+            first + step * place,
+            table.action,
+        )
+        for place in range(table.entries)
+    ]
+
+
+def _flow_mod(match: Any, priority: int, action: Action) -> bytes:
+    message = parser.OFPFlowMod(
+        PROTOCOL, match, cookie=0, command=of.OFPFC_ADD, priority=priority, actions=list(_actions(action))
+    )
+    return serialized(message, priority)
+
+
+def _match(kind: Match | Alone, other: int | None) -> Any:
+    """A match on the bench's frames, or one on something else of the same shape."""
+    fields = {field: _USED[field] for field in kind.fields}
+    if other is not None:
+        distinguishing = kind.field if isinstance(kind, Alone) else _DISTINGUISHING[kind]
+        if distinguishing is not None:
+            fields[distinguishing] = _OTHERS[distinguishing](other)
+    if kind is Match.MASKED_NW_DST:
+        fields["nw_dst_mask"] = 24
+    return parser.OFPMatch(**fields)
+
+
+_DISTINGUISHING: Final = {
+    Match.PORT: "in_port",
+    Match.TP_DST: "tp_dst",
+    Match.DL_DST: "dl_dst",
+    Match.MASKED_NW_DST: "nw_dst",
+    Match.FIVE_TUPLE: "tp_dst",
+    Match.ALL: "tp_dst",
+}
+
+
+# Values that none of the bench's frames has, by field and place in the table.
+_OTHERS: Final[dict[str, Callable[[int], Any]]] = {
+    "in_port": lambda place: 1000 + place,
+    "dl_src": lambda place: f"02:00:00:00:02:{place:02x}",
+    "dl_dst": lambda place: f"02:00:00:00:01:{place:02x}",
+    "dl_vlan": lambda place: 1 + place,
+    "dl_vlan_pcp": lambda place: place % 8,
+    "dl_type": lambda place: 0x9000 + place,
+    "nw_tos": lambda place: 4 * (place % 64),
+    "nw_proto": lambda place: 100 + place,
+    "nw_src": lambda place: f"10.2.{place}.1",
+    "nw_dst": lambda place: f"10.1.{place}.2",
+    "tp_src": lambda place: 7000 + place,
+    "tp_dst": lambda place: 7000 + place,
+}
+
+
+@lru_cache
+def _actions(action: Action) -> tuple[Any, ...]:
+    output = parser.OFPActionOutput(OUT_PORT, 0xFFFF)
+    rewriting = _REWRITING.get(action)
+    return (output,) if rewriting is None else (rewriting(), output)
+
+
+_REWRITING: Final = {
+    Action.SET_VLAN_ID: lambda: parser.OFPActionVlanVid(100),
+    Action.SET_VLAN_PCP: lambda: parser.OFPActionVlanPcp(3),
+    Action.STRIP_VLAN: parser.OFPActionStripVlan,
+    Action.SET_DL_SRC: lambda: parser.OFPActionSetDlSrc("02:00:00:00:00:0a"),
+    Action.SET_NW_SRC: lambda: parser.OFPActionSetNwSrc("10.0.0.10"),
+    Action.SET_NW_TOS: lambda: parser.OFPActionSetNwTos(0x20),
+    Action.SET_TP_SRC: lambda: parser.OFPActionSetTpSrc(5010),
+}
+
+
+_TRAILER: Final = b"loko"
+
+
+def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, tagged: bool = False) -> bytes:
+    """A frame of the bench, without FCS. It carries `number`, which no action of Table 1 touches.
+
+    `udp` is its destination port, which tells frames for different entries apart.
+    """
+    return _frame(frame_bytes, udp, tagged)[:-4] + number.to_bytes(4, "big")
+
+
+@lru_cache
+def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
+    tag = bytes.fromhex("81000005") if tagged else b""
+    room = frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8
+    payload = bytes(room - 8) + _TRAILER + bytes(4)
+    udp = dpkt.udp.UDP(sport=_UDP_IN, dport=udp_out, data=payload)
+    udp.ulen = len(udp)
+    ip = dpkt.ip.IP(src=_address(_IP_IN), dst=_address(_IP_OUT), p=17, tos=_TOS, ttl=64, data=udp)
+    ip.len = len(ip)
+    return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
+
+
+def number_of(data: bytes) -> int | None:
+    """The number that a frame of the bench carries; None for others."""
+    if data[-8:-4] != _TRAILER:
+        return None
+    return int.from_bytes(data[-4:], "big")
+
+
+def _address(text: str) -> bytes:
+    return bytes(map(int, text.split(".")))
+
+
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def segments_of(messages: Sequence[bytes], segment_bytes: int) -> Iterator[bytes]:
+    """The messages, as many whole ones as fit into each TCP segment."""
+    segment = b""
+    for message in messages:
+        if segment and len(segment) + len(message) > segment_bytes:
+            yield segment
+            segment = b""
+        segment += message
+    if segment:
+        yield segment

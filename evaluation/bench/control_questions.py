@@ -1,0 +1,209 @@
+"""What to ask the control plane so that the answers tell its costs apart.
+
+A question prepares the table and sends segments back to back; the last one brings a reply. The time until
+then is a sum of costs that the question names (`terms`): least squares over all questions give each cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from loko.controller.messages import PROTOCOL, barrier_request, echo_request, features_request, serialized
+
+_XID: Final = 7
+_BARRIER: Final = barrier_request(_XID)
+_EVERYTHING: Final = 0x003820FF
+"""Wildcards that the Zodiac FX recognises without comparing field by field."""
+_TABLE_ENTRIES: Final = 128
+_SOME_ENTRIES: Final = (16, 64)
+_SHOWN_ENTRIES: Final = 20
+_OTHER_VLAN: Final = 77
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Segments to send on a prepared table, and the costs in the time from the first of them to the reply."""
+
+    name: str
+    segments: tuple[bytes, ...]
+    terms: dict[str, float]
+    table: tuple[bytes, ...] = ()
+    repeatable: bool = field(default=True)
+    """Whether the table is afterwards as it was before."""
+
+
+def questions() -> Iterator[Question]:
+    """All questions; the names of costs are those of a profile's ``[cpu.control]``."""
+    yield from _with_reply()
+    yield from _statistics()
+    yield from _silent()
+    yield from _flow_mods()
+
+
+def _question(
+    name: str, segments: Sequence[bytes], terms: dict[str, float], table: Sequence[bytes] = (), **more: Any
+) -> Question:
+    """A question: each segment costs one, and the second silent one in a row an acknowledgement as well."""
+    costs = {"segment_ps": float(len(segments)), **terms}
+    if acknowledgements := (len(segments) - 1) // 2:
+        costs["acknowledge_ps"] = float(acknowledgements)
+    return Question(
+        name=name,
+        segments=tuple(segments),
+        table=tuple(table),
+        terms={f"cpu.control.{cost}": times for cost, times in costs.items() if times},
+        **more,
+    )
+
+
+def _with_reply() -> Iterator[Question]:
+    yield _question("echo", [echo_request(_XID)], {"echo_ps": 1})
+    yield _question("features", [features_request(_XID)], {"features_ps": 1})
+    config = serialized(parser.OFPGetConfigRequest(PROTOCOL), _XID)
+    yield _question("configuration", [config], {"get_config_ps": 1})
+    yield _question("barrier", [_BARRIER], {"barrier_ps": 1})
+    vendor = bytes([of.OFP_VERSION, of.OFPT_VENDOR, 0, 12, 0, 0, 0, _XID, 0, 0, 0x23, 0x20])
+    yield _question("vendor", [vendor], {"vendor_ps": 1})
+
+
+def _statistics() -> Iterator[Question]:
+    description = serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), _XID)
+    yield _question("description", [description], {"description_ps": 1})
+    table = serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), _XID)
+    yield _question("table statistics", [table], {"table_statistics_ps": 1})
+    for port, ports in ((1, 1), (of.OFPP_NONE, 3)):
+        request = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, port), _XID)
+        terms = {"port_statistics_ps": 1.0, "port_statistics_port_ps": float(ports)}
+        yield _question(f"statistics of {ports} ports", [request], terms)
+    unknown = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, 99), _XID)
+    yield _question("statistics of an unknown port", [unknown], {"send_ps": 1})
+    everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
+    flows = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), _XID)
+    for entries, actions in (
+        (0, 0),
+        (1, 1),
+        (8, 0),
+        (8, 2),
+        (8, 4),
+        (_SHOWN_ENTRIES, 0),
+        (_SHOWN_ENTRIES, 1),
+    ):
+        terms = {
+            "flow_statistics_ps": 1.0,
+            "flow_statistics_entry_ps": float(entries),
+            "flow_statistics_action_ps": float(entries * actions),
+        }
+        name = f"statistics of {entries} flows with {actions} actions"
+        yield _question(name, [flows], terms, _entries(entries, actions))
+
+
+def _silent() -> Iterator[Question]:
+    ignored = bytes([of.OFP_VERSION, of.OFPT_QUEUE_GET_CONFIG_REQUEST, 0, 12, 0, 0, 0, _XID, 0, 1, 0, 0])
+    for segments in (1, 2, 4):
+        yield _question(f"{segments} ignored", [ignored] * segments + [_BARRIER], {"barrier_ps": 1})
+    setting = serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), _XID)
+    for times in (1, 12):
+        yield _question(
+            f"{times} settings", [setting * times, _BARRIER], {"barrier_ps": 1, "set_config_ps": times}
+        )
+    for length in (64, 128, 306, 450):
+        frame = bytes(length - 4)
+        out = parser.OFPPacketOut(
+            PROTOCOL,
+            buffer_id=0xFFFFFFFF,
+            in_port=of.OFPP_NONE,
+            actions=[parser.OFPActionOutput(2, 0xFFFF)],
+            data=frame,
+        )
+        terms = {
+            "barrier_ps": 1.0,
+            "packet_out_ps": 1.0,
+            "packet_out_per_byte_ps": float(length - 64),
+        }
+        yield _question(f"packet-out of {length} bytes", [serialized(out, _XID), _BARRIER], terms)
+
+
+def _flow_mods() -> Iterator[Question]:
+    for actions in range(5):
+        yield _question(
+            f"add with {actions} actions",
+            [_entry(0, actions), _BARRIER],
+            {"barrier_ps": 1, "flow_add_ps": 1, "flow_action_ps": actions},
+            repeatable=False,
+        )
+    yield _question(
+        "add to a full table",
+        [_entry(_TABLE_ENTRIES, 1)],
+        {"flow_add_ps": 1, "flow_action_ps": 1, "flow_refused_ps": 1},
+        _entries(_TABLE_ENTRIES, 1),
+    )
+    for entries in (*_SOME_ENTRIES, _TABLE_ENTRIES):
+        table = _entries(entries, 1)
+        for command, name in (
+            (of.OFPFC_DELETE, "delete"),
+            (of.OFPFC_MODIFY, "modify"),
+            (of.OFPFC_DELETE_STRICT, "delete_strict"),
+            (of.OFPFC_MODIFY_STRICT, "modify_strict"),
+        ):
+            fixed = f"flow_{name.removesuffix('_strict')}_ps"
+            yield _question(
+                f"{name} none of {entries}",
+                [_flow_mod(command, parser.OFPMatch(dl_vlan=_OTHER_VLAN)), _BARRIER],
+                {"barrier_ps": 1, fixed: 1, f"{name}_miss_ps": entries},
+                table,
+            )
+        yield from _hits(entries, table)
+
+
+def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
+    """DELETE and MODIFY that hit every entry."""
+    both = {"barrier_ps": 1.0}
+    for wildcards, kind in ((of.OFPFW_ALL, ""), (_EVERYTHING, "_everything")):
+        match = parser.OFPMatch(wildcards=wildcards)
+        yield _question(
+            f"delete{kind} all {entries}",
+            [_flow_mod(of.OFPFC_DELETE, match), _BARRIER],
+            {**both, "flow_delete_ps": 1, f"delete{kind}_hit_ps": entries},
+            table,
+            repeatable=False,
+        )
+        # What a MODIFY finds is appended as well, or refused by a full table.
+        appended = {"flow_add_ps": 1.0, "flow_action_ps": 1.0}
+        refused = {"flow_add_ps": 1.0, "flow_action_ps": 1.0, "flow_refused_ps": 1.0}
+        if entries < _TABLE_ENTRIES:
+            yield _question(
+                f"modify{kind} all {entries}",
+                [_flow_mod(of.OFPFC_MODIFY, match, actions=1), _BARRIER],
+                {**both, "flow_modify_ps": 1, f"modify{kind}_hit_ps": entries, **appended},
+                table,
+                repeatable=False,
+            )
+        else:
+            yield _question(
+                f"modify{kind} all {entries}",
+                [_flow_mod(of.OFPFC_MODIFY, match, actions=1)],
+                {"flow_modify_ps": 1, f"modify{kind}_hit_ps": entries, **refused},
+                table,
+            )
+
+
+def _entries(count: int, actions: int) -> list[bytes]:
+    return [_entry(place, actions) for place in range(count)]
+
+
+def _entry(place: int, actions: int) -> bytes:
+    match = parser.OFPMatch(dl_type=0x0800, nw_proto=17, tp_dst=7000 + place)
+    return _flow_mod(of.OFPFC_ADD, match, actions=actions, priority=100 + place)
+
+
+def _flow_mod(command: int, match: Any, *, actions: int = 0, priority: int = 100) -> bytes:
+    outputs = [parser.OFPActionOutput(2, 0xFFFF) for _ in range(actions)]
+    message = parser.OFPFlowMod(
+        PROTOCOL, match, cookie=1, command=command, priority=priority, actions=outputs
+    )
+    return serialized(message, _XID)

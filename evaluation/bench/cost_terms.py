@@ -1,0 +1,45 @@
+"""Which costs of a profile a case consists of: the cost model as sums of named parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from evaluation.bench.cases import Table
+from evaluation.bench.equations import Wire
+from loko.scenario import Action
+
+_TAG_BYTES: Final = 4
+_ACTION: Final = {
+    Action.SET_VLAN_ID: "set_vlan",
+    Action.SET_VLAN_PCP: "set_vlan",
+    Action.STRIP_VLAN: "strip_vlan_untagged",
+    Action.SET_DL_SRC: "set_dl",
+    Action.SET_NW_SRC: "set_checksummed",
+    Action.SET_NW_TOS: "set_checksummed",
+    Action.SET_TP_SRC: "set_checksummed",
+}
+_PS_PER_NS: Final = 1000
+
+
+def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict[str, float]:
+    """p_CPU of equation 7 in parameters of the profile; `offsets` are its actions' `offset_bytes`."""
+    terms: Counter[str] = Counter({"cpu.base_ps": 1, "cpu.per_byte_ps": frame_bytes})
+    examined = table.entries - table.skipped_entries
+    terms["cpu.entry.base_ps"] += examined
+    for field in table.match.fields:
+        terms[f"cpu.entry.{field}_ps"] += examined
+    terms["cpu.entry.skipped_ps"] += table.skipped_entries
+    terms["cpu.entry.after_hit_ps"] += table.examined_after_hit
+    action = _ACTION.get(table.action)
+    if action is not None:
+        terms[f"cpu.action.{action}.fixed_ps"] += 1
+        terms[f"cpu.action.{action}.per_byte_ps"] += max(frame_bytes - offsets[action], 0)
+    return {name: times for name, times in terms.items() if times}
+
+
+def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
+    """What p_FX contains beside p_CPU: both ways on the link between integrated switch and CPU."""
+    grown = _TAG_BYTES if table.action in {Action.SET_VLAN_ID, Action.SET_VLAN_PCP} else 0
+    carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + grown
+    return wire.time_ns(carried) * _PS_PER_NS

@@ -1,0 +1,64 @@
+"""Processing time of the data plane (section 3.3): every combination of Table 1, 100 lone frames each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.bench.equations import data_time_ns
+from evaluation.runner import RunError
+
+PAPER_SAMPLES: Final = 100
+
+_PROBES: Final = 3
+_PROBE_GAP_NS: Final = 5_000_000
+_JITTER_NS: Final = 100_000
+"""Frames come at random phases of whatever is periodic in the switch."""
+_SPACING: Final = 1.25
+"""Gap over the longest time that the probes needed, so that no frame waits for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Processing times p_FX of one case."""
+
+    times_ns: NDArray[np.int64]
+    disturbed: int
+    """Frames left out since the bench's own host lost time meanwhile."""
+
+
+def measure(
+    device: Device, table: Table, sizes: tuple[int, ...], *, samples: int, seed: int
+) -> dict[int, Samples]:
+    """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
+    random = np.random.default_rng(seed)
+    device.load(flow_mods(table))
+    found = {}
+    for size in sizes:
+        probes = _times(device, size, device.send([_PROBE_GAP_NS] * _PROBES, _train(size, _PROBES)), table)
+        spacing_ns = int(_SPACING * probes.times_ns.max()) + device.wire.time_ns(size)
+        gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, samples)
+        found[size] = _times(device, size, device.send(gaps_ns.tolist(), _train(size, samples)), table)
+    return found
+
+
+def _train(size: int, length: int) -> list[bytes]:
+    return [frame(size, number) for number in range(length)]
+
+
+def _times(device: Device, size: int, passage: Passage, table: Table) -> Samples:
+    lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))
+    if lost:
+        raise RunError(
+            f"{device.name}: {lost} of {len(passage.left_ns)} lone frames of {size} bytes did not come out"
+            f" ({table}); check the wiring of ports 1 and 2 and the table"
+        )
+    fine = ~passage.disturbed
+    measured_ns = passage.left_ns[fine] - passage.entered_ns[fine]
+    offset_ns = data_time_ns(0, size, device.wire)
+    return Samples(measured_ns + offset_ns, int(np.count_nonzero(passage.disturbed)))

@@ -1,0 +1,62 @@
+"""What a bench can do with a switch, whatever and wherever it is.
+
+A bench has the switch's port 1 (in) and port 2 (out) under taps, and the connection of its controller, tapped
+as well. Instants are nanoseconds of the bench's own clock; they rise from call to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.equations import Wire
+
+Instants = NDArray[np.int64]
+MISSING = -1
+"""Instant of a frame that a tap did not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """When the taps saw each frame of a train begin (its start of frame delimiter); `MISSING` if never."""
+
+    entered_ns: Instants
+    left_ns: Instants
+    disturbed: NDArray[np.bool_]
+    """Frames during which the host of the bench itself lost time: to be left out and counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFrame:
+    """A frame with OpenFlow bytes on the controller's connection."""
+
+    at_ns: int
+    from_switch: bool
+    length_bytes: int
+    """On the wire, with FCS, without preamble."""
+    payload: bytes
+
+
+class Device(Protocol):
+    """A switch under test."""
+
+    name: str
+    wire: Wire
+    now_ns: int
+    """Where the bench's clock is."""
+
+    def load(self, messages: Sequence[bytes]) -> None:
+        """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
+
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+        """Let each frame (without FCS) begin at port 1 so long after the one before, and watch it pass.
+
+        Frames that cannot begin yet because the link is busy follow as closely as it allows.
+        """
+
+    def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
+        """Send each segment on the controller's connection so long after the one before, and watch."""

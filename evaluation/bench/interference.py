@@ -1,0 +1,118 @@
+"""What a frame costs that does not come out at port 2: the delay of the frame right behind it tells.
+
+A leader and a follower arrive back to back. The follower waits for the leader, so the time from the leader's
+arrival until the follower leaves is the sum of what both take of the CPU. Not in the paper; it needs its
+assumption that one CPU serves all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.bench.cases import OUT_PORT, UDP_OUT, frame
+from evaluation.bench.device import MISSING, Device
+from evaluation.bench.equations import Wire, data_time_ns
+from evaluation.runner import RunError
+from loko.controller.messages import PROTOCOL, serialized
+
+_SIZES: Final = (64, 306, 790, 1516)
+_SPACING_NS: Final = 4_000_000
+_JITTER_NS: Final = 100_000
+_LEADER_UDP: Final = UDP_OUT + 1
+_MISSING_UDP: Final = UDP_OUT + 2
+_OTHER_PORT: Final = 3
+_PS_PER_NS: Final = 1000
+_DUMMIES: Final = 40
+"""Entries that make each frame take longer than the next one needs to arrive: the follower does wait."""
+_DUMMY_UDP: Final = 7000
+_ENTRIES: Final = _DUMMIES + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The frame in front, and which costs of a profile's ``[cpu.action]`` it brings."""
+
+    name: str
+    actions: tuple[Any, ...]
+    costs: tuple[str, ...]
+    sizes: tuple[int, ...]
+    udp: int = _LEADER_UDP
+    tagged: bool = False
+
+
+def leaders() -> Iterator[Leader]:
+    """Every leader of the campaign."""
+    there = parser.OFPActionOutput(_OTHER_PORT, 0xFFFF)
+    yield Leader("output", (there,), (), _SIZES)
+    yield Leader("output twice", (there, there), ("output_again",), _SIZES)
+    yield Leader("drop", (), ("drop",), _SIZES)
+    # Longer ones need several segments on the controller's connection.
+    yield Leader("miss", (there,), ("packet_in",), (64, 128, 306, 480), udp=_MISSING_UDP)
+    strip = parser.OFPActionStripVlan()
+    yield Leader("strip a tag", (strip, there), ("strip_vlan",), (68, 306, 790, 1516), tagged=True)
+
+
+def table(leader: Leader) -> list[bytes]:
+    """An entry for the leader and one for the follower behind dummies; every frame visits all."""
+    there = (parser.OFPActionOutput(OUT_PORT, 0xFFFF),)
+    return [
+        *(_entry(1 + place, _DUMMY_UDP + place, there) for place in range(_DUMMIES)),
+        _entry(100, _LEADER_UDP, leader.actions),
+        _entry(101, UDP_OUT, there),
+    ]
+
+
+def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
+    message = parser.OFPFlowMod(
+        PROTOCOL,
+        parser.OFPMatch(tp_dst=udp),
+        cookie=0,
+        command=of.OFPFC_ADD,
+        priority=priority,
+        actions=list(actions),
+    )
+    return serialized(message, priority)
+
+
+def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> NDArray[np.int64]:
+    """From the leader's complete arrival until the follower begins to leave, in nanoseconds."""
+    gaps, train = [], []
+    random = np.random.default_rng(seed)
+    for number in range(samples):
+        gaps += [_SPACING_NS + int(random.integers(0, _JITTER_NS)), 0]
+        train += [
+            frame(size, 2 * number, udp=leader.udp, tagged=leader.tagged),
+            frame(size, 2 * number + 1),
+        ]
+    passage = device.send(gaps, train)
+    entered, left = passage.entered_ns[::2], passage.left_ns[1::2]
+    fine = ~(passage.disturbed[::2] | passage.disturbed[1::2])
+    if np.any(left[fine] == MISSING):
+        raise RunError(f"{device.name}: frames of {size} bytes behind '{leader.name}' did not come out")
+    return left[fine] - entered[fine] + data_time_ns(0, size, device.wire)
+
+
+def terms(leader: Leader, size: int, offsets: dict[str, int]) -> dict[str, float]:
+    """The costs in what `measure` gives, beside `link_ps`."""
+    found = {
+        "cpu.base_ps": 2.0,
+        "cpu.per_byte_ps": 2.0 * size,
+        "cpu.entry.base_ps": 2.0 * _ENTRIES,
+        "cpu.entry.tp_dst_ps": 2.0 * _ENTRIES,
+    }
+    for cost in leader.costs:
+        found[f"cpu.action.{cost}.fixed_ps"] = 1.0
+        found[f"cpu.action.{cost}.per_byte_ps"] = float(max(size - offsets[cost], 0))
+    return {name: times for name, times in found.items() if times}
+
+
+def link_ps(size: int, wire: Wire) -> int:
+    """The leader's way to the CPU and the follower's way back on the inner link."""
+    return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * _PS_PER_NS

@@ -1,0 +1,70 @@
+"""Samples on disk while a campaign runs: each measured table is kept at once, whatever happens afterwards."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loko.document import InputError
+
+_SCHEMA = """
+create table if not exists campaign (parameters text not null);
+create table if not exists sample (
+    part text not null, size integer not null, times blob not null, disturbed integer not null,
+    primary key (part, size)
+) without rowid;
+"""
+
+
+class SampleStore:
+    """A file of samples by part (such as a flow table) and length of frame."""
+
+    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
+        """Open or make it. Samples of a campaign with other parameters are dropped. Raises `InputError`."""
+        wanted = json.dumps(parameters, sort_keys=True)
+        try:
+            self._base = sqlite3.connect(path)
+            self._base.executescript(_SCHEMA)
+            row = self._base.execute("select parameters from campaign").fetchone()
+            if row != (wanted,):
+                with self._base:
+                    self._base.execute("delete from sample")
+                    self._base.execute("delete from campaign")
+                    self._base.execute("insert into campaign values (?)", (wanted,))
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"{path}: not a file of samples ({error}); delete it and run again") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._base.close()
+
+    def parts(self) -> set[str]:
+        """Parts that are complete."""
+        return {part for (part,) in self._base.execute("select distinct part from sample")}
+
+    def keep(self, part: str, samples: Mapping[int, tuple[NDArray[np.int64], int]]) -> None:
+        """Keep a part's samples, all sizes or none: by size the times and how many were left out."""
+        rows = [
+            (part, size, times.astype("<i8").tobytes(), left_out)
+            for size, (times, left_out) in samples.items()
+        ]
+        with self._base:
+            self._base.executemany("insert or replace into sample values (?, ?, ?, ?)", rows)
+
+    def samples(self) -> Iterator[tuple[str, int, NDArray[np.int64], int]]:
+        """Part, size, times in nanoseconds, and how many were left out; in a fixed order."""
+        for part, size, times, left_out in self._base.execute(
+            "select part, size, times, disturbed from sample order by part, size"
+        ):
+            yield part, size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out

@@ -1,0 +1,91 @@
+"""Throughput (section 3.4.2): a binary search for the highest rate without loss, and what comes beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.device import MISSING, Device
+from evaluation.runner import RunError
+
+PAPER_PRECISION_BPS: Final = 650_000
+
+_NS_BITS: Final = 8_000_000_000
+_FRAMES: Final = 200
+_MAX_FRAMES: Final = 20_000
+_OVERFLOW_FRAMES: Final = 64
+"""A surplus of so many frames overflows any of the buffers that this is made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What went in and what came out, in bits of frames with FCS a second."""
+
+    input_bps: float
+    output_bps: float
+    lost: int
+    disturbed: int
+    """Frames during which the bench's own host lost time."""
+
+
+def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
+    """Offer frames of one length at a constant rate and see how many come out how fast."""
+    gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
+    passage = device.send([gap_ns] * frames, [frame(size, number) for number in range(frames)])
+    seen = passage.left_ns[passage.left_ns != MISSING]
+    output_bps = 0.0
+    if len(seen) > 1:
+        # What comes out while frames go in; the emptying of queues afterwards is not the rate.
+        steady = seen[seen <= passage.entered_ns[-1]]
+        if len(steady) > 1:
+            output_bps = (len(steady) - 1) * size * _NS_BITS / float(steady[-1] - steady[0])
+    return Rate(
+        input_bps=size * _NS_BITS / gap_ns,
+        output_bps=output_bps,
+        lost=frames - len(seen),
+        disturbed=int(np.count_nonzero(passage.disturbed)),
+    )
+
+
+def maximum_bps(
+    device: Device, table: Table, size: int, *, precision_bps: float = PAPER_PRECISION_BPS
+) -> float:
+    """The highest input rate at which nothing is lost, found to within `precision_bps`.
+
+    The result is the middle of the last interval. Raises `RunError` if even the lowest rate loses frames.
+    """
+    device.load(flow_mods(table))
+    line_bps = size * _NS_BITS / _line_gap_ns(device, size)
+    if not carry(device, size, line_bps, _frames(line_bps, precision_bps)).lost:
+        return line_bps
+    low_bps, high_bps = 0.0, line_bps
+    while high_bps - low_bps > precision_bps:
+        middle_bps = (low_bps + high_bps) / 2
+        if carry(device, size, middle_bps, _frames(middle_bps, precision_bps)).lost:
+            high_bps = middle_bps
+        else:
+            low_bps = middle_bps
+    if low_bps == 0.0 and carry(device, size, high_bps / 16, _FRAMES).lost:
+        raise RunError(f"{device.name}: loses frames of {size} bytes even at {high_bps / 16:.0f} bit/s")
+    return (low_bps + high_bps) / 2
+
+
+def sweep(device: Device, table: Table, size: int, rates_bps: Sequence[float]) -> list[Rate]:
+    """Output rate over input rate (Fig. 12a)."""
+    device.load(flow_mods(table))
+    return [carry(device, size, rate, _MAX_FRAMES // 4) for rate in rates_bps]
+
+
+def _frames(rate_bps: float, precision_bps: float) -> int:
+    """So many that an input above the capacity by half the precision overflows the buffers."""
+    wanted = _OVERFLOW_FRAMES * 2 * rate_bps / precision_bps
+    return int(min(max(wanted, _FRAMES), _MAX_FRAMES))
+
+
+def _line_gap_ns(device: Device, size: int) -> int:
+    wire = device.wire
+    return wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)

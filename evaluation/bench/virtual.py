@@ -1,0 +1,137 @@
+"""A bench in virtual time: one emulated board, and taps that miss nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import switch_emulator
+
+from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, number_of, segments_of
+from evaluation.bench.device import MISSING, ControlFrame, Passage
+from evaluation.bench.equations import Wire
+from evaluation.runner import RunError
+from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
+from loko.device import load_profile
+
+_HEADERS_BYTES: Final = 14 + 20 + 20
+"""Ethernet, IP and TCP headers of a frame with OpenFlow bytes."""
+_MIN_FRAME_BYTES: Final = 64
+_PATIENCE_NS: Final = 120_000_000
+"""Longer than a board works on anything, reading its port counters included."""
+_OUT_MASK: Final = 1 << (OUT_PORT - 1)
+_BARRIER_REPLY: Final = 19
+_ERROR: Final = 1
+
+
+class VirtualDevice:
+    """An emulated board on the bench. `load` switches it off and on again, so that nothing is left."""
+
+    def __init__(
+        self, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, *, seed: int = 0
+    ) -> None:
+        """A board of this profile with these settings. Raises `InputError`."""
+        ports = load_profile(profile).ports
+        self.name = profile
+        self.wire = Wire(
+            rate_bps=ports.link_rate_bps.value,
+            preamble_bytes=ports.preamble_bytes.value,
+            gap_bytes=ports.interframe_gap_bytes.value,
+            tag_bytes=ports.tail_tag_bytes.value,
+        )
+        self.now_ns = 0
+        self._profile = profile
+        self._config = {"ofchecks": False, **(config or {})}
+        self._seed = seed
+        self._powered = 0
+        self.load([])
+
+    def load(self, messages: Sequence[bytes]) -> None:
+        """As `Device.load`."""
+        seed = int(np.random.SeedSequence([self._seed, self._powered]).generate_state(1)[0])
+        self._powered += 1
+        self._board = switch_emulator.Board(self._profile, self._config, seed)
+        self.now_ns = 0
+        self._connect()
+        for segment in segments_of(messages, SEGMENT_BYTES):
+            self._ask(segment)
+        replies = self._ask(barrier_request(1))
+        if [reply[1] for reply in replies] != [_BARRIER_REPLY]:
+            raise RunError(f"{self.name}: the board does not confirm its table: {replies!r}")
+
+    def _connect(self) -> None:
+        while not any(output.data == b"connect" for output in self._board.outputs()):
+            self.now_ns += _PATIENCE_NS
+            self._board.advance(self.now_ns)
+        self._board.connected(self.now_ns)
+        self._ask(hello(1))
+        self._ask(features_request(2))
+
+    def _ask(self, segment: bytes) -> list[bytes]:
+        """Send a segment and wait; the replies."""
+        self._board.segment(self.now_ns, segment)
+        replies = [output.data for output in self._settled(self.now_ns) if output.kind == "controller"]
+        for reply in replies:
+            if reply[1] == _ERROR:
+                raise RunError(f"{self.name}: the board answers with an error: {reply.hex()}")
+        return replies
+
+    def _settled(self, from_ns: int) -> list[switch_emulator.Output]:
+        """Let time pass from this instant until the board has nothing more to give."""
+        outputs: list[switch_emulator.Output] = []
+        self.now_ns = from_ns
+        while True:
+            self.now_ns += _PATIENCE_NS
+            self._board.advance(self.now_ns)
+            new = self._board.outputs()
+            if not new:
+                return outputs
+            outputs += new
+
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+        """As `Device.send`."""
+        board, wire = self._board, self.wire
+        first = number_of(frames[0])
+        if first is None:
+            raise ValueError("the bench's frames carry numbers")
+        entered = np.full(len(frames), MISSING, dtype=np.int64)
+        left = np.full(len(frames), MISSING, dtype=np.int64)
+        preamble_ns = wire.preamble_ns
+        begin = free = self.now_ns
+        for place, (gap, data) in enumerate(zip(gaps_ns, frames, strict=True)):
+            begin = max(begin + gap, free)
+            entered[place] = begin + preamble_ns
+            length = len(data) + FCS_BYTES
+            arrived = begin + preamble_ns + wire.time_ns(length)
+            free = arrived + wire.time_ns(wire.gap_bytes)
+            board.frame(arrived, IN_PORT, data)
+        for output in self._settled(free):
+            if output.kind == "frame" and output.port & _OUT_MASK:
+                number = number_of(output.data)
+                if number is not None:
+                    left[number - first] = output.at_ns + preamble_ns
+        return Passage(entered, left, np.zeros(len(frames), dtype=np.bool_))
+
+    def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
+        """As `Device.control`."""
+        board, wire = self._board, self.wire
+        seen = []
+        begin = free = self.now_ns
+        for gap, segment in zip(gaps_ns, segments, strict=True):
+            begin = max(begin + gap, free)
+            length = _frame_bytes(segment)
+            seen.append(ControlFrame(begin + wire.preamble_ns, False, length, segment))
+            arrived = begin + wire.preamble_ns + wire.time_ns(length)
+            free = arrived + wire.time_ns(wire.gap_bytes)
+            board.segment(arrived, segment)
+        for output in self._settled(free):
+            if output.kind == "controller":
+                stamp = output.at_ns + wire.preamble_ns
+                seen.append(ControlFrame(stamp, True, _frame_bytes(output.data), output.data))
+        return sorted(seen, key=lambda one: one.at_ns)
+
+
+def _frame_bytes(payload: bytes) -> int:
+    """Length on the wire of the first frame that carries so much to or from the controller."""
+    return max(_HEADERS_BYTES + min(len(payload), SEGMENT_BYTES) + FCS_BYTES, _MIN_FRAME_BYTES)
