@@ -27,18 +27,20 @@ class Capacity:
 
 
 def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
-    """Send a burst as fast as the link allows. Raises `RunError` if nothing is lost."""
+    """Send longer and longer bursts as fast as the link allows, until a frame of one is lost.
+
+    The last frame of the first such burst is one too many; what overload does to the others does not matter
+    then. Raises `RunError` if nothing is lost.
+    """
     device.load(flow_mods(table))
-    burst = [frame(size, number) for number in range(_BURST_FRAMES)]
-    passage = device.send([0] * _BURST_FRAMES, burst)
-    lost = np.flatnonzero(passage.left_ns == MISSING)
-    if not len(lost):
-        raise RunError(
-            f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
-            " its buffer cannot be told from its speed"
-        )
-    first = int(lost[0])
-    arrived_ns = passage.entered_ns[first] + device.wire.time_ns(size)
-    left = passage.left_ns[:first]
-    gone = int(np.count_nonzero((left != MISSING) & (left <= arrived_ns)))
-    return Capacity(first - gone, bool(passage.disturbed.any()))
+    for length in range(1, _BURST_FRAMES + 1):
+        passage = device.send([0] * length, [frame(size, number) for number in range(length)])
+        if (passage.left_ns == MISSING).any():
+            arrived_ns = passage.entered_ns[-1] + device.wire.time_ns(size)
+            left = passage.left_ns[:-1]
+            gone = int(np.count_nonzero((left != MISSING) & (left <= arrived_ns)))
+            return Capacity(length - 1 - gone, bool(passage.disturbed.any()))
+    raise RunError(
+        f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
+        " its buffer cannot be told from its speed"
+    )
