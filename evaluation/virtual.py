@@ -29,6 +29,9 @@ _SEQUENCE_OFFSET: Final = _HEADERS_BYTES + 8
 
 _FCS_BYTES: Final = 4
 
+_CONTROLLER: Final = "controller"
+"""Name of the controller's node; no switch or host of a lab is called so."""
+
 
 class VirtualRunner:
     """Carries traffic through a simulated lab. Runs may be under way on several threads at once."""
@@ -46,14 +49,8 @@ class VirtualRunner:
 
         `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
         the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend or
-        connects to the controller by itself.
+        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
-        if lab.controller is not None:
-            raise InputError(
-                f"{lab.path}: control: only live runs carry the boards' connections as frames:"
-                " write 'control: session', or run with --mode live"
-            )
         for switch in lab.switches.values():
             if switch.backend is not Backend.FIRMWARE:
                 raise InputError(
@@ -108,11 +105,16 @@ class VirtualRunner:
         lab = self._lab
         network = switch_emulator.Network(seed=seed)
         for name, switch in lab.switches.items():
-            network.add_board(name, profile=self._profile_of[name], config=dict(switch.config))
+            config = {**switch.config, **_control_settings(lab)}
+            network.add_board(name, profile=self._profile_of[name], config=config)
         for name in lab.hosts:
             network.add_host(name)
         for link in lab.links:
             network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
+        if lab.controller is not None:
+            network.add_controller(_CONTROLLER, config={"ip_address": str(lab.controller.ip)})
+            for port, name in enumerate(lab.switches, start=1):
+                network.connect(_CONTROLLER, port, name, lab.control_port)
         for name, entries in self._tables.items():
             _install(network, name, entries)
         for flow in traffic:
@@ -130,6 +132,17 @@ class VirtualRunner:
                 destination=flow.destination,
             )
         return network
+
+
+def _control_settings(lab: Lab) -> dict[str, object]:
+    """What a board is told of the controller, if it reaches it by frames on its control port."""
+    if lab.controller is None:
+        return {}
+    return {
+        "control": "network",
+        "netmask": str(lab.controller.netmask),
+        "controller_address": str(lab.controller.ip),
+    }
 
 
 def _with_capacity(name: str, capacity_factor: float) -> str:

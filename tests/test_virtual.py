@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from ipaddress import IPv4Interface
 from pathlib import Path
 
 import dpkt
@@ -101,13 +99,6 @@ def test_the_seed_decides_everything() -> None:
     assert not np.array_equal(first.sent_ns[:50], other.sent_ns[:50])
 
 
-def test_boards_that_connect_by_frames_are_left_to_live_runs() -> None:
-    chosen = setting("fig17a")
-    lab = replace(chosen.lab, controller=IPv4Interface("10.0.1.8/24"))
-    with pytest.raises(InputError, match="control: only live runs"):
-        VirtualRunner(lab, chosen.admitted(), entries=17)
-
-
 def test_a_table_that_cannot_hold_the_flows_is_refused() -> None:
     chosen = setting("fig17a")
     with pytest.raises(InputError, match="4 flows pass, 3 entries"):
@@ -159,6 +150,23 @@ def test_switches_of_another_kind_take_the_same_tables_and_traffic(tmp_path: Pat
     assert idle_ns - 2 * 10_000 <= delays.min() <= idle_ns
     board = records.boards["s1"]
     assert board["received"] == board["forwarded"] == board["processed"]
+
+
+def test_boards_reach_their_controller_by_frames(tmp_path: Path) -> None:
+    """The same guarantee holds; the boards' own frames share the CPUs with the flows'."""
+    path = tmp_path / "lab.yml"
+    text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
+    path.write_text(text.replace("control: session", "control: network"), encoding="utf-8")
+    chosen = setting("fig17a")
+    lab = load_lab(path)
+    assert lab.controller is not None
+    with VirtualRunner(lab, chosen.admitted(), entries=17) as runner:
+        records = runner.run(traffic(chosen, 1), seconds=4.0, seed=1)
+    assert (records.received_ns != LOST).all()
+    assert (records.received_ns - records.sent_ns).max() < 4_130_000
+    for board in records.boards.values():
+        assert board["native_received"] > 0
+        assert board["native_sent"] > 0
 
 
 def test_a_switch_without_a_worst_case_carries_no_admitted_figure(tmp_path: Path) -> None:

@@ -242,9 +242,9 @@ class Network:
     def add_controller(self, name: str, *, config: Mapping[str, object] | None = None) -> None:
         """Add a controller that boards with ``control="network"`` reach by frames.
 
-        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds its
-        addresses by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the factory
-        looks for, 10.0.1.8 and 6633.
+        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds
+        its addresses by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the
+        factory looks for, 10.0.1.8 and 6633.
         """
 
     def add_host(self, name: str) -> None:

@@ -23,6 +23,8 @@ const CLOCK_STEP_NS: u64 = 1_000 * CLOCK_DIVISOR;
 const ACKNOWLEDGE_AFTER: Duration = Duration::from_millis(2);
 /// So soon after the connection a controller should have said something: before the board's next tick.
 const SILENCE_NS: u64 = 100_000_000;
+/// A board that has borne so long a silence does not watch for it: one that does gives up within 6.5 s.
+const BORNE_NS: u64 = 7_000_000_000;
 const PREFIX_BITS: u8 = 24;
 /// Room for what was written and not yet acknowledged, and for what has come and was not yet read.
 const BUFFER_BYTES: usize = 1 << 14;
@@ -235,13 +237,14 @@ impl ControllerHost {
         changed
     }
 
-    /// Whether a board listens: its newest connection is established, and so young or so busy that the board will not end
-    /// it for silence.
+    /// Whether a board listens: its newest connection is established, and so young, so busy or so old that the board will
+    /// not end it for silence.
     pub(crate) fn is_heard(&self, now_ns: u64, board: Ipv4Addr) -> bool {
         self.session(board).is_some_and(|session| {
             let socket = self.sockets.get::<tcp::Socket>(session.socket);
-            let young = session.spoken || now_ns < session.since_ns + SILENCE_NS;
-            socket.state() == tcp::State::Established && young
+            let silent_ns = now_ns.saturating_sub(session.since_ns);
+            let lasts = session.spoken || silent_ns < SILENCE_NS || silent_ns > BORNE_NS;
+            socket.state() == tcp::State::Established && lasts
         })
     }
 
