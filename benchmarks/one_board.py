@@ -214,14 +214,14 @@ def read_trace(path: Path) -> dict[int, Departure]:
 class Controller:
     """One switch's controller: a listening socket and at most one session."""
 
-    def __init__(self, namespace: Namespace, port: int = 0) -> None:
+    def __init__(self, namespace: Namespace, port: int = 0, address: str = "127.0.0.1") -> None:
         with namespace.entered():
             self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", port))
+        self.listener.bind((address, port))
         self.listener.listen()
         self.listener.settimeout(PATIENCE_S)
-        self.port: int = self.listener.getsockname()[1]
+        self.address, self.port = self.listener.getsockname()
         self.session: socket.socket | None = None
         self._buffer = b""
 

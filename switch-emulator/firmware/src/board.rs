@@ -38,7 +38,8 @@ enum Control {
 enum Work {
     Frame,
     Control,
-    Acknowledgement,
+    /// The IP stack, though nothing has come.
+    Stack,
     Tick,
 }
 
@@ -57,6 +58,7 @@ pub struct Board {
     main_loop: MainLoop,
     tick_at: Instant,
     out: Outbox,
+    native_ports: PortMask,
     booted: bool,
     /// Ports that are not the agent's, and whose frames were reported; once is enough.
     reported: PortMask,
@@ -78,8 +80,10 @@ impl Board {
         let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
         let timer_phase = random.below(profile.cpu.timers.period_ns);
         let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
+        let stack_seed = random.below(u64::MAX);
+        let native_ports: PortMask = config.native_ports.iter().copied().collect();
         Ok(Self {
-            agent: Agent::new(profile, &config),
+            agent: Agent::new(profile, &config, stack_seed),
             ingress: Ingress::new(wire),
             ring: ReceiveRing::new(&profile.buffer),
             controls: VecDeque::new(),
@@ -89,7 +93,8 @@ impl Board {
                 Duration::from_nanos(timer_phase),
             ),
             tick_at: Instant::ZERO + TICK,
-            out: Outbox::new(Egress::new(wire), config.native_ports.first().copied()),
+            out: Outbox::new(Egress::new(wire), native_ports),
+            native_ports,
             booted: false,
             reported: PortMask::EMPTY,
             next: (Instant::ZERO, Work::Tick),
@@ -180,6 +185,12 @@ impl Board {
         self.agent.table().flows()
     }
 
+    /// Whether the TCP connection to the controller is established.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.agent.is_established()
+    }
+
     /// What has happened to frames since power-up.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -197,7 +208,12 @@ impl Board {
 
     fn receive(&mut self, now: Instant, port: PortNumber, data: Vec<u8>, bytes: usize) {
         self.advance(now);
-        self.out.counters.received += 1;
+        let native = self.agent.is_on_network() && self.native_ports.contains(port);
+        if native {
+            self.out.counters.native_received += 1;
+        } else {
+            self.out.counters.received += 1;
+        }
         if !(MIN_RECEIVED_BYTES..=MAX_RECEIVED_BYTES).contains(&bytes) {
             self.out.counters.dropped_size += 1;
             self.out.event(
@@ -208,7 +224,7 @@ impl Board {
             );
             return self.out.pool.recycle(data);
         }
-        if !self.agent.handles(port) {
+        if !native && !self.agent.handles(port) {
             self.out.counters.dropped_policy += 1;
             if !self.reported.contains(port) {
                 self.reported = self.reported.with(port);
@@ -243,17 +259,27 @@ impl Board {
                 (arrival, work) = (at, Work::Frame);
             }
         }
-        if let Some(at) = self.agent.acknowledgement_at() {
+        if let Some(at) = self.stack_due_at() {
             if at < arrival {
-                (arrival, work) = (at, Work::Acknowledgement);
+                (arrival, work) = (at, Work::Stack);
             }
         }
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
-            Work::Frame | Work::Control | Work::Acknowledgement => self.main_loop.pass_for(arrival),
+            Work::Frame | Work::Control | Work::Stack => self.main_loop.pass_for(arrival),
         };
         self.next = (pass, work);
+    }
+
+    /// When the IP stack has something to do. What is the board's own waits until its timers run.
+    fn stack_due_at(&self) -> Option<Instant> {
+        let at = self.agent.stack_due_at()?;
+        Some(if self.agent.is_on_network() {
+            self.main_loop.timers_after(at)
+        } else {
+            at
+        })
     }
 
     /// A pass of the main loop.
@@ -265,11 +291,14 @@ impl Board {
         });
         let busy = match work {
             Work::Frame => match self.ring.take() {
-                Some(frame) => self.agent.frame(pass, frame, &mut self.out),
+                Some(frame) if self.agent.handles(frame.port) => {
+                    self.agent.frame(pass, frame, &mut self.out)
+                }
+                Some(frame) => self.agent.native_frame(pass, frame, &mut self.out),
                 None => Duration::ZERO,
             },
             Work::Control => self.take_control(pass),
-            Work::Acknowledgement => self.agent.acknowledged(pass, &mut self.out),
+            Work::Stack => self.agent.run_stack(pass, &mut self.out),
             Work::Tick => {
                 self.main_loop.run_timers(pass);
                 self.tick_at = pass + TICK;
@@ -290,7 +319,7 @@ impl Board {
             Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
             Some((_, Control::Segment { arrived, payload })) => {
-                return self.agent.segment(arrived, pass, &payload, &mut self.out);
+                return self.agent.session_segment(arrived, pass, &payload, &mut self.out);
             }
             None => {}
         }

@@ -27,6 +27,8 @@ pub struct Config {
     pub controller_address: Ipv4Addr,
     /// TCP port of the controller.
     pub controller_port: u16,
+    /// Who keeps the TCP connection to the controller.
+    pub control: Control,
     /// Front ports whose frames the OpenFlow agent handles.
     pub openflow_ports: Vec<PortNumber>,
     /// Front ports that carry management traffic; never a target of flooding.
@@ -52,6 +54,17 @@ pub struct Config {
     /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
     /// with different seeds poll at different phases.
     pub loop_phase_ns: Option<u64>,
+}
+
+/// Who keeps the TCP connection to the controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Control {
+    /// Whoever drives the board: it hands in the payloads of TCP segments, and messages come out.
+    #[default]
+    Session,
+    /// The board: ARP, ping and TCP travel as frames on its native ports, to and from its own MAC and IP address.
+    Network,
 }
 
 /// What happens to flows and frames while the controller is away.
@@ -84,6 +97,7 @@ impl Default for Config {
             gateway: Ipv4Addr::new(10, 0, 1, 1),
             controller_address: Ipv4Addr::new(10, 0, 1, 8),
             controller_port: 6633,
+            control: Control::Session,
             openflow_ports: vec![port(1), port(2), port(3)],
             native_ports: vec![port(4)],
             fail_state: FailState::Secure,
@@ -158,6 +172,40 @@ impl Config {
                 "native_ports",
                 format!("port {port} is also an OpenFlow port; take it from one of the two"),
             );
+        }
+        if self.control == Control::Network {
+            self.check_network()?;
+        }
+        Ok(())
+    }
+
+    /// What a board needs that makes its TCP connection by itself.
+    fn check_network(&self) -> Result<(), ConfigError> {
+        let refuse = |key, reason| Err(ConfigError { key, reason });
+        if self.native_ports.is_empty() {
+            let reason = "control = \"network\" needs a port that carries it; name one, such as [4]";
+            return refuse("native_ports", reason.into());
+        }
+        if self.mac.0[0] & 1 != 0 || self.mac.0 == [0; 6] {
+            let reason = format!("{} is no address of a single station", self.mac);
+            return refuse("mac", reason);
+        }
+        for (key, address) in [
+            ("ip_address", self.ip_address),
+            ("gateway", self.gateway),
+            ("controller_address", self.controller_address),
+        ] {
+            let single = !address.is_unspecified()
+                && !address.is_broadcast()
+                && !address.is_multicast()
+                && !address.is_loopback();
+            if !single {
+                let reason = format!("{address} is no address of a single station");
+                return refuse(key, reason);
+            }
+        }
+        if self.controller_port == 0 {
+            return refuse("controller_port", "0 is no TCP port; give 1 to 65535".into());
         }
         Ok(())
     }

@@ -215,6 +215,10 @@ pub struct Counters {
     pub missed: u64,
     /// Frames that the CPU took from the ring.
     pub processed: u64,
+    /// Frames on native ports that the board's IP stack was given; not among those received.
+    pub native_received: u64,
+    /// Frames that the board's IP stack sent; not among those forwarded.
+    pub native_sent: u64,
     /// Most units of the receive ring that were in use at once.
     pub ring_units_peak: u64,
 }

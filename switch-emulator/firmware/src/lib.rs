@@ -49,6 +49,7 @@ mod cost;
 mod event;
 mod main_loop;
 mod matching;
+mod native;
 mod openflow;
 mod outbox;
 mod packet;
@@ -59,9 +60,10 @@ mod table;
 mod time;
 
 pub use board::Board;
-pub use config::{Config, ConfigError, FailState, MacAddress};
+pub use config::{Config, ConfigError, Control, FailState, MacAddress};
 pub use event::{Counters, Event};
 pub use matching::Match;
+pub use native::MAX_SEGMENT_BYTES;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{

@@ -58,6 +58,13 @@ impl MainLoop {
         self.free_at = pass + busy;
     }
 
+    /// When the timers first run, not before `at`.
+    pub(crate) fn timers_after(&self, at: Instant) -> Instant {
+        let late_ns = at.saturating_since(self.timer_at).as_nanos();
+        let periods = late_ns.div_ceil(self.timer_period.as_nanos().max(1));
+        self.timer_at + Duration::from_nanos(periods * self.timer_period.as_nanos())
+    }
+
     /// Runs the timers that are due at a pass until `now`.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         while self.timer_at <= now {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
-use crate::port::{Egress, HardwareCounters, PortMask, PortNumber, PORTS};
+use crate::port::{Egress, HardwareCounters, PortMask, PORTS};
 use crate::time::Instant;
 
 /// Something that the board gives out, and when.
@@ -49,7 +49,7 @@ pub(crate) struct Outbox {
     queue: VecDeque<Output>,
     egress: Egress,
     /// Where management traffic leaves.
-    native_port: Option<PortNumber>,
+    native_ports: PortMask,
     pub(crate) pool: FramePool,
     pub(crate) counters: Counters,
     /// Frames that the CPU sent by each port.
@@ -59,11 +59,11 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(egress: Egress, native_port: Option<PortNumber>) -> Self {
+    pub(crate) fn new(egress: Egress, native_ports: PortMask) -> Self {
         Self {
             queue: VecDeque::new(),
             egress,
-            native_port,
+            native_ports,
             pool: FramePool::default(),
             counters: Counters::default(),
             transmitted: [0; PORTS],
@@ -92,10 +92,22 @@ impl Outbox {
     pub(crate) fn control_frame(&mut self, now: Instant, payload: usize) -> Instant {
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload);
         let passed = self.egress.hand_over(now, length).unwrap_or(now);
-        match self.native_port {
+        match self.native_ports.iter().next() {
             Some(port) => self.egress.depart(passed, port, length),
             None => passed,
         }
+    }
+
+    /// The CPU hands a frame of its IP stack to its MAC at `now`; the integrated switch finds the native port.
+    pub(crate) fn send_native(&mut self, now: Instant, mut frame: Vec<u8>) {
+        pad(&mut frame);
+        let length = length_with_fcs(frame.len());
+        let Some(ready) = self.egress.hand_over(now, length) else {
+            self.counters.dropped_transmit += 1;
+            return;
+        };
+        self.counters.native_sent += 1;
+        self.leave(ready, self.native_ports, frame);
     }
 
     /// The CPU hands a copy of `frame` to its MAC at `now`.
@@ -119,10 +131,16 @@ impl Outbox {
             self.counters.dropped_transmit += 1;
             return self.pool.recycle(frame);
         };
+        self.counters.forwarded += ports.len() as u64;
+        self.leave(ready, ports, frame);
+    }
+
+    /// A frame leaves the integrated switch by `ports`, by each as soon as that is free.
+    fn leave(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
+        let length = length_with_fcs(frame.len());
         // Ports that are free at the same instant share one output.
         let mut group: Option<(Instant, PortMask)> = None;
         for port in ports.iter() {
-            self.counters.forwarded += 1;
             self.hardware[usize::from(port.get()) - 1].sent_bytes += length as u64;
             let at = self.egress.depart(ready, port, length);
             group = match group {

@@ -92,6 +92,12 @@ impl Boards {
         slot.board.disconnected(now);
     }
 
+    /// Whether the board's connection to its controller is established.
+    #[must_use]
+    pub fn is_connected(&self, board: usize) -> bool {
+        self.slots[board].board.is_connected()
+    }
+
     /// Payload of a TCP segment from the controller.
     pub fn segment(&mut self, board: usize, now: Instant, bytes: &[u8]) {
         let slot = &mut self.slots[board];

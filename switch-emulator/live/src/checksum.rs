@@ -45,6 +45,12 @@ pub fn complete(frame: &mut [u8]) -> Result<(), Unsupported> {
     Ok(())
 }
 
+/// Internet checksum of `bytes` (RFC 1071); 0 over bytes that contain their right checksum.
+#[must_use]
+pub fn of(bytes: &[u8]) -> u16 {
+    !fold(sum(bytes))
+}
+
 struct Segment {
     begin: usize,
     end: usize,

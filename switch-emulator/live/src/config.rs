@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use zodiac_firmware::{Config as Settings, PortNumber, Profile, ZODIAC_FX};
+use zodiac_firmware::{Config as Settings, Control, PortNumber, Profile, ZODIAC_FX};
 
 use crate::error::StartError;
 
@@ -46,7 +46,7 @@ pub struct BoardConfig {
     pub controller: SocketAddr,
     /// Seed of what is random about it.
     pub seed: u64,
-    /// Interface of each data port; the others have no link.
+    /// Interface of each port; the others have no link.
     pub ports: BTreeMap<PortNumber, String>,
     /// The board's own settings.
     pub settings: Settings,
@@ -121,7 +121,7 @@ struct BoardTable {
     name: String,
     #[serde(default = "built_in_profile")]
     profile: String,
-    controller: String,
+    controller: Option<String>,
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -178,6 +178,7 @@ impl Config {
             .map(|ends| link(ends, &boards, file))
             .collect::<Result<Vec<_>, _>>()?;
         check_links(&internal_links, &boards, file)?;
+        check_networks(&internal_links, &boards, file)?;
         Ok(Self {
             process: parsed.process,
             boards,
@@ -208,7 +209,7 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         controller,
         seed,
         ports,
-        config: settings,
+        config: mut settings,
     } = table;
     let at = |key: &str| format!("{file}, board {name}, {key}");
     if name.is_empty() {
@@ -217,12 +218,7 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         )));
     }
     let profile = load_profile(&profile, &at("profile"))?;
-    let controller = controller.parse().map_err(|_| {
-        let key = at("controller");
-        StartError::new(format!(
-            "{key}: `{controller}` is no address; write IP address and port, such as 127.0.0.1:6633"
-        ))
-    })?;
+    let controller = check_controller(controller, &mut settings, &at("controller"))?;
     let ports = ports
         .into_iter()
         .map(|(number, interface)| {
@@ -251,7 +247,52 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
     Ok(board)
 }
 
+/// Where the board connects to. A board on a network of its own connects by its settings, which the table may give.
+fn check_controller(
+    controller: Option<String>,
+    settings: &mut Settings,
+    key: &str,
+) -> Result<SocketAddr, StartError> {
+    let by_settings = SocketAddrV4::new(settings.controller_address, settings.controller_port);
+    let given = controller.map(|text| {
+        text.parse().map_err(|_| {
+            StartError::new(format!(
+                "{key}: `{text}` is no address; write IP address and port, such as 127.0.0.1:6633"
+            ))
+        })
+    });
+    match (settings.control, given.transpose()?) {
+        (Control::Session, Some(controller)) => Ok(controller),
+        (Control::Session, None) => Err(StartError::new(format!(
+            "{key} is missing; write IP address and port, such as 127.0.0.1:6633"
+        ))),
+        (Control::Network, None) => Ok(by_settings.into()),
+        (Control::Network, Some(SocketAddr::V6(controller))) => Err(StartError::new(format!(
+            "{key}: {controller} is IPv6; a board on a network has IPv4 only"
+        ))),
+        (Control::Network, Some(SocketAddr::V4(controller))) => {
+            let factory = Settings::default();
+            let factory = SocketAddrV4::new(factory.controller_address, factory.controller_port);
+            if by_settings != controller && by_settings != factory {
+                return Err(StartError::new(format!(
+                    "{key}: {controller} contradicts controller_address and controller_port of [board.config], \
+                     {by_settings}; give it once"
+                )));
+            }
+            settings.controller_address = *controller.ip();
+            settings.controller_port = controller.port();
+            Ok(controller.into())
+        }
+    }
+}
+
 impl BoardConfig {
+    /// Whether the board keeps its connection to the controller itself, by frames.
+    #[must_use]
+    pub fn is_on_network(&self) -> bool {
+        self.settings.control == Control::Network
+    }
+
     /// The board, switched on.
     ///
     /// # Errors
@@ -338,6 +379,44 @@ fn check_links(
                 "{file}, process.internal_links: port {} of board {} is wired twice; a port has one interface or one link",
                 end.port, board.name
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Boards that connect by themselves need a cable for that, and addresses of their own.
+fn check_networks(
+    links: &[[PortAddress; 2]],
+    boards: &[BoardConfig],
+    file: &str,
+) -> Result<(), StartError> {
+    let mut owners = BTreeMap::new();
+    for (index, board) in boards.iter().enumerate() {
+        let (name, settings) = (&board.name, &board.settings);
+        if !board.is_on_network() {
+            continue;
+        }
+        let wired = |port: &PortNumber| {
+            let end = PortAddress {
+                board: index,
+                port: *port,
+            };
+            board.ports.contains_key(port) || links.iter().flatten().any(|other| *other == end)
+        };
+        if !settings.native_ports.iter().any(wired) {
+            return Err(StartError::new(format!(
+                "{file}, board {name}, ports: control = \"network\" needs an interface for a native port, such as 4 = \"{name}-eth4\""
+            )));
+        }
+        for (key, address) in [
+            ("mac", settings.mac.to_string()),
+            ("ip_address", settings.ip_address.to_string()),
+        ] {
+            if let Some(other) = owners.insert((key, address.clone()), name) {
+                return Err(StartError::new(format!(
+                    "{file}, board {name}, config: {key} {address} is that of board {other}; give each its own"
+                )));
+            }
         }
     }
     Ok(())

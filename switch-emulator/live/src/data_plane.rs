@@ -13,6 +13,7 @@ use crate::config::PortAddress;
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
 use crate::receive_port::ReceivePort;
+use crate::segmentation;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
 
@@ -37,6 +38,8 @@ pub struct DataPort {
     address: PortAddress,
     socket: PacketSocket,
     receive: ReceivePort,
+    /// Whether the board's own connection passes here.
+    native: bool,
     /// Troubles that were told already.
     told: Vec<Trouble>,
 }
@@ -52,13 +55,19 @@ enum Trouble {
 }
 
 impl DataPort {
-    /// The port behind this socket.
+    /// The port behind this socket; `native` if the board's own connection passes here.
     #[must_use]
-    pub fn new(address: PortAddress, socket: PacketSocket, receive: ReceivePort) -> Self {
+    pub fn new(
+        address: PortAddress,
+        socket: PacketSocket,
+        receive: ReceivePort,
+        native: bool,
+    ) -> Self {
         Self {
             address,
             socket,
             receive,
+            native,
             told: Vec::new(),
         }
     }
@@ -70,6 +79,9 @@ struct Session {
     control: ControlPort,
     number: SessionNumber,
     behind_told: bool,
+    /// Whether the board keeps its connection itself, and whether it was established at the last look.
+    on_network: bool,
+    was_connected: bool,
 }
 
 /// All that the data thread works with.
@@ -109,16 +121,20 @@ impl DataPlane {
         boards: Boards,
         ports: Vec<DataPort>,
         controls: Vec<ControlPort>,
+        on_network: &[bool],
         timing: Timing,
         telemetry: Telemetry,
     ) -> Self {
         let pair = clock.pair();
         let sessions = controls
             .into_iter()
-            .map(|control| Session {
+            .zip(on_network)
+            .map(|(control, &on_network)| Session {
                 control,
                 number: 0,
                 behind_told: false,
+                on_network,
+                was_connected: false,
             })
             .collect();
         Self {
@@ -187,7 +203,26 @@ impl DataPlane {
             self.take_notices(board, now);
         }
         self.run_boards(now);
+        self.tell_connections(now);
         self.depart(now);
+    }
+
+    /// Tells when a board on a network of its own has gained or lost its connection.
+    fn tell_connections(&mut self, now: Instant) {
+        for (board, session) in self.sessions.iter_mut().enumerate() {
+            if !session.on_network {
+                continue;
+            }
+            let connected = self.boards.is_connected(board);
+            if connected != session.was_connected {
+                session.was_connected = connected;
+                self.telemetry.tell(Message::Connection {
+                    at_ns: self.pair.realtime_of(now),
+                    board,
+                    connected,
+                });
+            }
+        }
     }
 
     /// Reads the clock under the eyes of the stall watch.
@@ -204,6 +239,16 @@ impl DataPlane {
         for _ in 0..READS_PER_PASS {
             match self.ports[index].socket.receive(&mut self.buffer) {
                 Ok(None) => return,
+                Ok(Some(received))
+                    if self.ports[index].native && segmentation::is_bundle(&received.data) =>
+                {
+                    // The controller's kernel leaves this to hardware that is not there.
+                    for mut frame in segmentation::cut(&received.data) {
+                        // A segment of a bundle is TCP and whole.
+                        let _ = checksum::complete(&mut frame);
+                        self.arrive(index, received.stamp_realtime_ns, frame);
+                    }
+                }
                 Ok(Some(received)) if received.interface_bytes > MAX_FRAME_BYTES => {
                     let bytes = received.interface_bytes;
                     self.trouble(index, Trouble::Oversize, || {

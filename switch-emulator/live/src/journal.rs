@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{mpsc, Arc};
@@ -31,6 +32,7 @@ pub struct Journal {
     lines: mpsc::Receiver<Line>,
     losses: Vec<Losses>,
     counters: Vec<Option<Counters>>,
+    controllers: Vec<SocketAddr>,
     connected: Vec<bool>,
     stalls: Vec<(u64, u64)>,
     threshold_ns: u64,
@@ -78,6 +80,7 @@ impl Journal {
             lines,
             losses,
             counters: vec![None; boards],
+            controllers: config.boards.iter().map(|board| board.controller).collect(),
             connected: vec![false; boards],
             stalls: Vec::new(),
             threshold_ns: process.stall_threshold_us.saturating_mul(1_000),
@@ -159,6 +162,16 @@ impl Journal {
                 board,
                 note: Note::Text(text),
             } => self.event(at_ns, board, text),
+            Message::Connection {
+                at_ns,
+                board,
+                connected,
+            } => {
+                self.connected[board] = connected;
+                let what = if connected { "connected to" } else { "lost" };
+                let controller = self.controllers[board];
+                self.event(at_ns, Some(board), format!("{what} controller {controller}"));
+            }
             Message::Stall {
                 start_ns,
                 stall: Stall { duration, .. },

@@ -13,7 +13,7 @@
 //! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
-//! | [`packet_socket`], [`checksum`], [`clock`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -32,6 +32,7 @@ pub mod packet_socket;
 pub mod realtime;
 pub mod receive_port;
 pub mod report;
+pub mod segmentation;
 pub mod stall;
 pub mod stream;
 pub mod supervisor;

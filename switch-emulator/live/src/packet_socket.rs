@@ -17,8 +17,9 @@ use crate::error::StartError;
 
 /// A receive queue for 100 Mbit/s through stalls of 100 ms and more, small frames and their bookkeeping included.
 const RECEIVE_QUEUE_BYTES: libc::c_int = 16 << 20;
-/// Takes the longest frame that a board may see (1518 + VLAN tags) with room to tell longer ones.
-const BUFFER_BYTES: usize = 2048;
+/// Takes the longest frame that a board may see (1518 + VLAN tags), and as many TCP segments in one as a board's receive
+/// window holds, with room to tell longer ones.
+const BUFFER_BYTES: usize = 4096;
 const CONTROL_BYTES: usize = 256;
 /// Value of an option that is switched on.
 const ON: libc::c_int = 1;

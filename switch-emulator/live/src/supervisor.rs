@@ -11,7 +11,7 @@ use zodiac_firmware::{Duration, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
-use crate::config::{Config, PortAddress, Scheduling};
+use crate::config::{BoardConfig, Config, PortAddress, Scheduling};
 use crate::control::{Control, ControlPort, Waker};
 use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
 use crate::error::{RunError, StartError};
@@ -123,7 +123,10 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
             losses.push(socket.losses().map_err(StartError::new)?);
             let receive = ReceivePort::new(link_timing(&settings.profile));
-            ports.push(DataPort::new(PortAddress { board, port }, socket, receive));
+            let native =
+                settings.is_on_network() && settings.settings.native_ports.contains(&port);
+            let address = PortAddress { board, port };
+            ports.push(DataPort::new(address, socket, receive, native));
         }
     }
     Ok((ports, losses))
@@ -141,7 +144,8 @@ fn power_up(config: &Config) -> Result<Boards, StartError> {
         &config.internal_links,
     );
     for (board, settings) in config.boards.iter().enumerate() {
-        for &port in &settings.settings.openflow_ports {
+        let native = &settings.settings.native_ports;
+        for &port in settings.settings.openflow_ports.iter().chain(native) {
             let address = PortAddress { board, port };
             if !settings.ports.contains_key(&port)
                 && !config
@@ -185,6 +189,8 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
         .trace
         .is_some()
         .then_some(process.trace_sequence_offset);
+    let networks = config.boards.iter().map(BoardConfig::is_on_network);
+    let on_network: Vec<_> = networks.collect();
     let (ready, prepared) = mpsc::channel();
     let thread = thread::Builder::new().name("data".into()).spawn(move || {
         let DataParts {
@@ -214,7 +220,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        let plane = DataPlane::new(clock, boards, ports, controls, timing, telemetry);
+        let plane = DataPlane::new(clock, boards, ports, controls, &on_network, timing, telemetry);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);

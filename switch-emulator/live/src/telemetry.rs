@@ -31,6 +31,15 @@ pub enum Message {
         /// What.
         note: Note,
     },
+    /// A board on a network of its own has gained or lost its connection.
+    Connection {
+        /// When.
+        at_ns: u64,
+        /// Whose.
+        board: usize,
+        /// Whether it stands from now on.
+        connected: bool,
+    },
     /// The thread did not run, or got a frame late.
     Stall {
         /// Since when.

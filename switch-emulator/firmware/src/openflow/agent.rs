@@ -4,11 +4,12 @@ use super::bytes::{be16, be32};
 use super::connection::Connection;
 use super::features::RandomBytes;
 use super::housekeeping::Removal;
-use super::transmit::{Buffer, Transmitter};
+use super::session::Session;
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
+use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::Profile;
@@ -40,7 +41,7 @@ pub(crate) struct Agent {
     pub(super) costs: Costs,
     pub(super) table: FlowTable,
     pub(super) connection: Connection,
-    pub(super) transmitter: Transmitter,
+    pub(super) session: Session,
     /// What has come of a message that is not complete; of the specification only.
     pub(super) stream: Vec<u8>,
     /// Flags and length of `SET_CONFIG`; of the specification only.
@@ -53,8 +54,6 @@ pub(crate) struct Agent {
     pub(super) cost_ps: i64,
     /// A segment is being handled: what is written leaves when it is done.
     pub(super) in_segment: bool,
-    /// A segment without a reply has come since the last acknowledgement was sent.
-    acknowledgement_owed: bool,
     /// Negotiated version; 0 before the controller's HELLO.
     pub(super) version: u8,
     /// Housekeeping ticks since power-up.
@@ -75,7 +74,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(profile: &Profile, config: &Config) -> Self {
+    /// `seed` draws what is random in the IP stack.
+    pub(crate) fn new(profile: &Profile, config: &Config, seed: u64) -> Self {
         let costs = Costs::new(profile);
         let native: PortMask = config.native_ports.iter().copied().collect();
         let all = PortMask::from_bits(u8::MAX);
@@ -100,13 +100,9 @@ impl Agent {
             switch_config: [0, 0, 0, 128],
             port_config: [0; PORTS],
             clock: Instant::ZERO,
-            transmitter: Transmitter::new(
-                config.quirks.has(14),
-                Duration::from_nanos(config.acknowledgement_ns),
-            ),
+            session: Session::new(config, seed),
             cost_ps: 0,
             in_segment: false,
-            acknowledgement_owed: false,
             version: 0,
             ticks: 0,
             job: 0,
@@ -147,8 +143,9 @@ impl Agent {
         }
     }
 
-    pub(super) fn is_established(&self) -> bool {
-        self.connection.is_established()
+    /// Whether the session with the controller is established.
+    pub(crate) fn is_established(&self) -> bool {
+        self.session.is_established(&self.connection)
     }
 
     pub(super) fn is_safe(&self) -> bool {
@@ -161,13 +158,10 @@ impl Agent {
         }
     }
 
-    /// The TCP session with the controller is established.
-    pub(crate) fn connected(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
-        if self.halted {
-            return Duration::ZERO;
-        }
+    /// A TCP session with the controller is established.
+    pub(super) fn greet(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
         self.begin_segment();
-        self.transmitter.restart();
+        self.session.restart();
         self.stream.clear();
         self.connection.established();
         self.clear_if_secure();
@@ -190,32 +184,6 @@ impl Agent {
         self.end_segment(pass, out)
     }
 
-    /// The TCP session has ended.
-    pub(crate) fn disconnected(&mut self) {
-        self.connection.heard();
-        if self.is_established() {
-            self.connection.lost();
-            self.clear_if_secure();
-        }
-        self.transmitter.restart();
-    }
-
-    /// A segment without data has come that acknowledges what was sent; what waited for it leaves now.
-    pub(crate) fn acknowledged(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
-        let costs = self.costs.control();
-        let busy = Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
-        self.transmitter.acknowledged_until(pass);
-        self.transmitter.transmit(pass + busy, out);
-        busy
-    }
-
-    /// When the controller's next acknowledgement comes by itself.
-    pub(crate) fn acknowledgement_at(&self) -> Option<Instant> {
-        self.transmitter
-            .acknowledgement_at()
-            .filter(|_| !self.halted)
-    }
-
     fn begin_segment(&mut self) {
         self.in_segment = true;
         let costs = self.costs.control();
@@ -225,16 +193,11 @@ impl Agent {
     /// Replies leave when the whole segment has been handled; gives how long the CPU was busy.
     fn end_segment(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
         self.in_segment = false;
-        if self.transmitter.has_unsent() {
-            self.acknowledgement_owed = false;
-        } else {
-            if self.acknowledgement_owed {
-                self.cost_ps += self.costs.control().acknowledge_ps;
-            }
-            self.acknowledgement_owed = !self.acknowledgement_owed;
+        if self.session.acknowledges() {
+            self.cost_ps += self.costs.control().acknowledge_ps;
         }
         let busy = Duration::from_picos_rounded(self.cost_ps);
-        self.transmitter.transmit(pass + busy, out);
+        self.session.transmit(pass + busy, out);
         busy
     }
 
@@ -251,7 +214,7 @@ impl Agent {
         message: Message,
         out: &mut Outbox,
     ) {
-        self.transmitter.write(now, buffer, message.finish(), out);
+        self.session.write(now, buffer, message.finish(), out);
     }
 
     /// Queues a message of its own accord, an error or a notice.
@@ -262,20 +225,10 @@ impl Agent {
 
     /// Handles the payload of one TCP segment. Each is read from its first byte on: there is no reassembly.
     ///
-    /// It had arrived at `arrived`, and the pass that handles it begins at `pass`. Gives how long the CPU is busy.
-    pub(crate) fn segment(
-        &mut self,
-        arrived: Instant,
-        pass: Instant,
-        segment: &[u8],
-        out: &mut Outbox,
-    ) -> Duration {
-        if self.halted || !self.is_established() {
-            return Duration::ZERO;
-        }
+    /// The pass that handles it begins at `pass`. Gives how long the CPU is busy.
+    pub(super) fn segment(&mut self, pass: Instant, segment: &[u8], out: &mut Outbox) -> Duration {
         self.begin_segment();
         self.connection.heard();
-        self.transmitter.acknowledged_by_data(arrived);
         self.clock = pass;
         if self.quirks.has(10) {
             self.messages(pass, segment, out);

@@ -64,7 +64,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn is_established(&self) -> bool {
+    /// Whether the agent takes its session for established.
+    pub(super) fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
@@ -94,7 +95,7 @@ impl Connection {
     /// A housekeeping tick. A session that it closes counts as lost at once.
     pub(super) fn tick(&mut self) -> Demands {
         let mut demands = Demands::default();
-        if self.heartbeat > QUIET_TICKS && self.is_established() {
+        if self.heartbeat > QUIET_TICKS && self.is_up() {
             if self.features_seen || !self.watched {
                 demands.echo = true;
             } else {
@@ -103,7 +104,7 @@ impl Connection {
             }
         }
         self.heartbeat = self.heartbeat.saturating_add(1);
-        if self.heartbeat > SILENT_TICKS && self.is_established() && self.watched {
+        if self.heartbeat > SILENT_TICKS && self.is_up() && self.watched {
             demands.close = Some(CloseReason::Silent);
             self.lost();
         }

@@ -3,12 +3,12 @@
 use super::agent::{Agent, VERSION_1_0};
 use super::bytes::be16;
 use super::standard::port_config;
-use super::transmit::Buffer;
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::cost::FrameTime;
 use crate::matching::Match;
+use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::packet::Key;
 use crate::port::{PortMask, PortNumber};
@@ -68,7 +68,7 @@ impl Agent {
         busy
     }
 
-    fn is_filtered(&self, frame: &[u8]) -> bool {
+    pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {
         self.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
     }
 
@@ -199,7 +199,8 @@ impl Agent {
     }
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
-        if !self.is_established() {
+        // The board's own stack takes messages also while its connection begins or is half closed.
+        if !self.is_on_network() && !self.is_established() {
             return;
         }
         let notice = self
@@ -212,7 +213,7 @@ impl Agent {
             .bytes(frame);
         self.send(at, Buffer::Exact, notice, out);
         if !self.in_segment {
-            self.transmitter.transmit(at, out);
+            self.session.transmit(at, out);
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::agent::Agent;
 use super::connection::CloseReason;
-use super::transmit::Buffer;
 use super::wire::{message, Message};
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
-use crate::outbox::{Outbox, OutputKind};
+use crate::native::Buffer;
+use crate::outbox::Outbox;
 use crate::port::{PortMask, PORTS};
 use crate::table::{field, Expired, Reason, RemovedFlow};
 use crate::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl Agent {
         if let Some(reason) = demands.close {
             self.clear_if_secure();
             let at = self.reached(now);
-            out.push(at, OutputKind::Close);
+            self.session.close(at, out);
             out.event(
                 at,
                 match reason {
@@ -61,7 +61,7 @@ impl Agent {
         }
         if demands.connect {
             self.clear_if_secure();
-            out.push(self.reached(now), OutputKind::Connect);
+            self.session.connect(self.reached(now), out);
         }
     }
 
@@ -70,7 +70,7 @@ impl Agent {
         self.cost_ps += self.costs.control().send_ps;
         let at = self.reached(now);
         self.send(at, Buffer::Exact, notice, out);
-        self.transmitter.transmit(at, out);
+        self.session.transmit(at, out);
     }
 
     /// Reads the counters of one port and adds their lower 16 bits to the totals (quirk 32). The hardware's counters

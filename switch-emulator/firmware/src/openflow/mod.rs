@@ -3,12 +3,13 @@
 mod agent;
 pub(crate) mod bytes;
 mod connection;
+mod control_traffic;
 mod features;
 mod forwarding;
 mod housekeeping;
+mod session;
 mod standard;
 mod statistics;
-mod transmit;
 mod wire;
 
 pub(crate) use agent::Agent;

@@ -2,11 +2,11 @@
 
 use super::agent::{Agent, VERSION_1_0};
 use super::bytes::{be16, be32};
-use super::transmit::Buffer;
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::actions::{ports, types, Actions, SLOT_BYTES};
 use crate::event::Event;
 use crate::matching::{Match, MATCH_BYTES};
+use crate::native::Buffer;
 use crate::outbox::{Outbox, OutputKind};
 use crate::port::{PortMask, PortNumber, PORTS};
 use crate::table::{check_actions, field, EntryView};

@@ -2,11 +2,11 @@
 
 use super::agent::Agent;
 use super::bytes::{be16, be32};
-use super::transmit::Buffer;
 use super::wire::{message, Message};
 use crate::actions::SLOT_BYTES;
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
+use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::table::{field, EntryView};

@@ -25,6 +25,15 @@ pub struct ControlCosts {
     /// Receiving a TCP acknowledgement without data.
     #[serde(deserialize_with = "number")]
     pub acknowledgement_ps: i64,
+    /// A frame on a native port that means nothing to the board.
+    #[serde(deserialize_with = "number")]
+    pub native_frame_ps: i64,
+    /// Answering such a frame: ARP, ping, a segment of no connection.
+    #[serde(deserialize_with = "number")]
+    pub native_answer_ps: i64,
+    /// Each byte of an answered frame (with FCS) beyond 64.
+    #[serde(deserialize_with = "number")]
+    pub native_answer_per_byte_ps: i64,
     /// Sending an error, a notice, or a message that the board sends by itself.
     #[serde(deserialize_with = "number")]
     pub send_ps: i64,
@@ -103,6 +112,9 @@ impl ControlCosts {
         segment_ps: 0,
         acknowledge_ps: 0,
         acknowledgement_ps: 0,
+        native_frame_ps: 0,
+        native_answer_ps: 0,
+        native_answer_per_byte_ps: 0,
         send_ps: 0,
         echo_ps: 0,
         features_ps: 0,

@@ -1,0 +1,329 @@
+//! What a TCP connection has yet to send, and which of it reaches the controller.
+//!
+//! The firmware's link driver sends only the first buffer of a TCP segment (quirks 14 and 15). A reply that is
+//! appended to a segment whose last buffer has no room left makes a second buffer: the receiver discards the
+//! truncated frame, and nothing behind it arrives any more. Which buffers have room, how much waits at most and how
+//! much may be on the way is what the IP stack of the board does (TCP of lwIP 1.4.1).
+
+use std::collections::VecDeque;
+
+/// Longest payload of a TCP segment to or from a board.
+pub const MSS: usize = 536;
+/// Bytes that wait for acknowledgement at most.
+const SEND_BUFFER_BYTES: usize = 3_216;
+/// Buffers that wait for acknowledgement at most.
+const SEND_BUFFERS: usize = 24;
+/// Congestion window from which a new connection's grows slowly.
+const SLOW_GROWTH_BYTES: usize = 10 * MSS;
+/// Congestion window of a new connection.
+const FIRST_WINDOW_BYTES: usize = 2 * MSS;
+
+/// What memory a message gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    /// A whole segment's, so that later messages find room behind it.
+    Roomy,
+    /// Its exact size.
+    Exact,
+}
+
+/// A message found no room: the send buffer is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    /// Whether this is the first one since there was room last.
+    pub(crate) is_first: bool,
+}
+
+/// A TCP segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    /// Position of its first byte in the stream.
+    pub(crate) begin: usize,
+    pub(crate) payload: Vec<u8>,
+    /// Bytes of the payload in its first buffer: all that the link driver sends.
+    pub(crate) first_bytes: usize,
+    /// Whether it ends the stream.
+    pub(crate) is_last: bool,
+    buffers: usize,
+    /// What its last buffer has free.
+    room: usize,
+}
+
+impl Segment {
+    /// Position behind it; the end of the stream counts as a byte.
+    pub(crate) fn end(&self) -> usize {
+        self.begin + self.payload.len() + usize::from(self.is_last)
+    }
+
+    /// Whether the link driver sends only a part of it.
+    pub(crate) const fn is_truncated(&self) -> bool {
+        self.buffers > 1
+    }
+}
+
+/// The sending side of one TCP connection.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    /// Whether messages are lost as on the board. Otherwise everything arrives.
+    faithful: bool,
+    /// Position behind the last byte that was written.
+    written: usize,
+    unsent: VecDeque<Segment>,
+    in_flight: VecDeque<Segment>,
+    /// Congestion window.
+    window: usize,
+    /// Congestion window from which it grows slowly.
+    slow_growth: usize,
+    /// A truncated frame has been sent: nothing reaches the controller any more.
+    wedged: bool,
+    /// The first such frame: the payload of its segment, and what was sent of it.
+    truncation: Option<(u16, u16)>,
+    /// A lost message has been reported since there was room last.
+    reported: bool,
+}
+
+impl SendQueue {
+    pub(crate) const fn new(faithful: bool) -> Self {
+        Self {
+            faithful,
+            written: 0,
+            unsent: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            window: FIRST_WINDOW_BYTES,
+            slow_growth: SLOW_GROWTH_BYTES,
+            wedged: false,
+            truncation: None,
+            reported: false,
+        }
+    }
+
+    /// Whether something waits to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Whether something waits for its acknowledgement.
+    pub(crate) fn has_in_flight(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    pub(crate) const fn is_wedged(&self) -> bool {
+        self.wedged
+    }
+
+    /// Tells once of the first truncated frame: the payload of its segment, and what was sent of it.
+    pub(crate) fn take_truncation(&mut self) -> Option<(u16, u16)> {
+        self.truncation.take()
+    }
+
+    /// Position behind the last byte that was written.
+    pub(crate) const fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Lays a message into segments, if there is room.
+    pub(crate) fn write(&mut self, buffer: Buffer, message: &[u8]) -> Result<(), Full> {
+        if !self.has_room(message.len()) {
+            let is_first = !self.reported;
+            self.reported = true;
+            return Err(Full { is_first });
+        }
+        let roomy = buffer == Buffer::Roomy;
+        let mut left = message;
+        if let Some(last) = self.unsent.back_mut() {
+            let (within, rest) = left.split_at(left.len().min(last.room));
+            last.payload.extend_from_slice(within);
+            last.room -= within.len();
+            if last.buffers == 1 {
+                last.first_bytes += within.len();
+            }
+            let space = MSS - last.payload.len();
+            let (appended, rest) = rest.split_at(rest.len().min(space));
+            if !appended.is_empty() {
+                last.payload.extend_from_slice(appended);
+                if self.faithful {
+                    last.buffers += 1;
+                    last.room = if roomy { space - appended.len() } else { 0 };
+                } else {
+                    last.first_bytes += appended.len();
+                }
+            }
+            left = rest;
+        }
+        self.written += message.len() - left.len();
+        for payload in left.chunks(MSS) {
+            self.unsent.push_back(Segment {
+                begin: self.written,
+                payload: payload.to_vec(),
+                first_bytes: payload.len(),
+                is_last: false,
+                buffers: 1,
+                room: if roomy { MSS - payload.len() } else { 0 },
+            });
+            self.written += payload.len();
+        }
+        Ok(())
+    }
+
+    /// Ends the stream.
+    pub(crate) fn finish(&mut self) {
+        self.unsent.push_back(Segment {
+            begin: self.written,
+            payload: Vec::new(),
+            first_bytes: 0,
+            is_last: true,
+            buffers: 1,
+            room: 0,
+        });
+        self.written += 1;
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        if !self.faithful {
+            return true;
+        }
+        let (waiting_bytes, waiting_buffers) = self.waiting();
+        let room = self.unsent.back().map_or(0, |last| last.room);
+        let space = self
+            .unsent
+            .back()
+            .map_or(0, |last| MSS - last.payload.len());
+        let chained = usize::from(bytes > room && space > room);
+        let new_buffers = chained + bytes.saturating_sub(space).div_ceil(MSS);
+        waiting_bytes + bytes <= SEND_BUFFER_BYTES
+            && waiting_buffers < SEND_BUFFERS
+            && waiting_buffers + new_buffers <= SEND_BUFFERS
+    }
+
+    /// Bytes and buffers that wait, sent or not.
+    fn waiting(&self) -> (usize, usize) {
+        let segments = self.unsent.iter().chain(&self.in_flight);
+        segments.fold((0, 0), |(bytes, buffers), segment| {
+            (bytes + segment.payload.len(), buffers + segment.buffers)
+        })
+    }
+
+    /// The next segment to send, if the windows allow it; from now on it waits for its acknowledgement.
+    pub(crate) fn next(&mut self, peer_window: usize) -> Option<&Segment> {
+        let flying: usize = self.in_flight.iter().map(|sent| sent.payload.len()).sum();
+        let next = self.unsent.front()?;
+        if flying + next.payload.len() > self.window.min(peer_window) {
+            return None;
+        }
+        if next.is_truncated() && !self.wedged {
+            self.wedged = true;
+            self.truncation = Some((next.payload.len() as u16, next.first_bytes as u16));
+        }
+        self.in_flight.extend(self.unsent.pop_front());
+        self.in_flight.back()
+    }
+
+    /// The oldest segment that waits for its acknowledgement.
+    pub(crate) fn oldest(&self) -> Option<&Segment> {
+        self.in_flight.front()
+    }
+
+    /// The peer has everything before `position`; true if something was waiting for that.
+    pub(crate) fn acknowledge(&mut self, position: usize) -> bool {
+        let mut any = false;
+        // What was sent before it was taken for lost can be acknowledged, too.
+        for segments in [&mut self.in_flight, &mut self.unsent] {
+            while segments.front().is_some_and(|sent| sent.end() <= position) {
+                segments.pop_front();
+                any = true;
+            }
+        }
+        if any {
+            self.reported = false;
+            self.window += if self.window < self.slow_growth {
+                MSS
+            } else {
+                MSS * MSS / self.window
+            };
+        }
+        any
+    }
+
+    /// No acknowledgement has come in time: all that is on the way is to be sent again.
+    pub(crate) fn time_out(&mut self, peer_window: usize) {
+        self.slow_growth = (self.window.min(peer_window) / 2).max(2 * MSS);
+        self.window = MSS;
+        while let Some(segment) = self.in_flight.pop_back() {
+            self.unsent.push_front(segment);
+        }
+    }
+
+    /// The peer misses the oldest segment, which is sent again.
+    pub(crate) fn lose_oldest(&mut self, peer_window: usize) {
+        self.slow_growth = (self.window.min(peer_window) / 2).max(2 * MSS);
+        self.window = self.slow_growth;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(queue: &SendQueue) -> Vec<(usize, usize, bool)> {
+        let segments = queue.unsent.iter();
+        segments
+            .map(|segment| {
+                let truncated = segment.is_truncated();
+                (segment.payload.len(), segment.first_bytes, truncated)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_follows_a_roomy_message_shares_its_buffer() {
+        let mut queue = SendQueue::new(true);
+        queue.write(Buffer::Roomy, &[1; 8]).unwrap();
+        queue.write(Buffer::Exact, &[2; 100]).unwrap();
+        assert_eq!(layout(&queue), [(108, 108, false)]);
+    }
+
+    #[test]
+    fn what_follows_an_exact_message_makes_a_second_buffer() {
+        let mut queue = SendQueue::new(true);
+        queue.write(Buffer::Exact, &[1; 8]).unwrap();
+        queue.write(Buffer::Roomy, &[2; 600]).unwrap();
+        assert_eq!(layout(&queue), [(536, 8, true), (72, 72, false)]);
+    }
+
+    #[test]
+    fn without_faith_segments_are_whole_and_everything_fits() {
+        let mut queue = SendQueue::new(false);
+        for _ in 0..30 {
+            queue.write(Buffer::Exact, &[1; 200]).unwrap();
+        }
+        assert!(layout(&queue).iter().all(|(_, _, truncated)| !truncated));
+        assert_eq!(queue.written(), 6_000);
+    }
+
+    #[test]
+    fn what_timed_out_is_sent_again_by_itself() {
+        let mut queue = SendQueue::new(true);
+        queue.write(Buffer::Exact, &[1; 536]).unwrap();
+        queue.write(Buffer::Exact, &[2; 536]).unwrap();
+        assert_eq!(queue.next(9_999).unwrap().begin, 0);
+        assert_eq!(queue.next(9_999).unwrap().begin, 536);
+        queue.time_out(9_999);
+        assert_eq!(queue.next(9_999).unwrap().begin, 0);
+        assert!(queue.next(9_999).is_none(), "the window is one segment");
+        assert!(
+            queue.acknowledge(1_072),
+            "both had arrived, after all, and are done"
+        );
+        assert!(!queue.has_unsent() && !queue.has_in_flight());
+    }
+
+    #[test]
+    fn the_end_of_the_stream_counts_as_a_byte() {
+        let mut queue = SendQueue::new(true);
+        queue.write(Buffer::Exact, &[1; 8]).unwrap();
+        queue.finish();
+        assert!(!queue.next(100).unwrap().is_last);
+        let last = queue.next(100).unwrap();
+        assert!(last.is_last && last.begin == 8 && last.end() == 9);
+    }
+}

@@ -1,0 +1,140 @@
+//! What comes to the agent by its TCP session: from the driver that keeps it, or as frames of the native ports.
+
+use super::agent::Agent;
+use super::session::Session;
+use crate::buffers::{length_with_fcs, ReceivedFrame};
+use crate::native::{ArrivalKind, Change};
+use crate::outbox::Outbox;
+use crate::time::{Duration, Instant};
+
+/// The driver's session with the controller.
+impl Agent {
+    /// The session is established.
+    pub(crate) fn connected(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+        if self.halted {
+            return Duration::ZERO;
+        }
+        self.greet(pass, out)
+    }
+
+    /// The session has ended.
+    pub(crate) fn disconnected(&mut self) {
+        self.connection.heard();
+        self.give_up_session();
+        self.session.restart();
+    }
+
+    /// The payload of a TCP segment, which had arrived at `arrived`, is handled in the pass that begins at `pass`. Gives
+    /// how long the CPU is busy.
+    pub(crate) fn session_segment(
+        &mut self,
+        arrived: Instant,
+        pass: Instant,
+        payload: &[u8],
+        out: &mut Outbox,
+    ) -> Duration {
+        if self.halted || !self.is_established() {
+            return Duration::ZERO;
+        }
+        if let Session::Driven(session) = &mut self.session {
+            session.acknowledged_by_data(arrived);
+        }
+        self.segment(pass, payload, out)
+    }
+
+    /// Does what is due in the stack although nothing has come. Gives how long the CPU is busy.
+    pub(crate) fn run_stack(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+        let costs = self.costs.control();
+        match &mut self.session {
+            Session::Driven(session) => {
+                // A segment without data acknowledges what was sent; what waited for it leaves now.
+                let busy =
+                    Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
+                session.acknowledged_until(pass);
+                self.session.transmit(pass + busy, out);
+                busy
+            }
+            Session::Native(native) => {
+                let busy = Duration::from_picos_rounded(costs.acknowledge_ps);
+                native.run_timers(pass + busy);
+                self.session.transmit(pass + busy, out);
+                self.watch_session();
+                busy
+            }
+        }
+    }
+
+    /// When [`run_stack`](Self::run_stack) has next something to do.
+    pub(crate) fn stack_due_at(&self) -> Option<Instant> {
+        self.session.due_at().filter(|_| !self.halted)
+    }
+}
+
+/// The board's own connections.
+impl Agent {
+    /// Whether the board keeps its connections itself, by frames of its native ports.
+    pub(crate) const fn is_on_network(&self) -> bool {
+        matches!(self.session, Session::Native(_))
+    }
+
+    /// Handles a frame of a native port in the pass that begins at `pass`. Gives how long the CPU is busy.
+    pub(crate) fn native_frame(
+        &mut self,
+        pass: Instant,
+        frame: ReceivedFrame,
+        out: &mut Outbox,
+    ) -> Duration {
+        let costs = self.costs.control().clone();
+        let extra_bytes = length_with_fcs(frame.data.len()) as i64 - 64;
+        let received_ps = costs.interrupt_ps + costs.native_frame_ps;
+        let filtered = self.halted || self.is_filtered(&frame.data);
+        let Session::Native(native) = &mut self.session else {
+            return Duration::ZERO;
+        };
+        if filtered {
+            out.counters.dropped_policy += 1;
+            out.pool.recycle(frame.data);
+            return Duration::from_picos_rounded(received_ps);
+        }
+        let arrival = native.receive(pass, &frame.data);
+        out.pool.recycle(frame.data);
+        let mut busy = Duration::from_picos_rounded(match arrival.kind {
+            ArrivalKind::Ignored => received_ps,
+            ArrivalKind::Answered => {
+                let answer_ps = costs.native_answer_ps;
+                received_ps + answer_ps + costs.native_answer_per_byte_ps * extra_bytes
+            }
+            ArrivalKind::Acknowledgement | ArrivalKind::Segment => {
+                costs.interrupt_ps + costs.acknowledgement_ps
+            }
+        });
+        if arrival.change == Some(Change::Established) {
+            busy = self.greet(pass, out);
+        }
+        if !arrival.payload.is_empty() {
+            busy = self.segment(pass, &arrival.payload, out);
+        }
+        if arrival.change == Some(Change::Finished) {
+            self.connection.heard();
+        }
+        if !self.halted {
+            self.session.transmit(pass + busy, out);
+        }
+        self.watch_session();
+        busy
+    }
+
+    /// The agent looks at its connection in each pass of the main loop.
+    fn watch_session(&mut self) {
+        if !self.is_established() {
+            self.give_up_session();
+        }
+    }
+
+    fn give_up_session(&mut self) {
+        if self.connection.is_up() {
+            self.connection.lost();
+            self.clear_if_secure();
+        }
+    }
+}
