@@ -21,6 +21,7 @@ from evaluation.result import Counters, HostResult, Point, merge_counters, runs_
 from evaluation.runner import HostReport, RunError, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
+from loko.lab import Backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,14 @@ class Plan:
     capacity_factor: float | None
     """Replaces the profile's, if given."""
     commit: str
+    backend: Backend | None = None
+    """What every switch is in a live run, if not what the lab says."""
+
+    @property
+    def switched_by(self) -> str:
+        """What forwards the frames in a live run; empty in virtual time."""
+        lab = self.setting.lab.with_backend(self.backend)
+        return ", ".join(lab.backends) if self.mode == "live" else ""
 
     @property
     def sweep(self) -> Sweep:
@@ -54,6 +63,7 @@ class Plan:
             "x": x,
             "guaranteed": x in self.sweep.guaranteed,
             "mode": self.mode,
+            "backend": self.switched_by,
             "seed": self.seed,
             "runs": self.runs,
             "seconds": self.seconds,

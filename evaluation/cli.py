@@ -20,6 +20,7 @@ from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
 from loko.commands import model, plan
 from loko.document import InputError
+from loko.lab import Backend
 
 if TYPE_CHECKING:
     from evaluation.result import FigureResult
@@ -69,7 +70,7 @@ SecondsOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes.")
 ]
-OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE.")]
+OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE[-BACKEND].")]
 PointsOption = Annotated[
     PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
 ]
@@ -86,6 +87,10 @@ LoadOption = Annotated[
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
+]
+BackendOption = Annotated[
+    Backend | None,
+    typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -104,6 +109,7 @@ def evaluate(
     jobs: JobsOption = None,
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
+    backend: BackendOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -125,7 +131,7 @@ def evaluate(
     options = Options(
         mode=mode.value,
         seed=seed,
-        out=_directory(mode, out, capacity_factor),
+        out=_directory(mode, out, capacity_factor, backend),
         runs=runs,
         seconds=seconds,
         points=points.value,
@@ -133,6 +139,7 @@ def evaluate(
         jobs=jobs if jobs is not None else len(os.sched_getaffinity(0)),
         offered_load=offered_load,
         capacity_factor=capacity_factor,
+        backend=backend,
     )
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
@@ -141,7 +148,9 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _directory(mode: ModeName, out: Path | None, capacity_factor: float | None) -> Path:
+def _directory(
+    mode: ModeName, out: Path | None, capacity_factor: float | None, backend: Backend | None
+) -> Path:
     """The folder of results, once it is sure that the mode is possible."""
     from evaluation.files import output_directory  # noqa: PLC0415 - so that `loko --help` need not load it
 
@@ -149,7 +158,11 @@ def _directory(mode: ModeName, out: Path | None, capacity_factor: float | None) 
         raise InputError("--mode hardware: not available yet; use --mode virtual or --mode live")
     if mode is ModeName.LIVE:
         _check_live(capacity_factor)
-    return output_directory(out if out is not None else Path("results") / mode.value)
+    coarse = backend not in (None, Backend.FIRMWARE)
+    if coarse and mode is not ModeName.LIVE:
+        raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
+    default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
+    return output_directory(out if out is not None else default)
 
 
 def _check_live(capacity_factor: float | None) -> None:

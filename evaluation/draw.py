@@ -206,7 +206,7 @@ def _legend(figure: Figure, axes: Axes, result: FigureResult) -> None:
         handlelength=1.5,
         columnspacing=1.2,
     )
-    runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.mode} mode"
+    runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.setting} mode"
     figure.text(0.985, 0.012, runs, fontsize=6.5, color="#666666", ha="right")
 
 

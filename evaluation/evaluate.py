@@ -32,7 +32,7 @@ from evaluation.result import (
 )
 from evaluation.traffic import allocation_of, prepare
 from loko.document import InputError
-from loko.lab import load_lab
+from loko.lab import Backend, load_lab
 
 Points = Literal["all", "admitted"]
 _KB = 1024
@@ -52,6 +52,7 @@ class Options:
     jobs: int = 1
     offered_load: float | None = None
     capacity_factor: float | None = None
+    backend: Backend | None = None
 
 
 class Progress(Protocol):
@@ -116,6 +117,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         values=tuple(values),
         offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
         capacity_factor=options.capacity_factor,
+        backend=options.backend,
         commit=commit(),
     )
 
@@ -218,6 +220,7 @@ def _sweep_result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResu
         provenance=Provenance(
             commit=plan.commit,
             profile=profile.name,
+            backend=plan.switched_by,
             host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,

@@ -32,7 +32,9 @@ class Runners:
         """The runner for a sweep. Raises `RunError` or `InputError` if it cannot be set up."""
         setting = plan.setting
         flows = setting.admitted()
-        key = repr((plan.mode, setting.lab.path, flows, plan.sweep.entries, plan.capacity_factor))
+        key = repr(
+            (plan.mode, setting.lab.path, flows, plan.sweep.entries, plan.capacity_factor, plan.backend)
+        )
         with self._lock:
             if key not in self._open:
                 if plan.mode == "live":
@@ -45,10 +47,11 @@ class Runners:
                         allocation=plan.sweep.allocation,
                         entries=plan.sweep.entries,
                         seed=plan.seed,
+                        backend=plan.backend,
                     )
                 else:
                     runner = VirtualRunner(
-                        setting.lab,
+                        setting.lab.with_backend(plan.backend),
                         flows,
                         entries=plan.sweep.entries,
                         capacity_factor=plan.capacity_factor,

@@ -136,6 +136,8 @@ class Provenance(_Part):
 
     commit: str
     profile: str
+    backend: str = ""
+    """What forwarded the frames of a live run: `loko.lab.Backend`, several separated by commas."""
     host: HostResult
     runs: int
     seconds: float
@@ -164,6 +166,16 @@ class FigureResult(_Part):
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
     provenance: Provenance
+
+    @property
+    def switched_by_open_vswitch(self) -> bool:
+        """Whether something else than emulated boards forwarded the frames."""
+        return self.provenance.backend not in ("", "firmware")
+
+    @property
+    def setting(self) -> str:
+        """The mode, and the backend unless it is the emulated board: such as ``live`` or ``live, ovs``."""
+        return f"{self.mode}, {self.provenance.backend}" if self.switched_by_open_vswitch else self.mode
 
     @property
     def violations(self) -> int:

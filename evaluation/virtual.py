@@ -19,7 +19,7 @@ from loko.device import Profile, load_device
 from loko.document import PROFILES, InputError, find
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
-from loko.lab import Host, Lab
+from loko.lab import Backend, Host, Lab
 
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
@@ -40,8 +40,14 @@ class VirtualRunner:
         """The boards get the controller's tables for `flows`.
 
         `capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows.
+        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
+        for switch in lab.switches.values():
+            if switch.backend is not Backend.FIRMWARE:
+                raise InputError(
+                    f"{lab.path}: {switch.name}: backend {switch.backend} exists in live runs only: "
+                    "use --mode live, or the backend firmware"
+                )
         self._lab = lab
         self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor

@@ -2,6 +2,6 @@
 # Install everything: each step looks first whether there is anything to do.
 . "$(dirname "$0")/step.sh"
 
-for step in packages rust uv python emulator; do
+for step in packages openvswitch rust uv python emulator; do
     "$root/setup/$step.sh"
 done

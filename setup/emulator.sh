@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 5: the program zodiac-fx and the Python module switch_emulator, from switch-emulator/.
+# Step 6: the program zodiac-fx and the Python module switch_emulator, from switch-emulator/.
 . "$(dirname "$0")/step.sh"
 use_tools
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 4: .venv with exactly the packages of requirements.lock, and this project in it.
+# Step 5: .venv with exactly the packages of requirements.lock, and this project in it.
 . "$(dirname "$0")/step.sh"
 use_tools
 

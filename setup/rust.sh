@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 2: a Rust tool-chain, unless one that is new enough is there.
+# Step 3: a Rust tool-chain, unless one that is new enough is there.
 . "$(dirname "$0")/step.sh"
 
 if find_rust >/dev/null; then exit 0; fi

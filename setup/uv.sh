@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Step 3: uv, in an environment of its own, unless one that is new enough is there.
+# Step 4: uv, in an environment of its own, unless one that is new enough is there.
 . "$(dirname "$0")/step.sh"
 
 readonly uv_pinned=0.13.8

@@ -210,6 +210,8 @@ def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
         (["evaluate", "--jobs", "0"], "'--jobs'"),
         (["evaluate", "--mode", "dream"], "'--mode'"),
         (["evaluate", "--mode", "hardware"], "--mode hardware: not available yet"),
+        (["evaluate", "fig17a", "--backend", "ovs"], "--backend ovs: exists in live runs only"),
+        (["evaluate", "fig17a", "--backend", "bmv2"], "'bmv2' is not one of 'firmware', 'ovs'"),
         (["evaluate", "--offered-load", "nan"], "--offered-load"),
         (["evaluate", "fig15", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
         (["evaluate", "--wat"], "No such option: --wat"),

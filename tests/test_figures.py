@@ -214,6 +214,20 @@ def test_the_report_says_when_a_guarantee_is_broken() -> None:
     assert "6 packets break a guarantee" in render([broken])
 
 
+def test_the_report_says_what_open_vswitch_forwarded() -> None:
+    live = result_of(SWEEPS[0])
+    boards = live.model_copy(
+        update={"mode": "live", "provenance": live.provenance.model_copy(update={"backend": "firmware"})}
+    )
+    assert boards.setting == "live"
+    assert "Not all of it is the board's" not in render([boards])
+    twin = boards.model_copy(update={"provenance": live.provenance.model_copy(update={"backend": "ovs"})})
+    assert twin.setting == "live, ovs"
+    page = render([twin])
+    assert "Not all of it is the board's" in page
+    assert "--mode live --backend ovs" in page
+
+
 def test_a_result_is_read_back_as_written(tmp_path: Path) -> None:
     result = result_of(SWEEPS[1])
     path = write_result(result, tmp_path)

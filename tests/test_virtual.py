@@ -12,8 +12,13 @@ from evaluation.experiment import Sweep, experiments
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
+<<<<<<< HEAD
 from loko.document import LABS, InputError
 from loko.lab import Lab, load_lab
+=======
+from loko.document import InputError
+from loko.lab import Backend, load_lab
+>>>>>>> twin
 
 FIGURES = experiments()
 
@@ -114,6 +119,7 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
 
 
+<<<<<<< HEAD
 def banana_lab(folder: Path) -> Lab:
     """The two-switch lab with other switches in it; nothing else is changed."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
@@ -155,3 +161,12 @@ def test_a_switch_without_capacity_factor_refuses_another(tmp_path: Path) -> Non
     )
     with pytest.raises(InputError, match="'banana-pi-r1': has no capacity_factor"), runner:
         pass
+=======
+def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
+    chosen = setting("fig17a")
+    lab = chosen.lab.with_backend(Backend.OVS)
+    with pytest.raises(
+        InputError, match=r"lab\.yml: s1: backend ovs exists in live runs only: use --mode live"
+    ):
+        VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
+>>>>>>> twin

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from ipaddress import IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,17 @@ from loko.document import LABS, InputError, Strict, error_at, find, read
 
 Setting = str | int | bool
 """A value of a board's configuration."""
+
+
+class Backend(StrEnum):
+    """What stands in the place of a board in live runs."""
+
+    FIRMWARE = "firmware"
+    """The emulated board."""
+    OVS = "ovs"
+    """The coarse twin: Open vSwitch behind one shared, rate-limited queue (docs/twin.md)."""
+    MININET_LINK = "mininet-link"
+    """Open vSwitch with Mininet's rate-limited links, for comparison: what is usually done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +58,7 @@ class Switch:
     datapath_id: int
     profile: Device
     config: Mapping[str, Setting]
+    backend: Backend = Backend.FIRMWARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +81,22 @@ class Lab:
     hosts: Mapping[str, Host]
     links: tuple[Link, ...]
     control_port: int
+
+    def with_backend(self, backend: Backend | None) -> Lab:
+        """The lab with this backend for every switch; as it is without any."""
+        if backend is None:
+            return self
+        switches = {name: replace(switch, backend=backend) for name, switch in self.switches.items()}
+        return replace(self, switches=MappingProxyType(switches))
+
+    def behind(self, backend: Backend) -> tuple[Switch, ...]:
+        """The switches of one backend, in the order of the file."""
+        return tuple(switch for switch in self.switches.values() if switch.backend is backend)
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """Every backend that is used, each once."""
+        return tuple(backend for backend in Backend if self.behind(backend))
 
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
@@ -105,6 +134,7 @@ class _SwitchFile(Strict):
     datapath_id: str
     profile: str
     config: dict[str, Setting] = Field(default_factory=dict)
+    backend: Backend = Field(default=Backend.FIRMWARE, strict=False)  # YAML knows no enumerations
 
     @field_validator("datapath_id")
     @classmethod
@@ -201,6 +231,7 @@ class _Checker:
             datapath_id=int(file.datapath_id.replace(":", ""), 16),
             profile=profile,
             config=MappingProxyType(dict(file.config)),
+            backend=file.backend,
         )
 
     def _links(self, switches: Mapping[str, Switch]) -> tuple[Link, ...]:

@@ -23,7 +23,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.runner import RunError
 from loko.flow import Flow
-from loko.lab import Lab
+from loko.lab import Backend, Lab
 
 _ANSWER_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 10.0
@@ -133,7 +133,9 @@ class BackgroundLab:
         _remove_empty_folder()
 
 
-def up(lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int) -> BackgroundLab:
+def up(
+    lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int, backend: Backend | None = None
+) -> BackgroundLab:
     """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already."""
     if BackgroundLab.find(lab.name):
         raise RunError(f"lab {lab.name} is up already: end it with 'loko lab down {lab.name}' first")
@@ -150,6 +152,7 @@ def up(lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int) -> B
                 entries=entries,
                 cores=CorePlan.here(),
                 seed=0,
+                backend=backend,
             )
         )
         tree.request(ServeRequest(_socket(lab.name)))

@@ -35,6 +35,8 @@ def configuration(
         f"ready = {json.dumps(str(folder / 'boards.ready'))}",
     ]
     for index, switch in enumerate(lab.switches.values()):
+        if switch.name not in ports:
+            continue
         lines += [
             "",
             "[[board]]",

@@ -22,7 +22,7 @@ from evaluation.runner import RunError
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow, load_flows
-from loko.lab import Lab, load_lab
+from loko.lab import Backend, Lab, load_lab
 
 lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
 
@@ -45,6 +45,9 @@ def _errors_end() -> Iterator[None]:
 
 
 LabArgument = Annotated[str, typer.Argument(help="Name of a lab, such as two-switch, or path of its folder.")]
+BackendOption = Annotated[
+    Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
+]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -59,6 +62,7 @@ def lab_up(
     ] = None,
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
+    backend: BackendOption = None,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
@@ -69,7 +73,7 @@ def lab_up(
         the_lab = load_lab(lab)
         if warning := CorePlan.here().warning:
             typer.echo(f"warning: {warning}", err=True)
-        running = up(the_lab, _flows(the_lab, flows), allocation=allocation, entries=entries)
+        running = up(the_lab, _flows(the_lab, flows), allocation=allocation, entries=entries, backend=backend)
     typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
 
@@ -170,7 +174,7 @@ class _View:
         status = self.status
         console.print(f"[bold]{status.lab}[/bold] ({status.path})")
         console.print(f"{status.connected} of {status.switches} switches connected to the controller")
-        console.print(f"emulator: {status.scheduling}")
+        console.print(f"forwarding: {status.scheduling}")
         processes = Table("pid", "process", box=None)
         for line in self.processes:
             processes.add_row(str(line.pid), line.what)

@@ -39,6 +39,11 @@ class Daemon:
         self.check()
         self._process.send_signal(number)
 
+    def end(self) -> None:
+        """End the program at once and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+
     def wait_ready(self, timeout_s: float) -> None:
         """Wait until it is ready. Raises `RunError` if it ends or takes too long."""
         self.wait_until(self._ready.exists, timeout_s, "is not ready")

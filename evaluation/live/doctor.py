@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evaluation.live.confinement import NEW_TREE
 from evaluation.live.cores import CorePlan
-from evaluation.live.programs import PACKAGES, emulator, locate
+from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
 
 _TIMEOUT_S = 10.0
 
@@ -19,6 +19,40 @@ _SHAPED_VETH = (
     "tc qdisc add dev probe0 root tbf rate 1mbit burst 2000 limit 9000 && "
     'tc -json qdisc show dev probe0 | grep -q \'"kind":"tbf"\''
 )
+
+_COARSE_PARTS = {
+    "twin: ifb": ("ip link add probe0 type ifb && ip link set probe0 up", "ifb"),
+    "twin: a queue of tbf and pfifo": (
+        "ip link add probe0 type veth peer name probe1 && "
+        "tc qdisc add dev probe0 root handle 1: tbf rate 1mbit burst 2000 limit 9000 && "
+        "tc qdisc add dev probe0 parent 1:1 handle 10: pfifo limit 9 && "
+        'tc -json qdisc show dev probe0 | grep -q \'"kind":"pfifo"\'',
+        "sch_tbf and sch_fifo",
+    ),
+    "twin: clsact, u32 and mirred": (
+        "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 clsact && "
+        "tc filter add dev probe0 ingress protocol all prio 1 u32 match u32 0 0 "
+        "action mirred egress redirect dev probe1 && "
+        "tc -json filter show dev probe0 ingress | grep -q mirred",
+        "sch_ingress, cls_u32 and act_mirred",
+    ),
+    "twin: bridges": (
+        "ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2 && "
+        "ip link set probe1 master probe0 && ip link set probe1 type bridge_slave learning off",
+        "bridge",
+    ),
+    "twin: tap interfaces": ("ip tuntap add probe0 mode tap", "tun"),
+    "mininet-link: htb": (
+        "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root handle 5: htb && "
+        "tc class add dev probe0 parent 5: classid 5:1 htb rate 1mbit",
+        "sch_htb",
+    ),
+    "mininet-link: netem": (
+        "ip link add probe0 type veth peer name probe1 && tc qdisc add dev probe0 root netem limit 9",
+        "sch_netem; without it the queue has 1000 places",
+    ),
+}
+"""What the coarse backends are made of: how to try it, and the modules of the kernel that it needs."""
 
 _WHOLE_CORE = ("--sched-runtime", "1000000", "--sched-deadline", "1000000", "--sched-period", "1000000")
 
@@ -37,7 +71,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Everything that matters for live runs; it changes nothing on the machine."""
-    return [*_system(), *_programs(), *_timing()]
+    return [*_system(), *_programs(), *_timing(), *_coarse()]
 
 
 def _system() -> Iterator[Finding]:
@@ -93,6 +127,28 @@ def _timing() -> Iterator[Finding]:
         "sysctl -w kernel.sched_rt_runtime_us=-1 (the emulator does this itself where it may)",
         needed=False,
     )
+
+
+def _coarse() -> Iterator[Finding]:
+    """What the backends `ovs` and `mininet-link` need beside all that."""
+    root = os.geteuid() == 0
+    missing = {program: package for program, package in TWIN_PACKAGES.items() if locate(program) is None}
+    yield _finding(
+        "twin: Open vSwitch",
+        not missing,
+        f"missing: {', '.join(missing)}" if missing else locate("ovs-vswitchd") or "",
+        f"apt-get install {' '.join(sorted(set(missing.values())))} (no kernel module is needed)",
+        needed=False,
+    )
+    for what, (script, modules) in _COARSE_PARTS.items():
+        works = root and _works([*NEW_TREE, "/bin/sh", "-c", script])
+        yield _finding(
+            what,
+            works,
+            _tried(works, root=root),
+            f"the kernel needs {modules}",
+            needed=False,
+        )
 
 
 def _finding(what: str, ok: bool, found: str, remedy: str, *, needed: bool = True) -> Finding:

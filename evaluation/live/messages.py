@@ -9,6 +9,7 @@ from pathlib import Path
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
+from loko.lab import Backend
 
 CONTROLLER_ADDRESS = "127.0.0.1:6633"
 """Where the boards look for the controller, inside the tree. 6633 is the board's default port."""
@@ -27,6 +28,8 @@ class BuildRequest:
     """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
+    backend: Backend | None = None
+    """What every switch is, if not what the lab says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,6 @@ class LabStatus:
     connected: int
     """How many switches hold a connection to the controller."""
     scheduling: str
-    """How the emulator's thread is scheduled."""
+    """How the programs that forward frames are scheduled."""
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""

@@ -16,20 +16,10 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Node, Switch
 
+from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
-
-OFFLOADS = {
-    "tx": "tx-checksumming",
-    "rx": "rx-checksumming",
-    "tso": "tcp-segmentation-offload",
-    "gso": "generic-segmentation-offload",
-    "gro": "generic-receive-offload",
-}
-"""Offloads by ethtool's name for setting and for showing: a frame must pass as it would on a wire."""
-
-_LONGEST_INTERFACE_NAME = 15  # IFNAMSIZ - 1
 
 
 class BoardSwitch(Switch):  # type: ignore[misc]  # Mininet carries no types
@@ -55,12 +45,7 @@ def interface(end: Endpoint, lab: Lab) -> str:
     Raises `RunError` if Linux would not take it.
     """
     name = f"{end.node}-eth{0 if end.node in lab.hosts else end.port}"
-    if len(name) > _LONGEST_INTERFACE_NAME:
-        raise RunError(
-            f"{lab.path}: the interface name '{name}' has more than {_LONGEST_INTERFACE_NAME} characters: "
-            f"shorten the name of {end.node}"
-        )
-    return name
+    return interface_name(name, node=end.node, where=str(lab.path))
 
 
 class Network:
@@ -126,8 +111,7 @@ class Network:
     def _configure(self) -> None:
         for (node, port), name in self._interfaces.items():
             where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
-            switches = itertools.chain.from_iterable((key, "off") for key in OFFLOADS)
-            run(["ethtool", "-K", name, *switches], what=where, prefix=prefix)
+            switch_off_offloads(name, what=where, prefix=prefix)
             run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
         for host, other in itertools.permutations(self.lab.hosts.values(), 2):
             self._introduce(host, other)

@@ -29,6 +29,15 @@ PACKAGES = {
 }
 """Every program that a live run needs, and its Debian package."""
 
+TWIN_PACKAGES = {
+    "ovsdb-server": "openvswitch-switch",
+    "ovsdb-tool": "openvswitch-common",
+    "ovs-vswitchd": "openvswitch-switch",
+    "ovs-vsctl": "openvswitch-switch",
+    "taskset": "util-linux",
+}
+"""What a lab needs beside these when Open vSwitch is in the place of a switch."""
+
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -41,7 +50,7 @@ def require(program: str) -> str:
     """The path of a program that must be there. Raises `RunError` naming the package to install."""
     path = locate(program)
     if path is None:
-        package = PACKAGES.get(program, program)
+        package = {**PACKAGES, **TWIN_PACKAGES}.get(program, program)
         raise RunError(f"the program '{program}' is missing: install it with 'apt-get install {package}'")
     return path
 

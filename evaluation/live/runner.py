@@ -14,7 +14,7 @@ from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
-from loko.lab import Lab
+from loko.lab import Backend, Lab
 
 
 class LiveRunner:
@@ -32,16 +32,19 @@ class LiveRunner:
         entries: int = EVALUATION_ENTRIES,
         seed: int = 0,
         cores: CorePlan | None = None,
+        backend: Backend | None = None,
     ) -> None:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
+        `backend`: what every switch is, if not what the lab says.
         """
         self._lab = lab
         self._flows = tuple(flows)
         self._allocation = allocation
         self._entries = entries
         self._seed = seed
+        self._backend = backend
         self._plan = cores or CorePlan.here()
         self._confinement: Confinement | None = None
         self._affinity = os.sched_getaffinity(0)
@@ -65,6 +68,7 @@ class LiveRunner:
                     entries=self._entries,
                     cores=self._plan,
                     seed=self._seed,
+                    backend=self._backend,
                 )
             )
         except BaseException:

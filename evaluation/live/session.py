@@ -8,17 +8,15 @@ from pathlib import Path
 
 import psutil
 
-from evaluation.live.boards import Boards
 from evaluation.live.carriage import carry, records
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
 from evaluation.live.network import Network
-from evaluation.live.programs import require_emulator
+from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunRecords
 from loko.flow import dump_flows
 from loko.lab import load_lab
 
-BOARDS_TIMEOUT_S = 30.0
 CONTROLLER_TIMEOUT_S = 60.0
 
 
@@ -27,28 +25,21 @@ class Session:
 
     def __init__(self, request: BuildRequest, folder: Path) -> None:
         """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`."""
-        require_emulator()  # before anything is built
-        self.lab = load_lab(request.lab)
+        self.lab = load_lab(request.lab).with_backend(request.backend)
+        refuse(self.lab, request)
         self._folder = folder
         self.network = Network(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
-        self._boards = Boards(
-            self.lab,
-            {name: self.network.ports(name) for name in self.lab.switches},
-            controller=CONTROLLER_ADDRESS,
-            cpu=request.cores.emulator,
-            seed=request.seed,
-            folder=folder,
-        )
-        self._boards.daemon.wait_ready(BOARDS_TIMEOUT_S)
+        ports = {name: self.network.ports(name) for name in self.lab.switches}
+        self._switches = Switches(self.lab, ports, request, folder)
         if self._controller:
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
     def status(self) -> LabStatus:
         """How the lab is. Raises `RunError` if one of its programs has ended."""
         self._check_controller()
-        report = self._boards.report()
+        report = self._switches.report()
         return LabStatus(
             lab=self.lab.name,
             path=str(self.lab.path),
@@ -61,9 +52,9 @@ class Session:
     def run(self, request: TrafficRequest) -> RunRecords:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
-        before = self._boards.report()
+        before = self._switches.report()
         capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
-        return records(capture, self.lab, before, self._boards.report())
+        return records(capture, self.lab, before, self._switches.report())
 
     def _check_controller(self) -> None:
         if self._controller:
@@ -77,6 +68,7 @@ class Session:
             "--flows": flows,
             "--allocation": request.allocation,
             "--entries": request.entries,
+            **({"--backend": request.backend} if request.backend else {}),
             "--listen": CONTROLLER_ADDRESS,
             "--ready": ready,
         }

@@ -20,6 +20,7 @@ _BURST_MARGIN_BYTES = 2
 """tc rounds a bucket down by up to 1 byte, and one smaller than a frame drops every frame in silence."""
 
 _BITS = 8
+_US_PER_S = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,9 @@ class TokenBucket:
         rate, burst = options.get("rate"), options.get("burst")
         if rate != self.rate_bytes_per_s:
             return f"the rate is {rate} bytes/s instead of {self.rate_bytes_per_s}"
-        if burst is None or not self.burst_bytes - 1 <= burst <= self.burst_bytes:
+        # tc reckons a bucket in whole microseconds at its rate, and rounds once more when it shows it.
+        rounding = 1 + self.rate_bytes_per_s // _US_PER_S
+        if burst is None or not self.burst_bytes - rounding <= burst <= self.burst_bytes:
             return f"the burst is {burst} bytes instead of {self.burst_bytes}"
         return None
 

@@ -14,6 +14,7 @@ from loko.controller.session import (
     Barrier,
     Echo,
     FlowStats,
+    Listing,
     Request,
     Session,
     State,
@@ -233,3 +234,34 @@ def test_failed_session_is_closed_and_forgotten() -> None:
     assert first.is_closed
     assert room.supervisor.ready == frozenset()
     room.supervisor.handle(first, lambda session: pytest.fail("a forgotten session got an event"))
+
+
+def complete(session: Session, listed: list[FlowEntry | None]) -> Session:
+    """A session up to the point at which the switch has listed these entries."""
+    requests = session.start(0)
+    while not any(isinstance(request, FlowStats) for request in requests):
+        requests = [new for request in requests for new in answer(session, request, table=list(ENTRIES))]
+    session.flow_stats(0, requests[0].xid, listed)
+    return session
+
+
+def test_a_switch_that_lists_everything_may_do_so_in_any_order() -> None:
+    session = complete(Session(ENTRIES, Listing.COMPLETE), list(reversed(ENTRIES)))
+    assert session.state is State.READY
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        (list(ENTRIES[:20]), "it lists 20 entries instead of 24"),
+        ([*ENTRIES[:-1], ENTRIES[0]], "its entry 1 is"),
+        ([*ENTRIES[:-1], replace(ENTRIES[-1], priority=7)], "its entry 0 is"),
+        ([*ENTRIES[:-1], None], "its entry 0 is None instead of"),
+    ],
+)
+def test_such_a_switch_must_list_all_entries_with_their_priorities(
+    listed: list[FlowEntry | None], says: str
+) -> None:
+    session = complete(Session(ENTRIES, Listing.COMPLETE), listed)
+    assert session.state is State.FAILED
+    assert says in session.failure

@@ -13,7 +13,7 @@ from mirrored_flows import FLOWS
 from loko.document import LABS, InputError
 from loko.entries import switch_entries
 from loko.flow import dump_flows, load_flows
-from loko.lab import Endpoint, load_lab
+from loko.lab import Backend, Endpoint, load_lab
 from loko.network import Hop, shortest_path
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
@@ -54,9 +54,33 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
     )
 
 
+def test_a_switch_is_an_emulated_board_unless_the_lab_says_otherwise(tmp_path: Path) -> None:
+    assert LAB.backends == (Backend.FIRMWARE,)
+    path = tmp_path / "lab.yml"
+    path.write_text(
+        SOURCE.replace("    profile: zodiac-fx\n", "    profile: zodiac-fx\n    backend: ovs\n", 1)
+    )
+    lab = load_lab(path)
+    assert [switch.name for switch in lab.behind(Backend.OVS)] == ["s1"]
+    assert [switch.name for switch in lab.behind(Backend.FIRMWARE)] == ["s2"]
+    assert lab.backends == (Backend.FIRMWARE, Backend.OVS)
+
+
+def test_a_backend_for_all_switches_leaves_the_rest_of_the_lab_as_it_is() -> None:
+    twin = LAB.with_backend(Backend.OVS)
+    assert twin.backends == (Backend.OVS,)
+    assert twin.with_backend(Backend.FIRMWARE) == LAB
+    assert LAB.with_backend(None) is LAB
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
+        (
+            "profile: zodiac-fx",
+            "backend: bmv2\n    profile: zodiac-fx",
+            "lab.yml:9: switches.s1.backend: Input should be 'firmware', 'ovs' or 'mininet-link'",
+        ),
         ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, switches, hosts, links,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),
         ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b)"),

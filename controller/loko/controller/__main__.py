@@ -16,11 +16,12 @@ import typer
 from loko.allocation import scheme_named
 from loko.commands import wrong_input_ends
 from loko.controller import app
+from loko.controller.session import Listing
 from loko.controller.supervisor import Table
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, switch_entries
 from loko.flow import load_flows
-from loko.lab import Lab, load_lab
+from loko.lab import Backend, Lab, Switch, load_lab
 from loko.plan import plan, scenario_of
 
 
@@ -30,6 +31,9 @@ def main(
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
+    backend: Annotated[
+        Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
+    ] = None,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
 ) -> None:
@@ -42,7 +46,7 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("os_ken").setLevel(logging.WARNING)
     with wrong_input_ends():
-        the_lab = load_lab(lab)
+        the_lab = load_lab(lab).with_backend(backend)
         tables = _admitted_tables(the_lab, flows, allocation, entries)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
@@ -79,8 +83,13 @@ def _admitted_tables(lab: Lab, flows: str, allocation: str, entries: int) -> dic
         raise typer.Exit(1)
     tables = switch_entries(lab, requested, entries=entries)
     return {
-        switch.datapath_id: Table(switch=name, entries=tables[name]) for name, switch in lab.switches.items()
+        switch.datapath_id: Table(switch=name, entries=tables[name], listing=_listing(switch))
+        for name, switch in lab.switches.items()
     }
+
+
+def _listing(switch: Switch) -> Listing:
+    return Listing.OF_THE_BOARD if switch.backend is Backend.FIRMWARE else Listing.COMPLETE
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -66,6 +66,15 @@ Request = AddEntry | Barrier | TableStats | FlowStats | Echo
 """What a session has sent to its switch."""
 
 
+class Listing(Enum):
+    """How a switch lists its table in its flow statistics."""
+
+    OF_THE_BOARD = auto()
+    """The first `SHOWN_ENTRIES` in the order of the table, with unrelated numbers as priorities."""
+    COMPLETE = auto()
+    """All of them with their priorities, in any order."""
+
+
 class State(Enum):
     """How far a session is."""
 
@@ -83,10 +92,11 @@ class Session:
     connection is to be closed. The switch connects again, with an empty table, and gets a new session.
     """
 
-    def __init__(self, entries: Sequence[FlowEntry]) -> None:
+    def __init__(self, entries: Sequence[FlowEntry], listing: Listing = Listing.OF_THE_BOARD) -> None:
         self.state = State.INSTALLING
         self.failure = ""
         self._entries = tuple(entries)
+        self._listing = listing
         self._installed = 0
         self._xid = 0
         self._awaited: int | None = None
@@ -113,14 +123,10 @@ class Session:
         return [FlowStats(xid=self._ask(now_ns))]
 
     def flow_stats(self, now_ns: int, xid: int, entries: Sequence[FlowEntry | None]) -> list[Request]:
-        """The switch has listed its entries; None stands for one that is no five-tuple with one output.
-
-        Priorities are not compared: the board reports unrelated numbers there.
-        """
+        """The switch has listed its entries; None stands for one that is no five-tuple with one output."""
         if self.state is not State.READING_BACK or not self._is_awaited(xid):
             return []
-        expected = [replace(entry, priority=0) for entry in self._entries[:SHOWN_ENTRIES]]
-        shown = [entry and replace(entry, priority=0) for entry in entries]
+        expected, shown = self._comparable(entries)
         if len(shown) != len(expected):
             return self._fail(f"it lists {len(shown)} entries instead of {len(expected)}")
         for place, (is_there, should_be) in enumerate(zip(shown, expected, strict=True)):
@@ -130,6 +136,16 @@ class Session:
         self._awaited = None
         self._since_ns = now_ns
         return []
+
+    def _comparable(
+        self, listed: Sequence[FlowEntry | None]
+    ) -> tuple[list[FlowEntry], list[FlowEntry | None]]:
+        """The entries that should be listed, and those that are, in one order."""
+        if self._listing is Listing.COMPLETE:
+            in_order = sorted(listed, key=lambda entry: entry.priority if entry else -1)
+            return sorted(self._entries, key=lambda entry: entry.priority), in_order
+        expected = [replace(entry, priority=0) for entry in self._entries[:SHOWN_ENTRIES]]
+        return expected, [entry and replace(entry, priority=0) for entry in listed]
 
     def echo_reply(self, now_ns: int, xid: int) -> list[Request]:
         """The switch has given a sign of life."""

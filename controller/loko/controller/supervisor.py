@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from loko.controller.session import Request, Session, State
+from loko.controller.session import Listing, Request, Session, State
 from loko.entries import FlowEntry
 
 
@@ -29,6 +29,7 @@ class Table:
 
     switch: str
     entries: Sequence[FlowEntry]
+    listing: Listing = Listing.OF_THE_BOARD
 
 
 class Supervisor(Generic[ConnectionType]):
@@ -71,7 +72,7 @@ class Supervisor(Generic[ConnectionType]):
             self._log(f"{table.switch}: connected anew")
             old[0].close()
         self._log(f"{table.switch}: connected, installing {len(table.entries)} entries")
-        session = Session(table.entries)
+        session = Session(table.entries, table.listing)
         self._sessions[datapath_id] = (connection, session)
         self._settle(datapath_id, connection, session, session.start(now_ns))
 

@@ -1,0 +1,94 @@
+"""The switches of a lab that are no emulated boards: Open vSwitch, coarse or with limited links."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.live import mininet_link, twin
+from evaluation.live.boards import BoardsReport
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.programs import run_json
+from loko.lab import Backend, Switch
+from loko.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """Where frames of a switch are counted."""
+
+    ports: tuple[str, ...]
+    queue: str | None
+    """None for limited links: what does not fit there is partly dropped by Open vSwitch, and not counted."""
+
+
+class CoarseSwitches:
+    """All switches that one Open vSwitch carries."""
+
+    def __init__(
+        self,
+        switches: Iterable[Switch],
+        ports: Mapping[str, Mapping[int, str]],
+        *,
+        scenario: Scenario,
+        controller: str,
+        cpus: Collection[int],
+        folder: Path,
+    ) -> None:
+        """Build them in the current network namespace. Raises `RunError` or `InputError`.
+
+        The scenario says what the switches forward; it sets their rate and their queue. `cpus`: where Open
+        vSwitch may run.
+        """
+        self._scenario = scenario
+        self._cores = ", ".join(map(str, sorted(cpus)))
+        self._ovs = OpenVSwitch(folder, cpus=cpus)
+        self._counted: dict[str, _Counted] = {}
+        for switch in switches:
+            build = self._build_twin if switch.backend is Backend.OVS else self._build_limited
+            self._counted[switch.name] = build(switch, ports[switch.name], controller)
+
+    def report(self) -> BoardsReport:
+        """How they are. The kernel says nothing of stalls, so there are none."""
+        links = {link["ifname"]: link["stats64"] for link in _show("ip", "link")}
+        drops = {entry["dev"]: int(entry["drops"]) for entry in _show("tc", "qdisc") if entry.get("root")}
+        counters = {}
+        for name, counted in self._counted.items():
+            counters[name] = {
+                "received": sum(links[port]["rx"]["packets"] for port in counted.ports),
+                "forwarded": sum(links[port]["tx"]["packets"] for port in counted.ports),
+            }
+            if counted.queue:
+                counters[name]["dropped_buffer"] = drops[counted.queue]
+        return BoardsReport(
+            counters=counters,
+            connected=self._ovs.connected(self._counted),
+            lateness_ns={},
+            stalls=(),
+            stalls_truncated=False,
+            interface_losses=0,
+            scheduling=f"Open vSwitch in user space, cores {self._cores}",
+        )
+
+    def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
+        queue = twin.SharedQueue.of(switch.profile, self._scenario)
+        inner = twin.build(switch.name, ports, queue)
+        self._add(switch, inner, controller)
+        return _Counted(ports=tuple(ports.values()), queue=twin.Names(switch=switch.name).queue)
+
+    def _build_limited(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
+        self._add(switch, ports, controller)
+        wanted = mininet_link.LinkLimit.of(switch.profile, self._scenario)
+        for interface in ports.values():
+            mininet_link.limit(interface, wanted)
+        return _Counted(ports=tuple(ports.values()), queue=None)
+
+    def _add(self, switch: Switch, ports: Mapping[int, str], controller: str) -> None:
+        self._ovs.add_switch(switch.name, datapath_id=switch.datapath_id, ports=ports, controller=controller)
+
+
+def _show(program: str, what: str) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = run_json([program, "-s", "-json", what, "show"], what="counters")
+    return shown

@@ -1,0 +1,36 @@
+"""What holds for every network interface of a live lab: how long its name may be, and no offloads."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from evaluation.live.programs import run
+from evaluation.runner import RunError
+
+OFFLOADS = {
+    "tx": "tx-checksumming",
+    "rx": "rx-checksumming",
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+}
+"""Offloads by ethtool's name for setting and for showing: a frame must pass as it would on a wire."""
+
+_LONGEST_NAME = 15  # IFNAMSIZ - 1
+
+
+def interface_name(name: str, *, node: str, where: str) -> str:
+    """The name of an interface of a node. Raises `RunError` if Linux would not take it."""
+    if len(name) > _LONGEST_NAME:
+        raise RunError(
+            f"{where}: the interface name '{name}' has more than {_LONGEST_NAME} characters: "
+            f"shorten the name of {node}"
+        )
+    return name
+
+
+def switch_off_offloads(interface: str, *, what: str, prefix: Sequence[str] = ()) -> None:
+    """Have frames pass as they are. Raises `RunError`."""
+    switches = itertools.chain.from_iterable((key, "off") for key in OFFLOADS)
+    run(["ethtool", "-K", interface, *switches], what=what, prefix=prefix)

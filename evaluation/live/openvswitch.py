@@ -1,0 +1,139 @@
+"""A private Open vSwitch: a database and a switch daemon of its own, with the datapath in user space.
+
+Its sockets, database and logs are in one folder, so it meets no Open vSwitch of the system, and it needs no
+kernel module. Both programs end with the thread that started them, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from evaluation.live.daemon import Daemon
+from evaluation.live.programs import require, run
+from evaluation.runner import RunError
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+
+_START_TIMEOUT_S = 20.0
+_COMMAND_TIMEOUT_S = 30
+
+
+class OpenVSwitch:
+    """The running programs. Switches are added one by one, in the current network namespace."""
+
+    def __init__(self, folder: Path, *, cpus: Collection[int] = ()) -> None:
+        """Start both programs with their files in `folder`, on these cores if any. Raises `RunError`.
+
+        `folder` is an absolute path of at most about 80 characters: sockets are in it.
+        """
+        if not SCHEMA.is_file():
+            raise RunError(f"{SCHEMA}: is missing: install it with 'apt-get install openvswitch-switch'")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = folder
+        self._socket = folder / "db.sock"
+        database = folder / "conf.db"
+        database.unlink(missing_ok=True)
+        run(["ovsdb-tool", "create", str(database), str(SCHEMA)], what="Open vSwitch's database")
+        start = [require("setpriv"), "--pdeathsig", "KILL", "--"]
+        if cpus:
+            start += [require("taskset"), "--cpu-list", ",".join(map(str, sorted(cpus)))]
+        start += ["env", f"OVS_RUNDIR={folder}", f"OVS_LOGDIR={folder}"]
+        self._daemons = [self._database(start, database)]
+        try:
+            self._daemons[0].wait_ready(_START_TIMEOUT_S)
+            self._vsctl("--no-wait", "init")
+            self._daemons.append(self._switch(start))
+        except BaseException:
+            self.close()
+            raise
+
+    def add_switch(
+        self, name: str, *, datapath_id: int, ports: Mapping[int, str], controller: str | None
+    ) -> None:
+        """Add a switch for OpenFlow 1.0 with these interfaces; it forwards nothing without entries.
+
+        `controller` is an address and a TCP port; without one, `ovs-ofctl` may be used at `management`.
+        Raises `RunError` if an interface is not taken at its port.
+        """
+        settings = [
+            *("datapath_type=netdev", "protocols=OpenFlow10", "fail_mode=secure"),
+            *(f"other_config:datapath-id={datapath_id:016x}", "other_config:disable-in-band=true"),
+        ]
+        command = ["add-br", name, "--", "set", "bridge", name, *settings]
+        if controller:
+            command += ["--", "set-controller", name, f"tcp:{controller}"]
+        for port, interface in sorted(ports.items()):
+            command += ["--", "add-port", name, interface]
+            command += ["--", "set", "interface", interface, "type=system", f"ofport_request={port}"]
+        self._vsctl(*command)
+        for port, interface in sorted(ports.items()):
+            found, error = json.loads(self._show("interface", interface, "ofport", "error"))["data"][0]
+            if found != port:
+                reason = error if isinstance(error, str) else f"its number is {found}"
+                raise RunError(f"{name}: Open vSwitch does not take {interface} as port {port}: {reason}")
+
+    def management(self, switch: str) -> str:
+        """Where `ovs-ofctl` reaches a switch."""
+        return f"unix:{self._folder / switch}.mgmt"
+
+    def connected(self, switches: Collection[str]) -> dict[str, bool]:
+        """Whether each switch's connection to its controller stands. Raises `RunError`.
+
+        The database knows it by name, but up to 5 s late; so it is asked only if not all of them stand.
+        """
+        self.check()
+        connections = psutil.Process(self._daemons[-1].pid).net_connections(kind="tcp")
+        if sum(one.status == psutil.CONN_ESTABLISHED for one in connections) >= len(switches):
+            return dict.fromkeys(switches, True)
+        return {
+            name: self._vsctl("get", "controller", name, "is_connected").strip() == "true"
+            for name in switches
+        }
+
+    def check(self) -> None:
+        """Raise `RunError` if a program has ended."""
+        for daemon in self._daemons:
+            daemon.check()
+
+    def close(self) -> None:
+        """End both programs."""
+        for daemon in reversed(self._daemons):
+            daemon.end()
+
+    def _database(self, start: list[str], database: Path) -> Daemon:
+        return Daemon(
+            "Open vSwitch's database",
+            [
+                *start,
+                *(require("ovsdb-server"), str(database), f"--remote=punix:{self._socket}"),
+                *(f"--unixctl={self._folder / 'ovsdb.ctl'}", "-vconsole:warn", "-vsyslog:off"),
+            ],
+            log=self._folder / "ovsdb.log",
+            ready=self._socket,
+        )
+
+    def _switch(self, start: list[str]) -> Daemon:
+        return Daemon(
+            "Open vSwitch",
+            [
+                *start,
+                *(require("ovs-vswitchd"), f"unix:{self._socket}"),
+                f"--unixctl={self._folder / 'vswitchd.ctl'}",
+                # Neither the kernel's datapath, nor the machine's routes.
+                *("--disable-system", "--disable-system-route", "-vconsole:warn", "-vsyslog:off"),
+            ],
+            log=self._folder / "vswitchd.log",
+            ready=self._folder / "vswitchd.ctl",
+        )
+
+    def _show(self, table: str, record: str, *columns: str) -> Any:
+        return self._vsctl("--format=json", f"--columns={','.join(columns)}", "list", table, record)
+
+    def _vsctl(self, *arguments: str) -> str:
+        options = [f"--db=unix:{self._socket}", f"--timeout={_COMMAND_TIMEOUT_S}"]
+        return run(["ovs-vsctl", *options, *arguments], what="Open vSwitch")

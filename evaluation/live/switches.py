@@ -1,0 +1,79 @@
+"""All switches of a lab that runs, whatever is in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from evaluation.live.boards import Boards, BoardsReport
+from evaluation.live.coarse import CoarseSwitches
+from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest
+from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
+from evaluation.runner import RunError
+from loko.lab import Backend, Lab
+from loko.plan import scenario_of
+
+_START_TIMEOUT_S = 30.0
+
+
+def refuse(lab: Lab, request: BuildRequest) -> None:
+    """Raise `RunError`, before anything is built, if the lab's switches cannot be."""
+    if lab.behind(Backend.FIRMWARE):
+        require_emulator()
+    coarse = [switch for switch in lab.switches.values() if switch.backend is not Backend.FIRMWARE]
+    if coarse:
+        for program in TWIN_PACKAGES:
+            require(program)
+    if coarse and not request.flows:
+        raise RunError(
+            f"{lab.path}: {coarse[0].name}: backend {coarse[0].backend} takes its rate from the frames that "
+            "pass: give the flows with --flows, or use the backend firmware"
+        )
+
+
+class Switches:
+    """The running switches."""
+
+    def __init__(
+        self, lab: Lab, ports: Mapping[str, Mapping[int, str]], request: BuildRequest, folder: Path
+    ) -> None:
+        """Start them and wait until they take frames. Raises `RunError` or `InputError`."""
+        boards = {switch.name: ports[switch.name] for switch in lab.behind(Backend.FIRMWARE)}
+        coarse = [switch for switch in lab.switches.values() if switch.name not in boards]
+        cores = request.cores
+        self._boards: Boards | None = None
+        self._coarse: CoarseSwitches | None = None
+        if coarse:
+            self._coarse = CoarseSwitches(
+                coarse,
+                ports,
+                scenario=scenario_of(request.flows, entries=request.entries),
+                controller=CONTROLLER_ADDRESS,
+                # The emulator shares its core with nobody; without it, that core is Open vSwitch's too.
+                cpus=cores.others if boards else cores.others | {cores.emulator},
+                folder=folder / "openvswitch",
+            )
+        if boards:
+            self._boards = Boards(
+                lab,
+                boards,
+                controller=CONTROLLER_ADDRESS,
+                cpu=cores.emulator,
+                seed=request.seed,
+                folder=folder,
+            )
+            self._boards.daemon.wait_ready(_START_TIMEOUT_S)
+
+    def report(self) -> BoardsReport:
+        """How they are. Raises `RunError` if one of their programs has ended."""
+        parts = [part.report() for part in (self._boards, self._coarse) if part]
+        if len(parts) == 1:
+            return parts[0]
+        boards, coarse = parts
+        return replace(
+            boards,
+            counters={**boards.counters, **coarse.counters},
+            connected={**boards.connected, **coarse.connected},
+            scheduling=f"{boards.scheduling}; {coarse.scheduling}",
+        )

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Step 2: Open vSwitch for the coarse twin. Each lab starts its own, so the package's service is neither started nor
+# enabled; where Open vSwitch is installed already, nothing is touched.
+. "$(dirname "$0")/step.sh"
+
+readonly policy=/usr/sbin/policy-rc.d # what Debian's packages ask before they start a service
+readonly mark='# loko-testbed: no service is started while its set-up installs packages'
+
+allow_services() {
+    if grep -qsF "$mark" "$policy"; then as_root rm -f "$policy"; fi
+}
+
+allow_services # of a set-up that was killed
+[ "$(dpkg-query -W -f '${db:Status-Status}' openvswitch-switch 2>/dev/null)" != installed ] || exit 0
+say "installing openvswitch-switch, without its service"
+rm -f "$state/openvswitch.log"
+if [ ! -e "$policy" ]; then
+    trap allow_services EXIT
+    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+fi
+"$root/setup/apt-install.sh" openvswitch openvswitch-switch
+logged openvswitch as_root update-rc.d openvswitch-switch disable

@@ -1,0 +1,209 @@
+"""Open vSwitch in the place of the boards: how many frames pass, how fast, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
+from typer.testing import CliRunner
+
+from benchmarks.one_board import Controller, Namespace, Tap, add_flow, sequence_of, udp_frame
+from evaluation import cli
+from evaluation.live import mininet_link, twin
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.runner import LiveRunner
+from evaluation.runner import LOST, RunError
+from loko.device import load_profile
+from loko.lab import Backend
+from loko.scenario import EVALUATION
+from loko.service import service_curve
+
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+PROFILE = load_profile("zodiac-fx")
+QUEUE = twin.SharedQueue.of(PROFILE, EVALUATION)
+RATE_BPS = service_curve(PROFILE, EVALUATION).rate_bps
+PORTS = {1: "s1-eth1", 2: "s1-eth2"}
+FRAME_BYTES = 306
+
+
+@contextmanager
+def switch(backend: Backend, folder: Path):
+    """One switch between two interfaces that sends everything from port 1 to port 2: the taps at both."""
+    with Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace, Controller(namespace) as controller:
+        with namespace.entered():
+            ports = twin.build("s1", PORTS, QUEUE) if backend is Backend.OVS else PORTS
+            ovs = OpenVSwitch(folder / "ovs")
+        try:
+            with namespace.entered():
+                address = f"127.0.0.1:{controller.port}"
+                ovs.add_switch("s1", datapath_id=0x70B3D56C0001, ports=ports, controller=address)
+                links = []
+                if backend is Backend.MININET_LINK:
+                    wanted = mininet_link.LinkLimit.of(PROFILE, EVALUATION)
+                    links = [mininet_link.limit(interface, wanted) for interface in PORTS.values()]
+            features = controller.handshake()
+            assert struct.unpack_from("!Q", features, 8)[0] == 0x70B3D56C0001
+            controller.send(add_flow(2, udp_port=5000))
+            controller.barrier()
+            with Tap(namespace, "h1") as sender, Tap(namespace, "h2") as receiver:
+                yield sender, receiver, links
+        finally:
+            ovs.close()
+
+
+def burst(sender: Tap, receiver: Tap, first: int, count: int) -> list[int]:
+    """Send frames as fast as possible; the numbers of those that pass."""
+    for number in range(first, first + count):
+        sender.send(udp_frame(number))
+    passed = receiver.seen(outgoing=False, count=count, patience_s=0.1)
+    return [sequence_of(frame.data) for frame in passed]
+
+
+def test_of_a_burst_as_many_frames_pass_as_the_queue_has_places_and_one_more(tmp_path):
+    with switch(Backend.OVS, tmp_path) as (sender, receiver, _):
+        passed = [burst(sender, receiver, 100 * number, 32) for number in range(20)]
+    for number, frames in enumerate(passed):
+        assert frames == list(range(100 * number, 100 * number + len(frames))), (
+            "the first ones pass, in order"
+        )
+    assert min(map(len, passed)) == QUEUE.places + 1  # more where the sender was kept from sending
+
+
+def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
+    with switch(Backend.MININET_LINK, tmp_path) as (sender, receiver, links):
+        assert [link.interface for link in links] == list(PORTS.values())
+        if all(link.queue_frames is None for link in links):  # a kernel without netem
+            assert len(burst(sender, receiver, 0, 32)) == 32
+
+
+@pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
+def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
+    """The best of some tries: while the machine is busy, the queue may run empty."""
+    with switch(backend, tmp_path) as (sender, receiver, _):
+        errors = []
+        for _ in range(10):
+            errors.append(abs(overload_rate_bps(sender, receiver) / RATE_BPS - 1))
+            if errors[-1] < 0.03:
+                return
+    pytest.fail(f"rates differ from C by {errors}")
+
+
+def overload_rate_bps(sender: Tap, receiver: Tap) -> float:
+    """The largest rate of so many successive frames while much more is sent than can pass."""
+    window, sent = 400, 0
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        for _ in range(16):
+            sender.send(udp_frame(sent))
+            sent += 1
+        time.sleep(0.0005)
+    stamps = [frame.stamp_ns for frame in receiver.seen(outgoing=False, count=sent, patience_s=1.0)]
+    shortest = min(later - earlier for earlier, later in zip(stamps, stamps[window:], strict=False))
+    return window * FRAME_BYTES * 8e9 / shortest
+
+
+SETTING, TRAFFIC = admitted()
+
+
+@pytest.fixture
+def machine():
+    before = Machine.now()
+    yield before
+    wait_until(lambda: Machine.now() == before, f"the machine is as before: {before} but {Machine.now()}")
+
+
+@pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
+def test_the_lab_carries_traffic_without_boards(backend, machine):
+    with LiveRunner(SETTING.lab, SETTING.admitted(), backend=backend) as runner:
+        tree = descendants(os.getpid())
+        names = {name for name, _ in named(os.getpid())}
+        assert {"ovsdb-server", "ovs-vswitchd"} <= names
+        assert "zodiac-fx" not in names
+        status = runner.status()
+        assert (status.connected, status.switches) == (2, 2)
+        assert all(counters["received"] == 0 for counters in status.counters.values()), "a stray frame"
+        records = runner.run(TRAFFIC, seconds=1, seed=1)
+    assert not left(tree)
+    assert set(records.flow.tolist()) == {flow.flow for flow in TRAFFIC if flow.observed}
+    arrived = records.received_ns != LOST
+    assert arrived.sum() > 0.5 * len(records)
+    assert records.host.stalls == ()
+    for counters in records.boards.values():
+        assert 0 < counters["forwarded"] <= counters["received"]
+
+
+def test_one_lab_may_have_boards_and_twins(machine, tmp_path):
+    text = SETTING.lab.path.read_text().replace(
+        "    profile: zodiac-fx\n", "    profile: zodiac-fx\n    BACKEND\n"
+    )
+    (tmp_path / "lab.yml").write_text(
+        text.replace("BACKEND", "backend: ovs", 1).replace("BACKEND", "backend: firmware", 1)
+    )
+    lab = replace(SETTING.lab, path=tmp_path / "lab.yml")
+    with LiveRunner(lab, SETTING.admitted()) as runner:
+        assert {"zodiac-fx", "ovs-vswitchd"} <= {name for name, _ in named(os.getpid())}
+        assert runner.status().connected == 2
+        records = runner.run(TRAFFIC, seconds=1, seed=1)
+    assert (records.received_ns != LOST).any()
+
+
+RUN_FOR_EVER = """
+import sys
+sys.path[:0] = {path!r}
+from live_harness import admitted
+from evaluation.live.runner import LiveRunner
+from loko.lab import Backend
+setting, traffic = admitted()
+with LiveRunner(setting.lab, setting.admitted(), backend=Backend.OVS) as runner:
+    print("up", flush=True)
+    runner.run(traffic, seconds=100, seed=1)
+"""
+
+
+def test_nothing_is_left_when_the_evaluation_is_killed(machine):
+    script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert process.stdout.readline() == "up\n"
+            tree = descendants(process.pid)
+            assert {"ovsdb-server", "ovs-vswitchd"} <= {name for name, _ in named(process.pid)}
+        finally:
+            process.send_signal(signal.SIGKILL)
+    wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended")
+
+
+def test_a_switch_daemon_that_dies_is_told():
+    with LiveRunner(SETTING.lab, SETTING.admitted(), backend=Backend.OVS) as runner:
+        [daemon] = [process for name, process in named(os.getpid()) if name == "ovs-vswitchd"]
+        daemon.kill()
+        with pytest.raises(RunError, match=r"Open vSwitch ended \(exit status -9\)"):
+            runner.run(TRAFFIC, seconds=0.1, seed=1)
+
+
+def test_a_coarse_switch_without_flows_has_no_rate():
+    with pytest.raises(RunError, match=r"s1: backend ovs takes its rate from the frames that pass: give the"):
+        LiveRunner(SETTING.lab, (), backend=Backend.OVS).__enter__()
+
+
+def test_a_figure_is_replayed_with_the_twin_and_says_so(tmp_path, machine):
+    words = "evaluate fig17a --mode live --backend ovs --quick --points admitted --runs 1 --out"
+    result = CliRunner().invoke(cli.app, [*words.split(), str(tmp_path)])
+    assert result.exit_code in (0, 1), result.output  # 1: a busy machine delays Open vSwitch
+    data = json.loads((tmp_path / "fig17a.json").read_text())
+    assert data["provenance"]["backend"] == "ovs"
+    assert data["series"][0]["points"][0]["packets"] > 0
+    report = (tmp_path / "report.html").read_text()
+    assert "<td>live, ovs</td>" in report
+    assert "--mode live --backend ovs" in report
