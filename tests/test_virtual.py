@@ -12,13 +12,8 @@ from evaluation.experiment import Sweep, experiments
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
-<<<<<<< HEAD
 from loko.document import LABS, InputError
-from loko.lab import Lab, load_lab
-=======
-from loko.document import InputError
-from loko.lab import Backend, load_lab
->>>>>>> twin
+from loko.lab import Backend, Lab, load_lab
 
 FIGURES = experiments()
 
@@ -119,7 +114,6 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
 
 
-<<<<<<< HEAD
 def banana_lab(folder: Path) -> Lab:
     """The two-switch lab with other switches in it; nothing else is changed."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
@@ -161,7 +155,8 @@ def test_a_switch_without_capacity_factor_refuses_another(tmp_path: Path) -> Non
     )
     with pytest.raises(InputError, match="'banana-pi-r1': has no capacity_factor"), runner:
         pass
-=======
+
+
 def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
     chosen = setting("fig17a")
     lab = chosen.lab.with_backend(Backend.OVS)
@@ -169,4 +164,3 @@ def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
         InputError, match=r"lab\.yml: s1: backend ovs exists in live runs only: use --mode live"
     ):
         VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
->>>>>>> twin
