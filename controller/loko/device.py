@@ -109,6 +109,9 @@ class ControlCost(Strict):
     segment_ps: Count
     acknowledge_ps: Count
     acknowledgement_ps: Count
+    native_frame_ps: Count
+    native_answer_ps: Count
+    native_answer_per_byte_ps: Count
     send_ps: Count
     echo_ps: Count
     features_ps: Count

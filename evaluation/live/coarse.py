@@ -11,6 +11,7 @@ from evaluation.live import mininet_link, twin
 from evaluation.live.boards import BoardsReport
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.live.programs import run_json
+from loko.device import deterministic
 from loko.lab import Backend, Switch
 from loko.scenario import Scenario
 
@@ -73,14 +74,14 @@ class CoarseSwitches:
         )
 
     def _build_twin(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
-        queue = twin.SharedQueue.of(switch.profile, self._scenario)
+        queue = twin.SharedQueue.of(deterministic(switch.profile), self._scenario)
         inner = twin.build(switch.name, ports, queue)
         self._add(switch, inner, controller)
         return _Counted(ports=tuple(ports.values()), queue=twin.Names(switch=switch.name).queue)
 
     def _build_limited(self, switch: Switch, ports: Mapping[int, str], controller: str) -> _Counted:
         self._add(switch, ports, controller)
-        wanted = mininet_link.LinkLimit.of(switch.profile, self._scenario)
+        wanted = mininet_link.LinkLimit.of(deterministic(switch.profile), self._scenario)
         for interface in ports.values():
             mininet_link.limit(interface, wanted)
         return _Counted(ports=tuple(ports.values()), queue=None)
