@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from evaluation.bench.commands import bench_app
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
 from loko.commands import model, plan
@@ -40,6 +41,7 @@ app.command()(model)
 app.command()(plan)
 app.command()(doctor)
 app.add_typer(lab_app, name="lab")
+app.add_typer(bench_app, name="bench")
 
 
 class ModeName(StrEnum):

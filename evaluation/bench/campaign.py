@@ -80,7 +80,7 @@ def table_name(table: Table) -> str:
 
 
 def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
-    # Fewer actions first: a board that is not switched off in between keeps old ones in its memory (quirk 55).
+    # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
     chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
     more = [] if scenario is not None else [(table, _SHORT_FRAMES) for table in identification_tables()]
     for table, sizes in (*more, *chosen):
@@ -133,7 +133,7 @@ def throughput_tables() -> Iterator[Table]:
 def _throughput() -> Iterator[Part]:
     for table in throughput_tables():
 
-        def measure(device: Device, seed: int, table: Table = table) -> Measured:
+        def measure(device: Device, _: int, table: Table = table) -> Measured:
             return {
                 size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in TABLE_1_FRAME_BYTES
             }
@@ -142,7 +142,7 @@ def _throughput() -> Iterator[Part]:
 
 
 def _buffer() -> Iterator[Part]:
-    def measure(device: Device, seed: int) -> Measured:
+    def measure(device: Device, _: int) -> Measured:
         found = {size: buffer.capacity(device, size) for size in TABLE_1_FRAME_BYTES}
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
@@ -151,4 +151,3 @@ def _buffer() -> Iterator[Part]:
 
 def _one(value: float) -> NDArray[np.int64]:
     return np.array([round(value)], dtype=np.int64)
-

@@ -225,7 +225,7 @@ def _actions(action: Action) -> tuple[Any, ...]:
 _REWRITING: Final = {
     Action.SET_VLAN_ID: lambda: parser.OFPActionVlanVid(100),
     Action.SET_VLAN_PCP: lambda: parser.OFPActionVlanPcp(3),
-    Action.STRIP_VLAN: lambda: parser.OFPActionStripVlan(),
+    Action.STRIP_VLAN: parser.OFPActionStripVlan,
     Action.SET_DL_SRC: lambda: parser.OFPActionSetDlSrc("02:00:00:00:00:0a"),
     Action.SET_NW_SRC: lambda: parser.OFPActionSetNwSrc("10.0.0.10"),
     Action.SET_NW_TOS: lambda: parser.OFPActionSetNwTos(0x20),

@@ -1,7 +1,7 @@
 """What to ask the control plane so that the answers tell its costs apart.
 
-A question prepares the table and sends segments back to back; the last one brings a reply. The time until then
-is a sum of costs that the question names (`terms`): least squares over all questions give each cost.
+A question prepares the table and sends segments back to back; the last one brings a reply. The time until
+then is a sum of costs that the question names (`terms`): least squares over all questions give each cost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def questions() -> Iterator[Question]:
 def _question(
     name: str, segments: Sequence[bytes], terms: dict[str, float], table: Sequence[bytes] = (), **more: Any
 ) -> Question:
-    """A question whose segments each cost a segment, and whose second silent one in a row an acknowledgement."""
+    """A question: each segment costs one, and the second silent one in a row an acknowledgement as well."""
     costs = {"segment_ps": float(len(segments)), **terms}
     if acknowledgements := (len(segments) - 1) // 2:
         costs["acknowledge_ps"] = float(acknowledgements)
@@ -84,7 +84,15 @@ def _statistics() -> Iterator[Question]:
     yield _question("statistics of an unknown port", [unknown], {"send_ps": 1})
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
     flows = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), _XID)
-    for entries, actions in ((0, 0), (1, 1), (8, 0), (8, 2), (8, 4), (_SHOWN_ENTRIES, 0), (_SHOWN_ENTRIES, 1)):
+    for entries, actions in (
+        (0, 0),
+        (1, 1),
+        (8, 0),
+        (8, 2),
+        (8, 4),
+        (_SHOWN_ENTRIES, 0),
+        (_SHOWN_ENTRIES, 1),
+    ):
         terms = {
             "flow_statistics_ps": 1.0,
             "flow_statistics_entry_ps": float(entries),

@@ -22,7 +22,7 @@ MISSING = -1
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """When the taps saw each frame of a train begin (its start of frame delimiter); `MISSING` if not at all."""
+    """When the taps saw each frame of a train begin (its start of frame delimiter); `MISSING` if never."""
 
     entered_ns: Instants
     left_ns: Instants

@@ -1,7 +1,7 @@
 """Equations 1 to 7 of the paper: from what taps saw to what the switch needed.
 
-A tap stamps the start of frame delimiter, so between two stamps of one frame lie the frame itself and the next
-preamble. Lengths are those on the wire with FCS, without preamble; times are nanoseconds.
+A tap stamps the start of frame delimiter, so between two stamps of one frame lie the frame itself and the
+next preamble. Lengths are those on the wire with FCS, without preamble; times are nanoseconds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def control_time_ns(measured_ns: int, request_bytes: int, wire: Wire) -> int:
 
 
 def silent_control_time_ns(measured_ns: int, request_bytes: int, barrier_ns: int, wire: Wire) -> int:
-    """Equation 2: processing time of a message without reply, from M_CP2 to the reply of a barrier behind it."""
+    """Equation 2: processing time of a message without reply, from M_CP2, the time to a barrier's reply."""
     return measured_ns - wire.time_ns(request_bytes) - barrier_ns - wire.preamble_ns
 
 

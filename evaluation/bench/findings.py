@@ -118,7 +118,9 @@ def find(samples: Samples, wire: Wire, offsets: dict[str, int], transit_ps: floa
         interrupted=sum(one.interrupted for _, _, one in cases)
         / sum(one.samples + one.interrupted for _, _, one in cases),
         capacity_frames={
-            size: int(frames[0]) for part in samples if part.startswith("buffer/")
+            size: int(frames[0])
+            for part in samples
+            if part.startswith("buffer/")
             for size, frames in samples[part].items()
         },
         equation_6_error=_equation_6(samples, p_fx_ns, wire),

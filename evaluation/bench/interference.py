@@ -30,7 +30,7 @@ _MISSING_UDP: Final = UDP_OUT + 2
 _OTHER_PORT: Final = 3
 _PS_PER_NS: Final = 1000
 _DUMMIES: Final = 40
-"""Entries that make each frame take longer than the next one needs to arrive, so that the follower does wait."""
+"""Entries that make each frame take longer than the next one needs to arrive: the follower does wait."""
 _DUMMY_UDP: Final = 7000
 _ENTRIES: Final = _DUMMIES + 2
 

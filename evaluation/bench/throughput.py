@@ -1,4 +1,4 @@
-"""Throughput (section 3.4.2): a binary search for the highest rate without loss, and what comes out beyond it."""
+"""Throughput (section 3.4.2): a binary search for the highest rate without loss, and what comes beyond."""
 
 from __future__ import annotations
 
