@@ -114,8 +114,6 @@ def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatc
         runner.run(traffic(chosen, 1), seconds=0.1, seed=1)
 
 
-<<<<<<< HEAD
-=======
 def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
     chosen = setting("fig17a")
     lab = chosen.lab.with_backend(Backend.OVS)
@@ -125,7 +123,6 @@ def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
         VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
 
 
->>>>>>> main
 def banana_lab(folder: Path) -> Lab:
     """The two-switch lab with other switches in it; nothing else is changed."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
@@ -167,15 +164,3 @@ def test_a_switch_without_capacity_factor_refuses_another(tmp_path: Path) -> Non
     )
     with pytest.raises(InputError, match="'banana-pi-r1': has no capacity_factor"), runner:
         pass
-<<<<<<< HEAD
-
-
-def test_open_vswitch_does_not_exist_in_virtual_time() -> None:
-    chosen = setting("fig17a")
-    lab = chosen.lab.with_backend(Backend.OVS)
-    with pytest.raises(
-        InputError, match=r"lab\.yml: s1: backend ovs exists in live runs only: use --mode live"
-    ):
-        VirtualRunner(lab, chosen.admitted(), entries=chosen.sweep.entries)
-=======
->>>>>>> main

@@ -39,24 +39,6 @@ def test_lab_is_frozen() -> None:
         LAB.hosts["H5"] = LAB.hosts["H1"]  # type: ignore[index]
 
 
-<<<<<<< HEAD
-def test_cables_run_at_the_rate_of_the_switches() -> None:
-    assert {LAB.rate_bps(link) for link in LAB.links} == {100_000_000}
-
-
-def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None:
-    path = tmp_path / "lab.yml"
-    head, last = SOURCE.split("  s2:")
-    path.write_text(f"{head}  s2:{last.replace('profile: zodiac-fx', 'profile: banana-pi-r1', 1)}")
-    with pytest.raises(InputError) as error:
-        load_lab(path)
-    assert str(error.value) == (
-        f"{path}:27: links.4: its ports run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
-    )
-
-
-=======
->>>>>>> main
 def test_a_switch_is_an_emulated_board_unless_the_lab_says_otherwise(tmp_path: Path) -> None:
     assert LAB.backends == (Backend.FIRMWARE,)
     path = tmp_path / "lab.yml"
@@ -74,8 +56,6 @@ def test_a_backend_for_all_switches_leaves_the_rest_of_the_lab_as_it_is() -> Non
     assert twin.backends == (Backend.OVS,)
     assert twin.with_backend(Backend.FIRMWARE) == LAB
     assert LAB.with_backend(None) is LAB
-<<<<<<< HEAD
-=======
 
 
 def test_cables_run_at_the_rate_of_the_switches() -> None:
@@ -91,7 +71,6 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
     assert str(error.value) == (
         f"{path}:27: links.4: its ports run at 100000000 bit/s and 1000000000 bit/s; connect equal ones"
     )
->>>>>>> main
 
 
 @pytest.mark.parametrize(
