@@ -41,6 +41,8 @@ class SoftwareSwitch(Strict):
     name: Name
     link_rate_bps: Annotated[int, Field(ge=1_000_000)] = _VETH_RATE_BPS
     """What the equations take for the links. Its links are veths, so there is no need to give it."""
+    real_time: bool = False
+    """Whether its threads get real-time priority, so that other programs of this machine do not slow it down."""
 
 
 class Port(Strict):

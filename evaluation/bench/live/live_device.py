@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from evaluation.bench.live.packet_tap import PacketTap, Seen, collect, packet_so
 from evaluation.runner import Stall
 from loko.controller.messages import PROTOCOL, serialized
 
+_LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
+"""Places in a FLOW_MOD of OpenFlow 1.0."""
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
@@ -59,6 +62,8 @@ class LiveDevice:
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
+        self._entries: list[bytes] = []
+        """FLOW_MODs of what `load` has put into the table, in its order."""
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property
@@ -67,9 +72,17 @@ class LiveDevice:
         return time.time_ns()
 
     def load(self, messages: Sequence[bytes]) -> None:
-        """As `Device.load`."""
-        self._with.controller.messages()
-        self._with.controller.load([delete_all(), *messages])
+        """As `Device.load`.
+
+        Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
+        to 49). What else may be in the table is deleted in the way that any switch understands.
+        """
+        controller = self._with.controller
+        controller.messages()
+        controller.load([strict_delete(add) for add in reversed(self._entries)])
+        self._entries = []
+        controller.load([delete_all(), *messages])
+        self._entries = list(messages)
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
@@ -149,6 +162,15 @@ def delete_all() -> bytes:
         actions=[],
     )
     return serialized(message, 1)
+
+
+def strict_delete(add: bytes) -> bytes:
+    """FLOW_MOD that deletes exactly what this one added."""
+    message = bytearray(add[: of.OFP_FLOW_MOD_SIZE])
+    struct.pack_into("!H", message, _LENGTH_AT, len(message))
+    struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
+    struct.pack_into("!H", message, _OUT_PORT_AT, of.OFPP_NONE)
+    return bytes(message)
 
 
 def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
