@@ -26,15 +26,17 @@ class Capacity:
     disturbed: bool
 
 
-def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
+def capacity(
+    device: Device, size: int, *, table: Table = SLOWEST, burst_frames: int = _BURST_FRAMES
+) -> Capacity:
     """Send a burst as fast as the link allows. Raises `RunError` if nothing is lost."""
     device.load(flow_mods(table))
-    burst = [frame(size, number) for number in range(_BURST_FRAMES)]
-    passage = device.send([0] * _BURST_FRAMES, burst)
+    burst = [frame(size, number) for number in range(burst_frames)]
+    passage = device.send([0] * burst_frames, burst)
     lost = np.flatnonzero(passage.left_ns == MISSING)
     if not len(lost):
         raise RunError(
-            f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
+            f"{device.name}: loses nothing of a burst of {burst_frames} frames of {size} bytes at line rate:"
             " its buffer cannot be told from its speed"
         )
     first = int(lost[0])

@@ -18,7 +18,7 @@ _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6
 PACKET_IN: Final = 10
 ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
 """Types of messages that a switch sends unasked: echo, packet in, flow removed, port status."""
-_ANSWER_S: Final = 5.0
+_ANSWER_S: Final = 30.0
 _CHUNK_BYTES: Final = 65536
 
 

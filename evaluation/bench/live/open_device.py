@@ -30,6 +30,7 @@ from evaluation.bench.live.live_device import Instruments, LiveDevice
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.bench.live.pacing import unlimited_realtime
+from evaluation.bench.live.self_test import self_test
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
 from evaluation.live.exclusion import claim
@@ -72,13 +73,9 @@ class Bench:
 
 @contextmanager
 def open_device(name_or_path: str | Path) -> Iterator[LiveDevice]:
-    """The switch of an inventory, connected and with an empty table. Raises `InputError` or `RunError`."""
+    """The switch of an inventory, connected, its wiring tested, with an empty table. Raises `InputError` or `RunError`."""
     with open_bench(load_inventory(name_or_path)) as bench:
-        if bench.endpoint.accept(_CONNECT_S) is None:
-            raise RunError(
-                f"{bench.entry.name}: no switch connects to {bench.controller.listen} within {_CONNECT_S:g} s"
-            )
-        bench.device.load([])
+        self_test(bench, connect_s=_CONNECT_S)
         yield bench.device
 
 
