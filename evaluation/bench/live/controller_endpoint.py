@@ -106,7 +106,9 @@ class ControllerEndpoint:
         while length := self._complete_bytes():
             message, self._bytes = self._bytes[:length], self._bytes[length:]
             if message[1] == _ECHO_REQUEST:
-                self.write(_HEADER.pack(1, _ECHO_REPLY, length, *struct.unpack("!I", message[4:8])) + message[8:])
+                self.write(
+                    _HEADER.pack(1, _ECHO_REPLY, length, *struct.unpack("!I", message[4:8])) + message[8:]
+                )
             else:
                 found.append(message)
         return found

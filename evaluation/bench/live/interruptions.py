@@ -22,7 +22,9 @@ def disturbed(entered_ns: Instants, left_ns: Instants, stalls: Sequence[Stall]) 
         return unseen
     begins = np.array(sorted(stall.start_ns for stall in stalls), dtype=np.int64)
     ends = np.maximum.accumulate(
-        np.array([s.start_ns + s.duration_ns for s in sorted(stalls, key=lambda s: s.start_ns)], dtype=np.int64)
+        np.array(
+            [s.start_ns + s.duration_ns for s in sorted(stalls, key=lambda s: s.start_ns)], dtype=np.int64
+        )
     )
     until = np.where(left_ns == MISSING, entered_ns + _LOST_NS, left_ns)
     # Stalls that begin before the frame has left; the latest end among them tells.

@@ -118,8 +118,7 @@ class LiveDevice:
         bench.control_tap.forget()
         with undisturbed(bench.core):
             at_instants(
-                (gap, bench.controller.write, segment)
-                for gap, segment in zip(gaps_ns, segments, strict=True)
+                (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
             )
         seen: list[ControlFrame] = []
         until_s = time.monotonic() + _QUIET_S

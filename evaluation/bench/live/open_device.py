@@ -28,8 +28,8 @@ from evaluation.bench.inventory import (
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.live_device import Instruments, LiveDevice
 from evaluation.bench.live.own_network import own_network
-from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.bench.live.pacing import unlimited_realtime
+from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.bench.live.self_test import self_test
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
@@ -219,10 +219,7 @@ def _bench(
     ends = [ports[IN_PORT], ports[OUT_PORT], controller]
     hardware = stamps_in_hardware(
         # A card that only receives at the exit stamps as a passive tap does.
-        [
-            clock_of(end.tap_interface, passive=end.passive or end is ports[OUT_PORT])
-            for end in ends
-        ]
+        [clock_of(end.tap_interface, passive=end.passive or end is ports[OUT_PORT]) for end in ends]
     )
     taps = [stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)) for end in ends]
     instruments = Instruments(

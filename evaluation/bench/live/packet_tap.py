@@ -101,7 +101,9 @@ class PacketTap:
 
     def _switch_stamps_on(self) -> None:
         try:
-            _interface_control(self.interface, _SIOCSHWTSTAMP, bytearray(struct.pack("=3i", 0, 0, _FILTER_ALL)))
+            _interface_control(
+                self.interface, _SIOCSHWTSTAMP, bytearray(struct.pack("=3i", 0, 0, _FILTER_ALL))
+            )
         except OSError as error:
             raise RunError(
                 f"tap {self.interface}: its card refuses to stamp every frame ({os.strerror(error.errno or 0)})"

@@ -79,7 +79,10 @@ def _arrival(bench: Bench, port: int) -> int | None:
     deadline = time.monotonic() + _ANSWER_S
     while (left_s := deadline - time.monotonic()) > 0:
         for message in bench.endpoint.messages(left_s):
-            if message[1] == PACKET_IN and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None:
+            if (
+                message[1] == PACKET_IN
+                and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
+            ):
                 return int.from_bytes(message[_IN_PORT_AT : _IN_PORT_AT + 2], "big")
     return None
 
