@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.equations import Wire
+from loko.device import Ports
 
 Instants = NDArray[np.int64]
 MISSING = -1
@@ -39,6 +40,16 @@ class ControlFrame:
     length_bytes: int
     """On the wire, with FCS, without preamble."""
     payload: bytes
+
+
+def wire_of(ports: Ports) -> Wire:
+    """The links of a profile's ports."""
+    return Wire(
+        rate_bps=ports.link_rate_bps.value,
+        preamble_bytes=ports.preamble_bytes.value,
+        gap_bytes=ports.interframe_gap_bytes.value,
+        tag_bytes=ports.tail_tag_bytes.value,
+    )
 
 
 class Device(Protocol):

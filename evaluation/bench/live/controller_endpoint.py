@@ -43,14 +43,17 @@ class ControllerEndpoint:
         self._listener.listen()
 
     def accept(self, timeout_s: float) -> int | None:
-        """Take a switch's connection and agree on OpenFlow 1.0; its datapath id, or None if none comes."""
+        """Take a switch's new connection and agree on OpenFlow 1.0; its datapath id, or None if none comes."""
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
             self._listener.settimeout(left_s)
             try:
-                self._session, _ = self._listener.accept()
+                accepted, _ = self._listener.accept()
             except TimeoutError:
                 return None
+            if self._session is not None:
+                self._session.close()
+            self._session = accepted
             self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._bytes = b""
             self.write(hello(1))

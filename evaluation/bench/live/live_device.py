@@ -48,7 +48,7 @@ class Instruments:
 
 
 class LiveDevice:
-    """The instruments around a switch, put together. `stalls` tells when its host lost time, if that is known."""
+    """The instruments around a switch, put together."""
 
     def __init__(
         self,
@@ -56,12 +56,20 @@ class LiveDevice:
         wire: Wire,
         instruments: Instruments,
         stalls: Callable[[], Sequence[Stall]] = tuple,
+        renew: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to work with a switch that is connected."""
+        """Begin to work with a switch that connects.
+
+        `stalls` tells when the switch's host lost time since the last call, if that is known; `renew` switches
+        the switch off and on again, if the bench can.
+        """
         self.name = name
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
+        self._renew = renew
+        self._changed = False
+        """Whether messages other than `load`'s may have changed the table."""
         self._entries: list[bytes] = []
         """FLOW_MODs of what `load` has put into the table, in its order."""
         self._sender = packet_socket(instruments.in_interface, 0)
@@ -75,10 +83,15 @@ class LiveDevice:
         """As `Device.load`.
 
         Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
-        to 49). What else may be in the table is deleted in the way that any switch understands.
+        to 49). A table that other messages have changed is emptied by switching off, or in the way that every
+        switch understands.
         """
         controller = self._with.controller
         controller.messages()
+        if self._changed and self._renew:
+            self._renew()
+            self._entries = []
+        self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
         controller.load([delete_all(), *messages])
@@ -116,6 +129,7 @@ class LiveDevice:
         bench = self._with
         bench.controller.messages()
         bench.control_tap.forget()
+        self._changed |= any(kind == of.OFPT_FLOW_MOD for one in segments for kind in message_types(one))
         with undisturbed(bench.core):
             at_instants(
                 (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
@@ -161,6 +175,15 @@ def delete_all() -> bytes:
         actions=[],
     )
     return serialized(message, 1)
+
+
+def message_types(segment: bytes) -> list[int]:
+    """Types of the OpenFlow messages in a segment."""
+    found, at = [], 0
+    while at + of.OFP_HEADER_SIZE <= len(segment):
+        found.append(segment[at + 1])
+        at += max(int.from_bytes(segment[at + 2 : at + 4], "big"), of.OFP_HEADER_SIZE)
+    return found
 
 
 def strict_delete(add: bytes) -> bytes:
