@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Final
 
 from evaluation.bench.inventory import Hardware
@@ -15,6 +17,10 @@ from evaluation.live.interfaces import switch_off_offloads
 from loko.document import InputError
 
 _IFF_UP: Final = 1
+_SIOCGIFFLAGS: Final = 0x8913
+_NAME_BYTES: Final = 16
+_REQUEST_BYTES: Final = 40
+"""`struct ifreq`: a name, then what is asked for."""
 _LOOPBACK: Final = "lo"
 
 
@@ -41,9 +47,11 @@ def hardware_switch(entry: Hardware) -> Iterator[Bench]:
 
 def require_interface(name: str) -> None:
     """Raise `InputError` if this machine has no such interface or it is down."""
-    folder = Path("/sys/class/net") / name
-    if not folder.exists():
-        there = ", ".join(sorted(one.name for one in folder.parent.iterdir()))
-        raise InputError(f"interface {name} does not exist; this machine has {there}")
-    if not int((folder / "flags").read_text(encoding="ascii"), 16) & _IFF_UP:
+    there = sorted(one for _, one in socket.if_nameindex())
+    if name not in there:
+        raise InputError(f"interface {name} does not exist; this machine has {', '.join(there)}")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        request = name.encode().ljust(_REQUEST_BYTES, b"\0")
+        flags = struct.unpack_from("=H", fcntl.ioctl(opened, _SIOCGIFFLAGS, request), _NAME_BYTES)[0]
+    if not flags & _IFF_UP:
         raise InputError(f"interface {name} is down: set it up with 'ip link set {name} up'")
