@@ -75,7 +75,9 @@ def examine(entry, connect_s=30.0):
 def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
     with switch_in_a_network():
         examine(inventory(datapath_id=f"{DATAPATH_ID:016x}"))
-        with pytest.raises(RunError, match="dut: swapped ports: b2 is connected with port 2 or b1 with port 1"):
+        with pytest.raises(
+            RunError, match="dut: swapped ports: b2 is connected with port 2 or b1 with port 1"
+        ):
             examine(inventory("b2", "b1"))
         with pytest.raises(RunError, match="dut: wrong port: b3 is connected with port 3"):
             examine(inventory("b1", "b3"))
@@ -83,7 +85,7 @@ def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
             examine(inventory("b1", "s1-eth3"))
         with pytest.raises(RunError, match="dut: missing tap: b3 sees nothing of what b1 sends to port 1"):
             examine(inventory(taps=("b3", None)))
-        with pytest.raises(RunError, match="dut: wrong switch: .* 000000000000002a, .* 0000000000000001"):
+        with pytest.raises(RunError, match=r"dut: wrong switch: .* 000000000000002a, .* 0000000000000001"):
             examine(inventory(datapath_id="0000000000000001"))
         with pytest.raises(RunError, match=r"dut: no controller connection: .*127\.0\.0\.1:6654"):
             examine(inventory(listen="127.0.0.1:6654"), connect_s=0.5)
@@ -112,6 +114,6 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
         again = buffer.capacity(device, 306)
     assert len(found[306].times_ns) + found[306].disturbed == 30
     assert np.all(found[306].times_ns > 0)
-    # Eight frames of three units, and the one in work; a stall of the host can only show fewer leaving in time.
+    # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
         assert one.disturbed or one.frames == 9

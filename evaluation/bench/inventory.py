@@ -1,4 +1,4 @@
-"""The inventory: which switch is on the bench, between which interfaces, and how its controller is reached."""
+"""The inventory: which switch is on the bench, between which interfaces, and where its controller is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SoftwareSwitch(Strict):
     link_rate_bps: Annotated[int, Field(ge=1_000_000)] = _VETH_RATE_BPS
     """What the equations take for the links. Its links are veths, so there is no need to give it."""
     real_time: bool = False
-    """Whether its threads get real-time priority, so that other programs of this machine do not slow it down."""
+    """Whether its threads get real-time priority, so that other programs do not slow it down."""
 
 
 class Port(Strict):

@@ -1,8 +1,8 @@
-"""Is a switch of the kind that Loko's model is about? The numbers of a campaign against what the model presumes.
+"""Is a switch of the kind that Loko's model is about? A campaign's numbers against what the model presumes.
 
-Loko gives hard bounds since the processing time of a case hardly varies (section 3.3.3), and since one slow CPU
-forwards every frame and handles every entry: processing time grows with the table, and capacity follows from
-processing time (equations 6 and 7, within 6 %, section 3.4.2).
+Loko gives hard bounds since the processing time of a case hardly varies (section 3.3.3), and since one slow
+CPU forwards every frame and handles every entry: processing time grows with the table, and capacity follows
+from processing time (equations 6 and 7, within 6 %, section 3.4.2).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPREAD: Final = 1.25
 TAIL: Final = 2.0
 """Slowest frame over p50 up to which the rest is what a main loop and its timers do now and then."""
 GROWTH: Final = 1.5
-"""Processing time at the longest table over that at the shortest, from which on entries count as looked at."""
+"""Time at the longest table over that at the shortest, from which on entries count as looked at."""
 EQUATION_6: Final = 0.06
 """Error of equation 6 that the paper found (section 3.4.2)."""
 
@@ -72,8 +72,8 @@ def _determinism(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
     return Precondition(
         name="determinism: spread",
         presumed=presumed,
-        measured=f"p99.9/p50 from {values[0]:.2f} to {values[-1]:.2f}; worst {_said(worst)}: p50 {p50:.1f} us,"
-        f" p99.9 {p999:.1f} us",
+        measured=f"p99.9/p50 from {values[0]:.2f} to {values[-1]:.2f}; worst {_said(worst)}:"
+        f" p50 {p50:.1f} us, p99.9 {p999:.1f} us",
         holds=values[-1] <= SPREAD,
     )
 
@@ -89,8 +89,8 @@ def _tail(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
     return Precondition(
         name="determinism: tail",
         presumed=presumed,
-        measured=f"slowest frame {times[worst].max() / _US:.1f} us, {longest[worst]:.1f} times p50 ({_said(worst)});"
-        f" {beyond} of {frames} frames ({beyond / frames:.2%}) beyond {TAIL:g} times p50",
+        measured=f"slowest frame {times[worst].max() / _US:.1f} us, {longest[worst]:.1f} times p50"
+        f" ({_said(worst)}); {beyond} of {frames} frames ({beyond / frames:.2%}) beyond {TAIL:g} times p50",
         holds=longest[worst] <= TAIL,
     )
 
@@ -167,7 +167,7 @@ def _spread(times_ns: NDArray[np.int64]) -> float:
 def _extremes(
     times: Mapping[Case, NDArray[np.int64]], middle: Callable[[NDArray[np.int64]], float]
 ) -> tuple[tuple[Case, float], tuple[Case, float]] | None:
-    """Of the cases that differ in the number of entries only, the shortest and longest table that differ least.
+    """Of cases that differ in the number of entries only, the shortest and longest table that differ least.
 
     Only tables whose last entry is used: the paper's switch, too, looks at no other if the first one decides.
     """

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.bench import buffer, throughput
 from evaluation.bench.campaign import Measured, Part, parts, table_name
@@ -38,14 +39,14 @@ def _throughput() -> Iterator[Part]:
     for entries in ENTRIES:
         table = Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 
-        def measure(device: Device, seed: int, table: Table = table) -> Measured:
+        def measure(device: Device, _seed: int, table: Table = table) -> Measured:
             return {size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in SIZES}
 
         yield Part("throughput", table_name(table), measure)
 
 
 def _buffer() -> Part:
-    def measure(device: Device, seed: int) -> Measured:
+    def measure(device: Device, _seed: int) -> Measured:
         found = {}
         for size in SIZES:
             try:
@@ -59,5 +60,5 @@ def _buffer() -> Part:
     return Part("buffer", table_name(buffer.SLOWEST), measure)
 
 
-def _one(value: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _one(value: float) -> NDArray[np.int64]:
     return np.array([round(value)], dtype=np.int64)

@@ -58,7 +58,8 @@ def maximum_bps(
 ) -> float:
     """The highest input rate at which nothing is lost, found to within `precision_bps`.
 
-    The result is the middle of the last interval, or the highest rate that the bench can offer. Raises `RunError` if even the lowest rate loses frames.
+    The result is the middle of the last interval, or the highest rate that the bench can offer. Raises
+    `RunError` if even the lowest rate loses frames.
     """
     device.load(flow_mods(table))
     line_bps = size * _NS_BITS / _line_gap_ns(device, size)

@@ -21,7 +21,7 @@ class Wiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What became of a few probes. Ports are those of the inventory unless they are said to be the switch's."""
+    """What became of a few probes. Ports are the inventory's unless they are said to be the switch's."""
 
     datapath_id: int | None = None
     """Of the switch that connected; None if none did."""
@@ -30,7 +30,7 @@ class Observations:
     arrived_at: Mapping[int, int | None]
     """By port: at which port of the switch frames arrived that its interface sent; None: at none."""
     came_out_at: Mapping[int, Set[int]]
-    """By port of the switch: at which ports' interfaces the frames appeared that it was told to send there."""
+    """By port of the switch: at which ports' interfaces frames appeared that it was told to send there."""
     taps_at_entrance: Set[int]
     """Ports whose taps saw the frames that went to port 1."""
     taps_at_exit: Set[int]
@@ -100,8 +100,8 @@ def _cables(wiring: Wiring, seen: Observations) -> str | None:
             return f"no link: {end.interface} and port {port} exchange nothing; check their cable"
         there, not_back = (end.interface, f"port {port}") if to_switch else (f"port {port}", end.interface)
         return (
-            f"one-way link: frames get from {there} to {not_back} but not back; check the cable of port {port}"
-            " and what is in it"
+            f"one-way link: frames get from {there} to {not_back} but not back; check the cable of"
+            f" port {port} and what is in it"
         )
     return None
 
@@ -110,8 +110,8 @@ def _taps(wiring: Wiring, seen: Observations) -> str | None:
     entrance, way_out = wiring.ports[IN_PORT], wiring.ports[OUT_PORT]
     if OUT_PORT in seen.taps_at_entrance and IN_PORT in seen.taps_at_exit:
         return (
-            f"swapped taps: {entrance.tap_interface} sees what leaves port {OUT_PORT}, {way_out.tap_interface}"
-            f" what goes to port {IN_PORT}; exchange them"
+            f"swapped taps: {entrance.tap_interface} sees what leaves port {OUT_PORT},"
+            f" {way_out.tap_interface} what goes to port {IN_PORT}; exchange them"
         )
     if IN_PORT not in seen.taps_at_entrance:
         return (

@@ -6,7 +6,7 @@ import heapq
 import random
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -71,7 +71,7 @@ class FirstLoss:
     at_ns: int
     frame_bytes: int
     backlog_frames: int
-    """Frames that the switch held when this one had arrived: its capacity, if bursts fill it (section 3.5)."""
+    """Frames that the switch held when this one had arrived: its capacity, if bursts fill it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,18 +155,25 @@ def taps_of(
 
 
 def analyse(
-    entrance: CapturedTap, way_out: CapturedTap, wire: Wire, *, stamps: Stamp = Stamp.START
+    entrance: CapturedTap,
+    way_out: CapturedTap,
+    wire: Wire,
+    *,
+    stamps: Stamp = Stamp.START,
+    at_sender: bool = False,
 ) -> Analysis:
-    """Pair the frames of two taps and evaluate them, in one pass and bounded memory. Raises `InputError`."""
-    reading = _Reading(wire, stamps)
-    if entrance.path == way_out.path:
-        seen = reading.both(entrance, way_out)
-    else:
-        seen = heapq.merge(
-            reading.one(entrance, at_exit=False),
-            reading.one(way_out, at_exit=True),
-            key=lambda one: one.at_ns,
-        )
+    """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
+
+    `at_sender`: the entrance's frames were captured where they were sent, on their way to the line. Each
+    then counts from when the line, busy with those before, could begin it.
+    """
+    reading = _Reading(wire, stamps, at_sender=at_sender)
+    # A file with both taps is read twice: so each tap's frames are in order by themselves.
+    seen = heapq.merge(
+        reading.sightings(entrance, at_exit=False),
+        reading.sightings(way_out, at_exit=True),
+        key=lambda one: one.at_ns,
+    )
     found, pairing = _Found(wire), Pairing()
     entered = left = 0
     for one in seen:
@@ -199,35 +206,38 @@ def analyse(
 class _Reading:
     """Reads taps as sightings in the order of their instants."""
 
-    def __init__(self, wire: Wire, stamps: Stamp) -> None:
+    def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool) -> None:
         self._wire = wire
         self._stamps = stamps
+        self._at_sender = at_sender
         self._interfaces: dict[str, None] = {}
         self.not_ip = 0
 
-    def both(self, entrance: CapturedTap, way_out: CapturedTap) -> Iterator[Sighting]:
-        frames = (
-            one
-            for frame in read_capture(entrance.path)
-            for tap, at_exit in ((entrance, False), (way_out, True))
-            if self._known(frame) and tap.holds(frame) and (one := self._sighting(frame, at_exit=at_exit))
-        )
-        return _in_order(entrance.path, frames)
-
-    def one(self, tap: CapturedTap, *, at_exit: bool) -> Iterator[Sighting]:
+    def sightings(self, tap: CapturedTap, *, at_exit: bool) -> Iterator[Sighting]:
         frames = (
             one
             for frame in read_capture(tap.path)
-            if self._known(frame) and tap.holds(frame) and (one := self._sighting(frame, at_exit=at_exit))
+            if self._noted(frame) and tap.holds(frame) and (one := self._sighting(frame, at_exit=at_exit))
         )
-        return _in_order(tap.path, frames)
+        return self._on_the_line(_in_order(tap.path, frames))
+
+    def _on_the_line(self, seen: Iterable[Sighting]) -> Iterator[Sighting]:
+        wire, free_ns = self._wire, 0
+        for one in seen:
+            if self._at_sender and not one.at_exit:
+                begins_ns = max(one.at_ns, free_ns)
+                free_ns = begins_ns + wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.gap_bytes)
+                yield replace(one, at_ns=begins_ns)
+            else:
+                yield one
 
     def where(self, tap: CapturedTap) -> str:
         if tap.interface is None:
             return "is in it"
-        return f"of interface {tap.interface} is in it; it has the interfaces {', '.join(self._interfaces) or 'none'}"
+        there = ", ".join(self._interfaces) or "none"
+        return f"of interface {tap.interface} is in it; it has the interfaces {there}"
 
-    def _known(self, frame: Captured) -> bool:
+    def _noted(self, frame: Captured) -> bool:
         name = frame.interface_name
         self._interfaces.setdefault(frame.interface if name is None else f"{frame.interface} ({name})")
         return True
@@ -249,7 +259,7 @@ def _in_order(path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
     last_ns = 0
 
     def next_one() -> Sighting:
-        at_ns, number, one = heapq.heappop(waiting)
+        at_ns, _, one = heapq.heappop(waiting)
         if at_ns < last_ns:
             raise InputError(
                 f"{path}: stamps go back by {last_ns - at_ns} ns; sort the file with 'reordercap'"

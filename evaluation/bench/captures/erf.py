@@ -1,8 +1,9 @@
 """Endace ERF files, as DAG cards write them: records without a file header.
 
-A record: the stamp, 64 bits in little-endian order, the upper half seconds since 1970 and the lower half their
-binary fraction; type, flags, length of the record, losses, length on the wire with FCS; extension headers of 8 bytes
-if the upper bit of the type says so; for Ethernet two bytes of padding; what was kept of the frame.
+A record: the stamp, 64 bits in little-endian order, the upper half seconds since 1970 and the lower half
+their binary fraction; type, flags, length of the record, losses, length on the wire with FCS; extension
+headers of 8 bytes if the upper bit of the type says so; for Ethernet two bytes of padding; what was kept of
+the frame.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _RECEIVE_ERRORS: Final = 0x10 | 0x20
 
 
 def looks_like_erf(head: bytes) -> bool:
-    """Whether a file that begins with these bytes can be ERF: it has no magic number, only a plausible record."""
+    """Whether a file can be ERF, which has no magic number: its first record must be plausible."""
     if len(head) < _HEADER_BYTES:
         return False
     _, kind, _ = _HEADER.unpack_from(head)
@@ -53,7 +54,7 @@ def read_erf(reader: Reader) -> Iterator[Captured]:
             continue
         if kind & ~_MORE == ETHERNET and losses:
             raise InputError(
-                f"{reader.path}: the card lost {losses} frames before record {number}; capture with fewer frames"
+                f"{reader.path}: the card lost {losses} frames before record {number}; capture more slowly"
             )
         if kind & ~_MORE not in (ETHERNET, *_COLOURED) or flags & _RECEIVE_ERRORS:
             continue

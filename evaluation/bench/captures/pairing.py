@@ -64,7 +64,7 @@ class Pairing:
         """Frames at the exit that had not entered."""
 
     def enter(self, seen: Sighting, arrived_ns: int) -> Iterator[Fate]:
-        """A frame that begins at the entrance and has arrived completely at `arrived_ns`; fates that this tells."""
+        """A frame that begins at the entrance and has arrived at `arrived_ns`; fates that this tells."""
         self._arrive(seen.at_ns)
         one = _Waiting(self._entered, seen.at_ns, seen.length_bytes, seen.fingerprint)
         self._entered += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from evaluation.bench.captures.record import FCS_BYTES, Captured, Reader
@@ -67,7 +67,7 @@ class _Interface:
 
     def stamp_ns(self, units: int) -> int:
         exponent = self.resolution & ~_BINARY
-        per_second = 2**exponent if self.resolution & _BINARY else 10**exponent
+        per_second: int = (2 if self.resolution & _BINARY else 10) ** exponent
         return self.offset_s * _NS + units * _NS // per_second
 
 
@@ -85,9 +85,15 @@ def read_pcapng(reader: Reader) -> Iterator[Captured]:
             interfaces.append(_interface(reader, order, body))
         elif block in (_PACKET, _OLD_PACKET):
             number += 1
-            captured = _packet(reader, order, block, body, interfaces, number)
-            if captured is not None:
-                yield captured
+            interface, captured = _packet(reader, order, block, body, number)
+            if interface >= len(interfaces):
+                raise reader.damaged(
+                    f"frame {number} belongs to interface {interface}, which is not described"
+                )
+            described = interfaces[interface]
+            if described.link == _ETHERNET:
+                stamp_ns = described.stamp_ns(captured.stamp_ns)
+                yield replace(captured, stamp_ns=stamp_ns, interface_name=described.name)
         elif block == _SIMPLE_PACKET:
             raise InputError(f"{reader.path}: frame {number + 1} has no time stamp; capture with stamps")
 
@@ -145,20 +151,14 @@ def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, byt
         at += 4 + (length + 3) // 4 * 4
 
 
-def _packet(
-    reader: Reader, order: str, block: int, body: bytes, interfaces: list[_Interface], number: int
-) -> Captured | None:
+def _packet(reader: Reader, order: str, block: int, body: bytes, number: int) -> tuple[int, Captured]:
+    """The interface, and a frame whose stamp is in the interface's units."""
     if len(body) < 20:
         raise reader.damaged(f"frame {number} is too short")
     place, high, low, kept, length = struct.unpack_from(f"{order}IIIII", body)
     if block == _OLD_PACKET:  # which has 16 bits of drops behind 16 of the interface
         (place,) = struct.unpack_from(f"{order}H", body)
-    if place >= len(interfaces):
-        raise reader.damaged(f"frame {number} belongs to interface {place}, which is not described")
     if 20 + kept > len(body):
         raise reader.damaged(f"frame {number} is longer than its block")
-    interface = interfaces[place]
-    if interface.link != _ETHERNET:
-        return None
-    stamp_ns = interface.stamp_ns(high << 32 | low)
-    return Captured(stamp_ns, str(place), interface.name, max(length, kept) + FCS_BYTES, body[20 : 20 + kept])
+    frame = body[20 : 20 + kept]
+    return place, Captured(high << 32 | low, str(place), None, max(length, kept) + FCS_BYTES, frame)

@@ -37,13 +37,13 @@ class ControllerEndpoint:
         except OSError as error:
             self._listener.close()
             raise RunError(
-                f"controller: cannot listen at {address}:{port} ({error.strerror}); give one of this machine's own"
-                " addresses and a free port"
+                f"controller: cannot listen at {address}:{port} ({error.strerror}); give one of this"
+                " machine's own addresses and a free port"
             ) from None
         self._listener.listen()
 
     def accept(self, timeout_s: float) -> int | None:
-        """Take a switch's new connection and agree on OpenFlow 1.0; its datapath id, or None if none comes."""
+        """Take a switch's new connection, agree on OpenFlow 1.0; its datapath id, or None if none comes."""
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
             self._listener.settimeout(left_s)

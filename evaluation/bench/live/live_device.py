@@ -60,8 +60,8 @@ class LiveDevice:
     ) -> None:
         """Begin to work with a switch that connects.
 
-        `stalls` tells when the switch's host lost time since the last call, if that is known; `renew` switches
-        the switch off and on again, if the bench can.
+        `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
+        switches it off and on again, if the bench can.
         """
         self.name = name
         self.wire = wire

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import time
@@ -56,11 +57,9 @@ def undisturbed(core: int | None) -> Iterator[None]:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        try:
+        with contextlib.suppress(PermissionError):
             wanted = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
             os.sched_setscheduler(0, wanted, os.sched_param(_PRIORITY))
-        except PermissionError:
-            pass
         yield
     finally:
         os.sched_setscheduler(0, policy, parameters)
@@ -71,13 +70,11 @@ def undisturbed(core: int | None) -> Iterator[None]:
 
 @contextmanager
 def unlimited_realtime() -> Iterator[None]:
-    """Meanwhile the kernel lets real-time threads run all the time; afterwards, or after a kill, as before."""
+    """Meanwhile real-time threads may run all the time; afterwards, or after a kill, as before."""
     limit = RealtimeLimit()
     try:
-        try:
+        with contextlib.suppress(OSError):
             LIMIT.write_text("-1", encoding="ascii")
-        except OSError:
-            pass
         yield
     finally:
         limit.wait()

@@ -1,4 +1,4 @@
-"""A tap: what passes an interface, with the stamps of the network card where it has them, else of the kernel."""
+"""A tap: what passes an interface, with the stamps of the network card if it has any, else of the kernel."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class PacketTap:
             )
         except OSError as error:
             raise RunError(
-                f"tap {self.interface}: its card refuses to stamp every frame ({os.strerror(error.errno or 0)})"
+                f"tap {self.interface}: its card refuses to stamp every frame:"
+                f" {os.strerror(error.errno or 0).lower()}"
             ) from None
 
     def read(self, *, patience_s: float = 0.0) -> list[Seen]:
