@@ -26,8 +26,8 @@ _NS: Final = 1_000_000_000
 ETHERNET: Final = 2
 _COLOURED: Final = frozenset({11, 16, 20})
 """Ethernet as well, with a classification in place of the number of losses."""
-_KNOWN_TYPES: Final = range(1, 49)
 _PAD: Final = 48
+_KNOWN_TYPES: Final = frozenset({*range(1, 30), _PAD})
 _RECEIVE_ERRORS: Final = 0x10 | 0x20
 
 

@@ -27,7 +27,6 @@ class ControllerEndpoint:
 
     def __init__(self, address: str, port: int) -> None:
         """Listen. Raises `RunError` if the address cannot be had."""
-        self.address, self.port = address, port
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._session: socket.socket | None = None
@@ -41,6 +40,7 @@ class ControllerEndpoint:
                 " machine's own addresses and a free port"
             ) from None
         self._listener.listen()
+        self.address, self.port = self._listener.getsockname()
 
     def accept(self, timeout_s: float) -> int | None:
         """Take a switch's new connection, agree on OpenFlow 1.0; its datapath id, or None if none comes."""
