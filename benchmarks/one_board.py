@@ -16,11 +16,11 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -303,15 +303,16 @@ class Emulator:
         *,
         process: str = 'scheduling = "other"\n',
         settings: str = "ofchecks = false\n",
-        ports: Sequence[str] = ("s1-eth1", "s1-eth2"),
+        ports: Mapping[int, str] = MappingProxyType({1: "s1-eth1", 2: "s1-eth2"}),
+        controller_address: str = "127.0.0.1",
     ) -> None:
         self.report_path, self.log_path = folder / "report.json", folder / "log"
         ready = folder / "ready"
-        wiring = "".join(f'{number} = "{name}"\n' for number, name in enumerate(ports, 1))
+        wiring = "".join(f'{number} = "{name}"\n' for number, name in ports.items())
         config = folder / "zodiac-fx.toml"
         config.write_text(
             f'[process]\nreport = "{self.report_path}"\nready = "{ready}"\n{process}'
-            f'[[board]]\nname = "s1"\ncontroller = "127.0.0.1:{controller_port}"\nseed = 1\n'
+            f'[[board]]\nname = "s1"\ncontroller = "{controller_address}:{controller_port}"\nseed = 1\n'
             f"[board.ports]\n{wiring}[board.config]\n{settings}"
         )
         command = namespace.command(str(program), "run", "--die-with-parent", str(config))

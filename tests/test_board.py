@@ -253,3 +253,25 @@ def test_survives_any_input(steps: list[tuple[int, tuple[str, int, bytes]]], ses
         assert (output.kind == "frame") == (output.port != 0)
         assert output.data
     assert len(board.flows()) <= 128
+
+
+def test_the_console_is_a_door_like_the_others() -> None:
+    board = Board()
+    board.console(SECOND_NS, b"\rconfig\rset name s9\rsave\rrestart\r")
+    board.advance(10 * SECOND_NS)
+    outputs = board.outputs()
+    text = b"".join(output.data for output in outputs if output.kind == "console")
+    assert text.endswith(b"open the terminal again\r\n")
+    events = [output.data for output in outputs if output.kind == "event"]
+    assert [event for event in events if event in (b"eeprom", b"detach", b"attach")] == [
+        b"eeprom",
+        b"detach",
+        b"attach",
+    ]
+
+    again = Board(eeprom=board.eeprom())
+    again.console(0, b"\r")
+    again.advance(SECOND_NS)
+    assert again.outputs()[0].data.endswith(b"\r\ns9# ")
+    with pytest.raises(ValueError, match="eeprom: 3 bytes"):
+        Board(eeprom=b"abc")

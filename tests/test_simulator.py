@@ -209,6 +209,29 @@ def test_two_threads_run_at_once() -> None:
     assert turns > 10
 
 
+def test_control_traffic_as_frames():
+    network = Network(seed=1)
+    network.add_controller("C")
+    for number in (1, 2):
+        addresses = {"mac": f"70:b3:d5:6c:00:{number:02x}", "ip_address": f"10.0.1.{100 + number}"}
+        network.add_board(f"s{number}", config={"control": "network", "ofchecks": False, **addresses})
+        network.connect("C", number, f"s{number}", 4)
+        network.add_host(f"H{number}")
+        network.connect(f"H{number}", 1, f"s{number}", 1)
+    network.connect("s1", 3, "s2", 3)
+    for switch, port in (("s1", 3), ("s2", 1)):
+        flow = flow_mod(destination=address("H2"), port=port, priority=1)
+        replies = network.control(switch, [HELLO, FEATURES_REQUEST, flow])
+        assert [reply[1] for reply in replies] == [0, 6]
+    network.add_source("H1", **source(frame=ip_frame(address("H2")), destination="H2"))
+    result = network.run(duration_ns=10 * SECOND_NS)
+    assert result.flows[0]["received"] == result.flows[0]["sent"] > 0
+    for counters in result.boards.values():
+        assert counters["native_received"] > 0
+        assert counters["native_sent"] > 0
+        assert counters["received"] == counters["forwarded"] == result.flows[0]["sent"]
+
+
 def twice(call: Callable[[Network], object]) -> Callable[[Network], object]:
     def both(network: Network) -> None:
         call(network)
@@ -218,7 +241,7 @@ def twice(call: Callable[[Network], object]) -> Callable[[Network], object]:
 
 
 REFUSED: list[tuple[str, Callable[[Network], object]]] = [
-    ('neither board nor host named "x"', lambda n: n.connect("x", 1, "s1", 4)),
+    ('neither board nor host nor controller named "x"', lambda n: n.connect("x", 1, "s1", 4)),
     ("no port 5", lambda n: n.connect("H9", 1, "s1", 5)),
     ("only port is 1", lambda n: n.connect("H1", 2, "s1", 4)),
     ("connected already", lambda n: n.connect("H1", 1, "s1", 4)),
@@ -231,6 +254,9 @@ REFUSED: list[tuple[str, Callable[[Network], object]]] = [
     ("no_such", lambda n: n.add_board("s9", profile="no_such")),
     ("colour", lambda n: n.add_board("s9", config={"colour": 1})),
     ("ofchecks", lambda n: n.add_board("s9", profile="banana-pi-r1", config={"ofchecks": False})),
+    ("already", lambda n: n.add_controller("s1")),
+    ("colour", lambda n: n.add_controller("C", config={"colour": 1})),
+    ("single stations", lambda n: n.add_controller("C", config={"ip_address": "224.0.0.1"})),
     ('no board named "H1"', lambda n: n.control("H1", [])),
     ('no host named "s1"', lambda n: n.add_source("s1", **source())),
     ('no host named "H7"', lambda n: n.add_source("H1", **source(destination="H7"))),

@@ -153,6 +153,18 @@ class Housekeeping(Strict):
     flow_timeouts_ps: Count
 
 
+class ConsoleCost(Strict):
+    """What the serial console costs; it works between the frames."""
+
+    character_ps: Count
+    command_ps: Count
+    output_byte_ps: Count
+    register_read_ps: Count
+    register_write_ps: Count
+    eeprom_byte_ns: Count
+    restart_ns: Count
+
+
 class Cpu(Strict):
     """What the CPU needs for a frame."""
 
@@ -165,6 +177,8 @@ class Cpu(Strict):
     timers: Timers
     control: ControlCost
     housekeeping: Housekeeping
+    console: ConsoleCost | None = None
+    """Without it the console costs nothing."""
 
 
 class Profile(Strict):

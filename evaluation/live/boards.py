@@ -44,12 +44,18 @@ def configuration(
             f"profile = {json.dumps(switch.profile.name)}",
             f"controller = {json.dumps(controller)}",
             f"seed = {seed + index}",
+            f"console = {json.dumps(str(_console(folder, switch.name)))}",
             "[board.ports]",
             *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports[switch.name].items())),
             "[board.config]",
             *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _console(folder: Path, switch: str) -> Path:
+    """The link to a switch's console: seen in the confined tree only; its device is seen everywhere."""
+    return folder / f"{switch}-console"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +121,18 @@ class Boards:
         file = folder / "boards.toml"
         file.write_text(text, encoding="utf-8")
         self._report = folder / "report.json"
+        self._folder, self._names = folder, tuple(ports)
         self.daemon = Daemon(
             "the emulator",
             [str(require_emulator()), "run", str(file), "--die-with-parent"],
             log=folder / "boards.log",
             ready=folder / "boards.ready",
         )
+
+    def consoles(self) -> dict[str, str]:
+        """The device of each board's serial console, without those that restart just now."""
+        links = {name: _console(self._folder, name) for name in self._names}
+        return {name: str(link.readlink()) for name, link in links.items() if link.is_symlink()}
 
     def report(self) -> BoardsReport:
         """Have the report written anew and read it. Raises `RunError` if it does not come."""

@@ -184,4 +184,8 @@ class _View:
             for name, value in values.items():
                 counters.add_row(switch, name, str(value))
         console.print(counters)
+        consoles = Table("switch", "serial console", box=None)
+        for switch, device in status.consoles.items():
+            consoles.add_row(switch, device)
+        console.print(consoles)
         console.print("A command in a host: sudo mnexec -a PID COMMAND, with the pid of the host's shell.")

@@ -65,3 +65,5 @@ class LabStatus:
     """How the programs that forward frames are scheduled."""
     counters: Mapping[str, Mapping[str, int]]
     """Of each switch, since the lab is up."""
+    consoles: Mapping[str, str]
+    """Device of each board's serial console; a new one after a restart of the board."""

@@ -47,6 +47,7 @@ class Session:
             connected=sum(report.connected.values()),
             scheduling=report.scheduling,
             counters=report.counters,
+            consoles=self._switches.consoles(),
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:

@@ -65,6 +65,10 @@ class Switches:
             )
             self._boards.daemon.wait_ready(_START_TIMEOUT_S)
 
+    def consoles(self) -> dict[str, str]:
+        """The device of each board's serial console; other switches have none."""
+        return self._boards.consoles() if self._boards else {}
+
     def report(self) -> BoardsReport:
         """How they are. Raises `RunError` if one of their programs has ended."""
         parts = [part.report() for part in (self._boards, self._coarse) if part]

@@ -7,8 +7,11 @@ and how to mend it.
 A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.toml``) or a path; its
 ``kind`` says whether it is a Zodiac FX or, in a network only, another device (``docs/devices.md``). A
 *config* holds a board's settings by name: ``name``, ``mac``, ``openflow_ports``, ``native_ports``,
+``openflow_enabled``, ``ip_address``, ``netmask``, ``gateway``, ``controller_address``, ``controller_port``,
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
-``"spec"``, see ``docs/quirks.md``), ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
+``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
+TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
+``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
 Other devices have ``mac`` only.
 """
 
@@ -38,7 +41,9 @@ class Output:
     def data(self) -> bytes:
         """The frame without FCS, the message, or the text of the event in UTF-8.
 
-        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller.
+        ``b"connect"`` and ``b"close"`` are what the board wants of its TCP connection to the controller. When
+        it restarts, it leaves the USB bus with ``b"detach"`` and is back with ``b"attach"``. ``b"eeprom"``:
+        the console has saved the configuration.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -101,13 +106,23 @@ class Flow:
 class Board:
     """One board in virtual time, powered up at 0.
 
+    With ``control="network"`` in its settings it makes its TCP connection itself, by frames on its native ports, and
+    takes no notice of `connected`, `disconnected` and `segment`.
+
     Calls are in order of time: an instant before the last one raises `ValueError`.
     """
 
     def __new__(
-        cls, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, seed: int = 0
+        cls,
+        profile: str = "zodiac-fx",
+        config: Mapping[str, object] | None = None,
+        seed: int = 0,
+        eeprom: bytes | None = None,
     ) -> Board:
-        """Power up a board with these settings; `seed` fixes what is random about it."""
+        """Power up a board with these settings; `seed` fixes what is random about it.
+
+        What `eeprom` holds, the image that `eeprom()` gives, counts more than `config`.
+        """
 
     def connected(self, at_ns: int) -> None:
         """The controller's TCP session is established."""
@@ -120,6 +135,12 @@ class Board:
 
     def frame(self, at_ns: int, port: int, data: bytes) -> None:
         """Hand over a frame, without FCS, that has completely arrived on port 1 .. 4."""
+
+    def console(self, at_ns: int, data: bytes) -> None:
+        """Type at the serial console; what it prints is among the outputs."""
+
+    def eeprom(self) -> bytes:
+        """Return the 197 bytes of saved configuration; `docs/console.md` has the layout."""
 
     def advance(self, to_ns: int) -> None:
         """Let time pass."""
@@ -218,6 +239,14 @@ class Network:
     ) -> None:
         """Add a board, powered up, or the device of another kind that the profile describes."""
 
+    def add_controller(self, name: str, *, config: Mapping[str, object] | None = None) -> None:
+        """Add a controller that boards with ``control="network"`` reach by frames.
+
+        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds its addresses
+        by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the factory looks for, 10.0.1.8
+        and 6633.
+        """
+
     def add_host(self, name: str) -> None:
         """Add a host with one port, number 1."""
 
@@ -236,7 +265,8 @@ class Network:
     def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
         """Hand each as one TCP segment to a board and return what the board sent meanwhile.
 
-        The first call opens the session. In the run, the board's echo requests are answered.
+        The first call opens the session. In the run, the board's echo requests are answered. A board with
+        ``control="network"`` gets them as frames from the controller at its native port, while the whole network lives.
         """
 
     def add_source(

@@ -34,6 +34,7 @@ def test_one_configuration_holds_all_boards(tmp_path):
         "profile": "zodiac-fx",
         "controller": "127.0.0.1:6633",
         "seed": 5,
+        "console": str(tmp_path / "s1-console"),
         "ports": {"1": "s1-eth1", "3": "s1-eth3"},
         "config": dict(LAB.switches["s1"].config),
     }

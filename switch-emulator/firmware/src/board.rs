@@ -1,15 +1,18 @@
 //! The board: its doors, and the order in which things happen.
 
 use std::collections::VecDeque;
+use std::net::SocketAddrV4;
 
 use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
+use crate::console::{Console, Outcome};
 use crate::event::{Counters, Event};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
-use crate::outbox::{Outbox, Output, CONTROL_HEADER_BYTES};
+use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
 use crate::port::{Egress, Ingress, PortMask, PortNumber, Wire};
 use crate::profile::Profile;
+use crate::settings::{EepromError, EepromImage, Settings};
 use crate::table::Flow;
 use crate::time::{Duration, Instant};
 
@@ -40,7 +43,27 @@ enum Work {
     Control,
     /// The IP stack, though nothing has come.
     Stack,
+    Console,
     Tick,
+}
+
+impl Work {
+    /// What the console's trace calls it, if it logs such work.
+    const fn traced(self) -> Option<&'static str> {
+        match self {
+            Self::Frame => Some("frame"),
+            Self::Control => Some("controller"),
+            Self::Stack | Self::Console | Self::Tick => None,
+        }
+    }
+}
+
+/// What a board is made of.
+#[derive(Clone, Debug)]
+struct Blueprint {
+    profile: Profile,
+    config: Config,
+    seed: u64,
 }
 
 /// A Zodiac FX.
@@ -51,7 +74,10 @@ enum Work {
 /// out of a later `advance`, not of the call that brought them.
 #[derive(Debug)]
 pub struct Board {
+    /// What it was made of, to make it anew when it restarts.
+    blueprint: Box<Blueprint>,
     agent: Agent,
+    console: Console,
     ingress: Ingress,
     ring: ReceiveRing,
     controls: VecDeque<(Instant, Control)>,
@@ -72,18 +98,47 @@ impl Board {
     ///
     /// # Errors
     /// [`ConfigError`] when `config` contradicts itself.
-    #[allow(clippy::needless_pass_by_value)] // the board owns its settings
     pub fn new(profile: &Profile, config: Config, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
+        let settings = Settings::of(&config);
+        let blueprint = Blueprint {
+            profile: profile.clone(),
+            config,
+            seed,
+        };
+        Ok(Self::boot(Box::new(blueprint), settings))
+    }
+
+    /// A board that is switched off and has `image` in its EEPROM: what its console has saved counts, the rest is as in
+    /// `config`.
+    ///
+    /// # Errors
+    /// [`EepromError`] when no board has saved this image.
+    pub fn with_eeprom(self, image: &[u8]) -> Result<Self, EepromError> {
+        let settings = Settings::read(image)?;
+        Ok(Self::boot(self.blueprint, settings))
+    }
+
+    /// A board that has just been switched on, or restarted, and has read `settings` from its EEPROM.
+    fn boot(blueprint: Box<Blueprint>, mut settings: Settings) -> Self {
+        let Blueprint {
+            profile,
+            config,
+            seed,
+        } = &*blueprint;
+        let image = Box::new(settings.image());
+        let native_ports = settings.boot();
+        let config = settings.apply(config, native_ports);
         let wire = Wire::new(profile);
-        let mut random = SplitMix(seed);
+        let mut random = SplitMix(*seed);
         let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
         let timer_phase = random.below(profile.cpu.timers.period_ns);
         let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
         let stack_seed = random.below(u64::MAX);
         let native_ports: PortMask = config.native_ports.iter().copied().collect();
-        Ok(Self {
+        Self {
             agent: Agent::new(profile, &config, stack_seed),
+            console: Console::new(profile.cpu.console.clone(), settings, image),
             ingress: Ingress::new(wire),
             ring: ReceiveRing::new(&profile.buffer),
             controls: VecDeque::new(),
@@ -98,10 +153,44 @@ impl Board {
             booted: false,
             reported: PortMask::EMPTY,
             next: (Instant::ZERO, Work::Tick),
-        })
+            blueprint,
+        }
     }
 
-    /// The TCP session with the controller is established.
+    /// Characters typed at the serial console.
+    pub fn console(&mut self, now: Instant, typed: &[u8]) {
+        self.advance(now);
+        self.console.typed(now, typed);
+        self.plan();
+    }
+
+    /// What the EEPROM holds; [`with_eeprom`](Self::with_eeprom) takes it. Changes with [`OutputKind::Eeprom`].
+    #[must_use]
+    pub const fn eeprom(&self) -> &EepromImage {
+        self.console.eeprom()
+    }
+
+    /// Where the board connects to. The console may change it; then it counts from the next connection on.
+    #[must_use]
+    pub const fn controller(&self) -> SocketAddrV4 {
+        let settings = self.console.settings();
+        SocketAddrV4::new(settings.controller_address, settings.controller_port)
+    }
+
+    /// The same if the console has changed it, now or before the configuration was saved.
+    #[must_use]
+    pub fn redirected(&self) -> Option<SocketAddrV4> {
+        let Config {
+            controller_address,
+            controller_port,
+            ..
+        } = self.blueprint.config;
+        let configured = SocketAddrV4::new(controller_address, controller_port);
+        Some(self.controller()).filter(|address| *address != configured)
+    }
+
+    /// The TCP session with the controller is established. This and the two doors that follow are those of a session that
+    /// the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, Control::Connected);
     }
@@ -116,6 +205,9 @@ impl Board {
     /// but occupies no unit of the receive ring and is never lost.
     pub fn segment(&mut self, now: Instant, payload: &[u8]) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         let length = length_with_fcs(CONTROL_HEADER_BYTES + payload.len());
         let at = self.ingress.carry(now, length);
         let payload = payload.to_vec();
@@ -156,16 +248,38 @@ impl Board {
     /// Does all that is due until `now`, in order of time.
     pub fn advance(&mut self, now: Instant) {
         if !self.booted {
-            self.booted = true;
-            self.main_loop.power_up(now);
-            self.tick_at = now + TICK;
-            self.plan();
+            self.power_up(now);
         }
         while self.next.0 <= now {
             let (pass, work) = self.next;
             self.pass(pass, work);
             self.plan();
         }
+    }
+
+    fn power_up(&mut self, now: Instant) {
+        self.booted = true;
+        self.main_loop.power_up(now);
+        self.console.power_up(now);
+        self.tick_at = now + TICK;
+        self.plan();
+    }
+
+    /// The board restarts at `now`: all is lost but what the EEPROM holds. What lies outside of the CPU stays.
+    fn restart(&mut self, now: Instant) {
+        let Ok(settings) = Settings::read(self.console.eeprom()) else {
+            return; // Never: the board has written it.
+        };
+        let back = now + Duration::from_nanos(self.blueprint.profile.cpu.console.restart_ns);
+        self.out.push(now, OutputKind::Detach);
+        self.out.push(now, OutputKind::Close);
+        self.out.push(back, OutputKind::Attach);
+        let mut fresh = Self::boot(self.blueprint.clone(), settings);
+        fresh.out.take_over(&mut self.out);
+        fresh.agent.take_over(&self.agent);
+        fresh.reported = self.reported;
+        fresh.power_up(back);
+        *self = fresh;
     }
 
     /// When [`advance`](Self::advance) has next something to do.
@@ -185,6 +299,18 @@ impl Board {
         self.agent.table().flows()
     }
 
+    /// Whether the board keeps its TCP connection to the controller itself
+    /// ([`Control::Network`](crate::Control::Network)).
+    #[must_use]
+    pub const fn is_on_network(&self) -> bool {
+        self.agent.is_on_network()
+    }
+
+    /// Whether frames of this port are for the board's own IP stack.
+    const fn is_native(&self, port: PortNumber) -> bool {
+        self.agent.is_on_network() && self.native_ports.contains(port)
+    }
+
     /// Whether the TCP connection to the controller is established.
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -202,13 +328,16 @@ impl Board {
 
     fn control(&mut self, now: Instant, control: Control) {
         self.advance(now);
+        if self.agent.is_on_network() {
+            return;
+        }
         self.controls.push_back((now, control));
         self.plan();
     }
 
     fn receive(&mut self, now: Instant, port: PortNumber, data: Vec<u8>, bytes: usize) {
         self.advance(now);
-        let native = self.agent.is_on_network() && self.native_ports.contains(port);
+        let native = self.is_native(port);
         if native {
             self.out.counters.native_received += 1;
         } else {
@@ -264,10 +393,17 @@ impl Board {
                 (arrival, work) = (at, Work::Stack);
             }
         }
+        if let Some(at) = self.console.pending_at() {
+            if at < arrival {
+                (arrival, work) = (at, Work::Console);
+            }
+        }
         let pass = match work {
             // A clock of milliseconds does not tell one idle pass from the next.
             Work::Tick => self.main_loop.free_from(arrival),
-            Work::Frame | Work::Control | Work::Stack => self.main_loop.pass_for(arrival),
+            Work::Frame | Work::Control | Work::Stack | Work::Console => {
+                self.main_loop.pass_for(arrival)
+            }
         };
         self.next = (pass, work);
     }
@@ -289,12 +425,17 @@ impl Board {
             out.counters.dropped_buffer += 1;
             out.pool.recycle(frame.data);
         });
-        let busy = match work {
+        let before = if self.console.is_tracing() {
+            Some(out.counters)
+        } else {
+            None
+        };
+        let mut busy = match work {
             Work::Frame => match self.ring.take() {
-                Some(frame) if self.agent.handles(frame.port) => {
-                    self.agent.frame(pass, frame, &mut self.out)
+                Some(frame) if self.is_native(frame.port) => {
+                    self.agent.native_frame(pass, frame, &mut self.out)
                 }
-                Some(frame) => self.agent.native_frame(pass, frame, &mut self.out),
+                Some(frame) => self.agent.frame(pass, frame, &mut self.out),
                 None => Duration::ZERO,
             },
             Work::Control => self.take_control(pass),
@@ -310,7 +451,18 @@ impl Board {
                 }
                 return;
             }
+            Work::Console => match self.console.serve(pass, &mut self.agent, &mut self.out) {
+                Outcome::Done(busy) => {
+                    self.agent.set_controller(self.controller());
+                    busy
+                }
+                Outcome::Restart(busy) => return self.restart(pass + busy),
+            },
         };
+        if let Some((before, what)) = before.zip(work.traced()) {
+            let (agent, out) = (&mut self.agent, &mut self.out);
+            busy = busy + self.console.trace(pass + busy, what, &before, agent, out);
+        }
         self.main_loop.worked(pass, busy);
     }
 
@@ -319,7 +471,9 @@ impl Board {
             Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
             Some((_, Control::Segment { arrived, payload })) => {
-                return self.agent.session_segment(arrived, pass, &payload, &mut self.out);
+                return self
+                    .agent
+                    .session_segment(arrived, pass, &payload, &mut self.out);
             }
             None => {}
         }

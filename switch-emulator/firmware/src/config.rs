@@ -29,9 +29,11 @@ pub struct Config {
     pub controller_port: u16,
     /// Who keeps the TCP connection to the controller.
     pub control: Control,
-    /// Front ports whose frames the OpenFlow agent handles.
+    /// Whether OpenFlow is switched on.
+    pub openflow_enabled: bool,
+    /// Front ports whose frames the OpenFlow agent handles: the first VLAN of the configuration, as the factory's VLAN 100.
     pub openflow_ports: Vec<PortNumber>,
-    /// Front ports that carry management traffic; never a target of flooding.
+    /// Front ports that carry management traffic, never a target of flooding: the second VLAN, as the factory's VLAN 200.
     pub native_ports: Vec<PortNumber>,
     /// What happens to flows and frames while the controller is away.
     pub fail_state: FailState,
@@ -98,6 +100,7 @@ impl Default for Config {
             controller_address: Ipv4Addr::new(10, 0, 1, 8),
             controller_port: 6633,
             control: Control::Session,
+            openflow_enabled: true,
             openflow_ports: vec![port(1), port(2), port(3)],
             native_ports: vec![port(4)],
             fail_state: FailState::Secure,
@@ -183,7 +186,8 @@ impl Config {
     fn check_network(&self) -> Result<(), ConfigError> {
         let refuse = |key, reason| Err(ConfigError { key, reason });
         if self.native_ports.is_empty() {
-            let reason = "control = \"network\" needs a port that carries it; name one, such as [4]";
+            let reason =
+                "control = \"network\" needs a port that carries it; name one, such as [4]";
             return refuse("native_ports", reason.into());
         }
         if self.mac.0[0] & 1 != 0 || self.mac.0 == [0; 6] {
@@ -205,7 +209,10 @@ impl Config {
             }
         }
         if self.controller_port == 0 {
-            return refuse("controller_port", "0 is no TCP port; give 1 to 65535".into());
+            return refuse(
+                "controller_port",
+                "0 is no TCP port; give 1 to 65535".into(),
+            );
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ pub enum Event {
         /// Its length without FCS.
         length_bytes: u32,
     },
-    /// A frame came in on a port that is not an OpenFlow port; management traffic is not emulated. Said once a port.
+    /// A frame came in on a port that is not an OpenFlow port, on a board whose driver keeps the session. Said once a port.
     PortNotOpenFlow {
         /// Number of the port.
         port: u8,
@@ -186,7 +186,7 @@ impl fmt::Display for Event {
             ),
             Self::PortNotOpenFlow { port } => write!(
                 f,
-                "frames on port {port} are ignored: it is not in openflow_ports, and management traffic is not emulated"
+                "frames on port {port} are ignored: it is not in openflow_ports; management traffic needs control = \"network\""
             ),
         }
     }

@@ -12,7 +12,10 @@
 //! | `main_loop` | when the CPU looks into the ring |
 //! | `cost` | how long the CPU works on a frame |
 //! | `packet`, `matching`, `table`, `actions` | the data plane of OpenFlow 1.0 |
+//! | `native` | the board on its control network: ARP, ping, TCP |
 //! | `openflow` | agent, statistics, housekeeping, connection to the controller |
+//! | `console` | the command line on the USB port |
+//! | `settings` | the configuration that the console changes, and its image in the EEPROM |
 //! | [`Profile`], [`Config`] | numbers of the device, settings of one board |
 //!
 //! Frames take the time that the [`Profile`] gives them: the integrated switch, the link to the CPU, the wait for
@@ -21,11 +24,10 @@
 //! Messages of the controller take time on the same CPU, so that frames wait for them and they for frames. The
 //! firmware deviates from OpenFlow 1.0.1 in 83 numbered ways; [`Quirks`] says whether a board shows them.
 //!
-//! The board has no TCP stack yet: the driver keeps the session. Of TCP it knows what decides which messages reach the
-//! controller (segments, send buffer, congestion window, truncated frames), with acknowledgements after
-//! [`Config::acknowledgement_ns`]. So stray connections after unanswered attempts, half-closed ones, and the end of a
-//! wedged connection after 12 retransmissions are left out. Left out too: OpenFlow 1.3; other management traffic,
-//! console and web pages; what a crash leaves in memory that the firmware still uses.
+//! The TCP connection to the controller is the board's, as frames on its native ports, or the driver's
+//! ([`Control`]). With the driver's the board knows of TCP what decides which messages reach the controller (segments, send
+//! buffer, congestion window, truncated frames), with acknowledgements after [`Config::acknowledgement_ns`]. Left out:
+//! OpenFlow 1.3, console and web pages; what a crash leaves in memory that the firmware still uses.
 //!
 //! ```
 //! use zodiac_firmware::{Board, Config, Instant, Profile, ZODIAC_FX};
@@ -45,6 +47,7 @@ mod actions;
 mod board;
 mod buffers;
 mod config;
+mod console;
 mod cost;
 mod event;
 mod main_loop;
@@ -56,6 +59,7 @@ mod packet;
 mod port;
 mod profile;
 mod quirks;
+mod settings;
 mod table;
 mod time;
 
@@ -63,12 +67,14 @@ pub use board::Board;
 pub use config::{Config, ConfigError, Control, FailState, MacAddress};
 pub use event::{Counters, Event};
 pub use matching::Match;
-pub use native::MAX_SEGMENT_BYTES;
+pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{
-    number, profile_kind, ControlCosts, Housekeeping, Profile, ProfileError, ZODIAC_FX,
+    number, profile_kind, ConsoleCosts, ControlCosts, Housekeeping, Profile, ProfileError,
+    ZODIAC_FX,
 };
 pub use quirks::Quirks;
+pub use settings::{EepromError, EepromImage, EEPROM_BYTES};
 pub use table::Flow;
 pub use time::{Duration, Instant};

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
 use crate::port::{Egress, HardwareCounters, PortMask, PORTS};
+use crate::settings::EepromImage;
 use crate::time::Instant;
 
 /// Something that the board gives out, and when.
@@ -33,6 +34,14 @@ pub enum OutputKind {
     Connect,
     /// Close the TCP connection.
     Close,
+    /// Text of the console.
+    Console(Vec<u8>),
+    /// The board leaves the USB bus, as it does when it restarts: terminals lose it.
+    Detach,
+    /// The board is back on the USB bus.
+    Attach,
+    /// The configuration was saved: what the EEPROM holds from now on.
+    Eeprom(Box<EepromImage>),
     /// Something went wrong.
     Event(Event),
 }
@@ -69,6 +78,13 @@ impl Outbox {
             transmitted: [0; PORTS],
             hardware: [HardwareCounters::default(); PORTS],
         }
+    }
+
+    /// Takes over from before a restart what is outside of the CPU: what was given out already, and what was counted.
+    pub(crate) fn take_over(&mut self, before: &mut Self) {
+        std::mem::swap(&mut self.queue, &mut before.queue);
+        std::mem::swap(&mut self.pool, &mut before.pool);
+        self.counters = before.counters;
     }
 
     pub(crate) fn poll(&mut self) -> Option<Output> {

@@ -5,9 +5,11 @@
 
 use serde::Deserialize;
 
+mod console;
 mod control;
 mod number;
 
+pub use console::ConsoleCosts;
 pub use control::{ControlCosts, Housekeeping};
 pub use number::number;
 
@@ -184,6 +186,9 @@ pub struct Cpu {
     pub control: ControlCosts,
     /// Housekeeping jobs.
     pub housekeeping: Housekeeping,
+    /// The serial console; without the table it costs nothing.
+    #[serde(default = "ConsoleCosts::free")]
+    pub console: ConsoleCosts,
 }
 
 /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.
@@ -357,7 +362,7 @@ impl Profile {
 }
 
 impl Cpu {
-    fn rules(&self) -> [Rule; 4] {
+    fn rules(&self) -> [Rule; 5] {
         let near_1 = (0.01..=100.0).contains(&self.capacity_factor);
         [
             (self.loop_ps >= 1_000, "cpu.loop_ps", "choose at least 1000"),
@@ -375,6 +380,11 @@ impl Cpu {
                 self.timers.cost_ps >= 0,
                 "cpu.timers.cost_ps",
                 "choose at least 0",
+            ),
+            (
+                self.console.are_whole(),
+                "cpu.console",
+                "choose at least 0 for each number",
             ),
         ]
     }

@@ -225,7 +225,12 @@ fn line(output: &Output) -> Option<String> {
             IP_TCP_BYTES + segment_bytes,
             IP_TCP_BYTES + sent_bytes
         )),
-        OutputKind::Event(_) => None,
+        // The console's.
+        OutputKind::Console(_)
+        | OutputKind::Detach
+        | OutputKind::Attach
+        | OutputKind::Eeprom(_)
+        | OutputKind::Event(_) => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The boards of the process and the links between them, in order of time. Sans-IO.
 
+use std::net::SocketAddrV4;
+
 use zodiac_firmware::{Board, Counters, Instant, Output, OutputKind, PortMask, PortNumber};
 
 use crate::agenda::Agenda;
@@ -92,10 +94,11 @@ impl Boards {
         slot.board.disconnected(now);
     }
 
-    /// Whether the board's connection to its controller is established.
+    /// Whether the connection is established that the board keeps itself; nothing if it does not.
     #[must_use]
-    pub fn is_connected(&self, board: usize) -> bool {
-        self.slots[board].board.is_connected()
+    pub fn own_connection(&self, board: usize) -> Option<bool> {
+        let board = &self.slots[board].board;
+        board.is_on_network().then(|| board.is_connected())
     }
 
     /// Payload of a TCP segment from the controller.
@@ -103,6 +106,19 @@ impl Boards {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
         slot.board.segment(now, bytes);
+    }
+
+    /// Somebody has typed at the console.
+    pub fn typed(&mut self, board: usize, now: Instant, bytes: &[u8]) {
+        let slot = &mut self.slots[board];
+        let now = slot.step_to(now);
+        slot.board.console(now, bytes);
+    }
+
+    /// Where the board's console has sent it, if elsewhere than its configuration.
+    #[must_use]
+    pub fn redirected(&self, board: usize) -> Option<SocketAddrV4> {
+        self.slots[board].board.redirected()
     }
 
     /// Does all that is due until `now` and hands each output to `take`, in each board's order. What goes over an

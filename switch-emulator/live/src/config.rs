@@ -48,6 +48,10 @@ pub struct BoardConfig {
     pub seed: u64,
     /// Interface of each port; the others have no link.
     pub ports: BTreeMap<PortNumber, String>,
+    /// Where its serial console is: a symbolic link to a pseudo-terminal.
+    pub console: Option<PathBuf>,
+    /// File with what its console has saved; without it the settings count.
+    pub eeprom: Option<PathBuf>,
     /// The board's own settings.
     pub settings: Settings,
 }
@@ -124,6 +128,8 @@ struct BoardTable {
     controller: Option<String>,
     #[serde(default)]
     seed: u64,
+    console: Option<PathBuf>,
+    eeprom: Option<PathBuf>,
     #[serde(default)]
     ports: BTreeMap<String, String>,
     #[serde(default)]
@@ -208,6 +214,8 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         profile,
         controller,
         seed,
+        console,
+        eeprom,
         ports,
         config: mut settings,
     } = table;
@@ -239,6 +247,8 @@ fn check_board(table: BoardTable, file: &str) -> Result<BoardConfig, StartError>
         controller,
         seed,
         ports,
+        console,
+        eeprom,
         settings,
     };
     board
@@ -293,7 +303,7 @@ impl BoardConfig {
         self.settings.control == Control::Network
     }
 
-    /// The board, switched on.
+    /// The board as configured, switched on.
     ///
     /// # Errors
     /// Settings that no board can have.
@@ -326,12 +336,22 @@ fn load_profile(profile: &str, key: &str) -> Result<Profile, StartError> {
 fn check_names(boards: &[BoardConfig], file: &str) -> Result<(), StartError> {
     let mut names = BTreeSet::new();
     let mut interfaces = BTreeMap::new();
+    let mut paths = BTreeMap::new();
     for board in boards {
         let name = &board.name;
         if !names.insert(name) {
             return Err(StartError::new(format!(
                 "{file}: two boards are called {name}; give each its own name"
             )));
+        }
+        for (key, path) in [("console", &board.console), ("eeprom", &board.eeprom)] {
+            let Some(path) = path else { continue };
+            if let Some(other) = paths.insert(path, name) {
+                return Err(StartError::new(format!(
+                    "{file}, board {name}, {key}: {} is already a path of board {other}; give each its own",
+                    path.display()
+                )));
+            }
         }
         for (port, interface) in &board.ports {
             if let Some((other, other_port)) = interfaces.insert(interface, (name, port)) {

@@ -2,19 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{mpsc, Arc};
+use std::sync::mpsc;
 use std::time::Duration as Timeout;
 
 use rtrb::{Consumer, Producer, RingBuffer};
-use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use socket2::{Domain, Socket, Type};
 use zodiac_firmware::Instant;
 
 use crate::clock::Clock;
 use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
+use crate::waker::Waker;
 
 /// Commands and notices that fit in the channels.
 const CHANNEL_MESSAGES: usize = 4096;
@@ -30,8 +31,8 @@ pub type SessionNumber = u64;
 /// From the data thread.
 #[derive(Debug)]
 pub enum Command {
-    /// Begin a new connection; one that exists is given up.
-    Connect(SessionNumber),
+    /// Begin a new connection; one that exists is given up. The address counts if the board's console has set one.
+    Connect(SessionNumber, Option<SocketAddrV4>),
     /// Close the connection.
     Close,
     /// Send one message.
@@ -90,18 +91,6 @@ impl ControlPort {
     }
 }
 
-/// Wakes the control thread.
-#[derive(Debug, Clone)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// Wakes the thread, now or when it next wants to sleep.
-    pub fn wake(&self) {
-        // Fails only if the counter is full: then the thread is awake.
-        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
-    }
-}
-
 /// All boards' connections.
 #[derive(Debug)]
 pub struct Control {
@@ -121,10 +110,7 @@ impl Control {
         controllers: &[SocketAddr],
         log: mpsc::Sender<Line>,
     ) -> io::Result<(Self, Vec<ControlPort>)> {
-        let waker = Waker(Arc::new(eventfd(
-            0,
-            EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC,
-        )?));
+        let waker = Waker::new()?;
         let mut ports = Vec::new();
         let mut links = Vec::new();
         for (board, &controller) in controllers.iter().enumerate() {
@@ -143,6 +129,7 @@ impl Control {
                     waiting: VecDeque::new(),
                     log: log.clone(),
                 },
+                configured: controller,
                 controller,
                 session: None,
                 refusal: None,
@@ -192,17 +179,13 @@ impl Control {
             tv_sec: span.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: span.subsec_nanos().into(),
         });
-        let mut fds = vec![PollFd::from_borrowed_fd(
-            self.waker.0.as_fd(),
-            PollFlags::IN,
-        )];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.waker.as_fd(), PollFlags::IN)];
         fds.extend(self.links.iter().filter_map(Link::interest));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // Empties the counter; there is nothing to read if something else ended the waiting.
-        let _ = rustix::io::read(&*self.waker.0, &mut [0; 8]);
+        self.waker.reset();
         Ok(())
     }
 }
@@ -210,6 +193,9 @@ impl Control {
 /// One board's connection.
 #[derive(Debug)]
 struct Link {
+    /// Where the configuration sends the board.
+    configured: SocketAddr,
+    /// Where it connects to.
     controller: SocketAddr,
     commands: Consumer<Command>,
     outlet: Outlet,
@@ -300,7 +286,10 @@ impl Link {
     fn take_commands(&mut self, now: Instant) {
         while let Ok(command) = self.commands.pop() {
             match command {
-                Command::Connect(number) => self.connect(now, number),
+                Command::Connect(number, redirected) => {
+                    self.controller = redirected.map_or(self.configured, SocketAddr::V4);
+                    self.connect(now, number);
+                }
                 Command::Close => {
                     if self
                         .session

@@ -10,6 +10,7 @@ use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
 use crate::config::PortAddress;
+use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
 use crate::receive_port::ReceivePort;
@@ -79,8 +80,7 @@ struct Session {
     control: ControlPort,
     number: SessionNumber,
     behind_told: bool,
-    /// Whether the board keeps its connection itself, and whether it was established at the last look.
-    on_network: bool,
+    /// Whether the board's own connection, if it keeps one, was established at the last look.
     was_connected: bool,
 }
 
@@ -93,7 +93,8 @@ pub struct DataPlane {
     boards: Boards,
     ports: Vec<DataPort>,
     sessions: Vec<Session>,
-    /// What leaves later: frames, messages, connects and closes, with their board.
+    consoles: Vec<ConsolePort>,
+    /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: Duration,
     /// Place of the sequence number in frames, if departures are traced.
@@ -121,19 +122,17 @@ impl DataPlane {
         boards: Boards,
         ports: Vec<DataPort>,
         controls: Vec<ControlPort>,
-        on_network: &[bool],
+        consoles: Vec<ConsolePort>,
         timing: Timing,
         telemetry: Telemetry,
     ) -> Self {
         let pair = clock.pair();
         let sessions = controls
             .into_iter()
-            .zip(on_network)
-            .map(|(control, &on_network)| Session {
+            .map(|control| Session {
                 control,
                 number: 0,
                 behind_told: false,
-                on_network,
                 was_connected: false,
             })
             .collect();
@@ -144,6 +143,7 @@ impl DataPlane {
             boards,
             ports,
             sessions,
+            consoles,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
             trace_offset: timing.trace_offset,
@@ -201,6 +201,9 @@ impl DataPlane {
         self.run_boards(now);
         for board in 0..self.sessions.len() {
             self.take_notices(board, now);
+            while let Some(typed) = self.consoles[board].typed() {
+                self.boards.typed(board, now, &typed);
+            }
         }
         self.run_boards(now);
         self.tell_connections(now);
@@ -210,10 +213,9 @@ impl DataPlane {
     /// Tells when a board on a network of its own has gained or lost its connection.
     fn tell_connections(&mut self, now: Instant) {
         for (board, session) in self.sessions.iter_mut().enumerate() {
-            if !session.on_network {
+            let Some(connected) = self.boards.own_connection(board) else {
                 continue;
-            }
-            let connected = self.boards.is_connected(board);
+            };
             if connected != session.was_connected {
                 session.was_connected = connected;
                 self.telemetry.tell(Message::Connection {
@@ -347,13 +349,19 @@ impl DataPlane {
                 OutputKind::Controller(message) => self.command(board, Command::Send(message)),
                 OutputKind::Connect => {
                     self.sessions[board].number += 1;
-                    self.command(board, Command::Connect(self.sessions[board].number));
+                    let redirected = self.boards.redirected(board);
+                    let number = self.sessions[board].number;
+                    self.command(board, Command::Connect(number, redirected));
                 }
                 OutputKind::Close => {
                     // Whatever is still on its way belongs to no connection any more.
                     self.sessions[board].number += 1;
                     self.command(board, Command::Close);
                 }
+                OutputKind::Console(text) => self.console(board, console::Command::Print(text)),
+                OutputKind::Detach => self.console(board, console::Command::Detach),
+                OutputKind::Attach => self.console(board, console::Command::Attach),
+                OutputKind::Eeprom(image) => self.console(board, console::Command::Save(image)),
                 OutputKind::Event(_) => {}
             }
         }
@@ -420,6 +428,13 @@ impl DataPlane {
         if session.control.command(command).is_err() && !session.behind_told {
             session.behind_told = true;
             let text = "the control thread gets no time: a message to the controller is lost; give the machine more cores";
+            self.note(board, text.into());
+        }
+    }
+
+    fn console(&mut self, board: usize, command: console::Command) {
+        if self.consoles[board].command(command).is_err() {
+            let text = "the console thread gets no time: output of the console is lost; give the machine more cores";
             self.note(board, text.into());
         }
     }

@@ -170,7 +170,11 @@ impl Journal {
                 self.connected[board] = connected;
                 let what = if connected { "connected to" } else { "lost" };
                 let controller = self.controllers[board];
-                self.event(at_ns, Some(board), format!("{what} controller {controller}"));
+                self.event(
+                    at_ns,
+                    Some(board),
+                    format!("{what} controller {controller}"),
+                );
             }
             Message::Stall {
                 start_ns,

@@ -12,8 +12,9 @@
 //! | [`data_plane`] | the data thread |
 //! | [`boards`], [`receive_port`], [`agenda`] | boards and links in order of time; no I/O |
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
+//! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
-//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`], [`waker`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -23,12 +24,15 @@ pub mod boards;
 pub mod checksum;
 pub mod clock;
 pub mod config;
+pub mod console;
 pub mod control;
 pub mod data_plane;
+pub mod eeprom;
 pub mod error;
 pub mod histogram;
 pub mod journal;
 pub mod packet_socket;
+pub mod pseudo_terminal;
 pub mod realtime;
 pub mod receive_port;
 pub mod report;
@@ -37,3 +41,4 @@ pub mod stall;
 pub mod stream;
 pub mod supervisor;
 pub mod telemetry;
+pub mod waker;

@@ -21,6 +21,8 @@ const EXAMPLE: &str = r#"Example:
     [[board]]
     name = "s1"
     controller = "127.0.0.1:6633"
+    console = "/tmp/s1-console"       # serial console: link to a pseudo-terminal
+    eeprom = "/tmp/s1.eeprom"         # what the console's save keeps
     [board.ports]                     # data ports; the others have no link
     1 = "s1-eth1"
     2 = "s1-eth2"

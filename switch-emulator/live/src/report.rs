@@ -91,13 +91,13 @@ impl Report {
 ///
 /// # Errors
 /// As for writing and renaming.
-pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_atomically(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut name = path
         .file_name()
         .ok_or(io::ErrorKind::InvalidInput)?
         .to_owned();
     name.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(name);
-    fs::write(&beside, text)?;
+    fs::write(&beside, content)?;
     fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))
 }

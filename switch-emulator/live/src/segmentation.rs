@@ -43,7 +43,8 @@ pub fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
         let checksum = checksum::of(&ip[..header_bytes]);
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         let sequence = [4, 5, 6, 7].map(|at| segment[tcp + at]);
-        let sequence = u32::from_be_bytes(sequence).wrapping_add((number * MAX_SEGMENT_BYTES) as u32);
+        let sequence =
+            u32::from_be_bytes(sequence).wrapping_add((number * MAX_SEGMENT_BYTES) as u32);
         segment[tcp + 4..tcp + 8].copy_from_slice(&sequence.to_be_bytes());
         if number != last {
             segment[tcp + 13] &= !FIN_AND_PUSH;
@@ -95,15 +96,27 @@ mod tests {
         assert_eq!(flags, [0x10, 0x10, 0x19]);
         for segment in &cut {
             assert_eq!(checksum::of(&segment[14..34]), 0, "the IP header is intact");
-            assert_eq!(usize::from(segment[17]) + 256 * usize::from(segment[16]), segment.len() - 14);
+            assert_eq!(
+                usize::from(segment[17]) + 256 * usize::from(segment[16]),
+                segment.len() - 14
+            );
         }
-        let joined: Vec<_> = cut.iter().flat_map(|segment| segment[54..].to_vec()).collect();
+        let joined: Vec<_> = cut
+            .iter()
+            .flat_map(|segment| segment[54..].to_vec())
+            .collect();
         assert_eq!(joined, frame[54..]);
     }
 
     #[test]
     fn what_a_board_takes_stays() {
-        for frame in [bundle(536), bundle(0), vec![0; 60], Vec::new(), vec![0x45; 20]] {
+        for frame in [
+            bundle(536),
+            bundle(0),
+            vec![0; 60],
+            Vec::new(),
+            vec![0x45; 20],
+        ] {
             assert!(!is_bundle(&frame));
         }
         assert_eq!(cut(&bundle(536)), [bundle(536)]);

@@ -7,19 +7,22 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration as Pause, Instant as Deadline};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use zodiac_firmware::{Duration, Profile};
+use zodiac_firmware::{Duration, PortMask, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
-use crate::config::{BoardConfig, Config, PortAddress, Scheduling};
-use crate::control::{Control, ControlPort, Waker};
+use crate::config::{Config, PortAddress, Scheduling};
+use crate::console::{ConsolePort, Consoles};
+use crate::control::{Control, ControlPort};
 use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
+use crate::eeprom;
 use crate::error::{RunError, StartError};
 use crate::journal::Journal;
 use crate::packet_socket::{Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
 use crate::telemetry::{Message, Note, Shared, Telemetry};
+use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
 const TURN: Pause = Pause::from_millis(20);
@@ -66,6 +69,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
     let (line_sender, lines) = mpsc::channel();
     let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
+    let (consoles, console_ports) = Consoles::open(config, clock, &line_sender)?;
     let (control, controls) = Control::new(clock, &controllers, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
     let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
@@ -73,7 +77,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     // Restored when all threads have ended.
     let real_time = config.process.scheduling != Scheduling::Other;
     let _unlimited = real_time.then(UnlimitedRuntime::obtain);
-    let waker = control.waker();
+    let wakers = [control.waker(), consoles.waker()];
     let data = start_data_thread(
         config,
         DataParts {
@@ -81,15 +85,20 @@ pub fn run(config: &Config) -> Result<(), RunError> {
             boards,
             ports,
             controls,
+            consoles: console_ports,
             telemetry,
         },
     )?;
-    let control = start_control_thread(control, Arc::clone(&shared))?;
+    let stop = Arc::clone(&shared);
+    let control = start_thread("control", move || control.run(&stop.stop))?;
+    let stop = Arc::clone(&shared);
+    let consoles = start_thread("console", move || consoles.run(&stop.stop))?;
     let threads = Threads {
         shared,
-        waker,
+        wakers,
         data,
         control,
+        consoles,
     };
     watch(&signals, &threads, &mut journal);
     let ended = threads.end();
@@ -123,8 +132,7 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
             losses.push(socket.losses().map_err(StartError::new)?);
             let receive = ReceivePort::new(link_timing(&settings.profile));
-            let native =
-                settings.is_on_network() && settings.settings.native_ports.contains(&port);
+            let native = settings.is_on_network() && settings.settings.native_ports.contains(&port);
             let address = PortAddress { board, port };
             ports.push(DataPort::new(address, socket, receive, native));
         }
@@ -137,6 +145,10 @@ fn power_up(config: &Config) -> Result<Boards, StartError> {
         let firmware = board
             .power_up()
             .map_err(|error| StartError::new(format!("board {}: {error}", board.name)))?;
+        let firmware = match &board.eeprom {
+            Some(path) => eeprom::insert(firmware, path, &format!("board {}, eeprom", board.name))?,
+            None => firmware,
+        };
         Ok((firmware, link_timing(&board.profile)))
     });
     let mut boards = Boards::new(
@@ -144,10 +156,11 @@ fn power_up(config: &Config) -> Result<Boards, StartError> {
         &config.internal_links,
     );
     for (board, settings) in config.boards.iter().enumerate() {
-        let native = &settings.settings.native_ports;
-        for &port in settings.settings.openflow_ports.iter().chain(native) {
+        // What the saved VLANs make of a port is not known here, so every port counts.
+        for port in PortMask::from_bits(u8::MAX).iter() {
             let address = PortAddress { board, port };
-            if !settings.ports.contains_key(&port)
+            if !settings.settings.native_ports.contains(&port)
+                && !settings.ports.contains_key(&port)
                 && !config
                     .internal_links
                     .iter()
@@ -175,6 +188,7 @@ struct DataParts {
     boards: Boards,
     ports: Vec<DataPort>,
     controls: Vec<ControlPort>,
+    consoles: Vec<ConsolePort>,
     telemetry: Telemetry,
 }
 
@@ -189,8 +203,6 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
         .trace
         .is_some()
         .then_some(process.trace_sequence_offset);
-    let networks = config.boards.iter().map(BoardConfig::is_on_network);
-    let on_network: Vec<_> = networks.collect();
     let (ready, prepared) = mpsc::channel();
     let thread = thread::Builder::new().name("data".into()).spawn(move || {
         let DataParts {
@@ -198,6 +210,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             boards,
             ports,
             controls,
+            consoles,
             mut telemetry,
         } = parts;
         let (scheduling, warning) = match prepare_thread(cpu, scheduling, required) {
@@ -220,7 +233,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        let plane = DataPlane::new(clock, boards, ports, controls, &on_network, timing, telemetry);
+        let plane = DataPlane::new(clock, boards, ports, controls, consoles, timing, telemetry);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);
@@ -233,34 +246,40 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
     Ok(thread)
 }
 
-fn start_control_thread(
-    control: Control,
-    shared: Arc<Shared>,
+/// Starts a thread of ordinary priority.
+fn start_thread(
+    name: &str,
+    run: impl FnOnce() -> io::Result<()> + Send + 'static,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
-    let run = move || control.run(&shared.stop);
-    let thread = thread::Builder::new().name("control".into()).spawn(run);
-    thread.map_err(|error| StartError::new(format!("cannot start the control thread: {error}")))
+    let thread = thread::Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|error| StartError::new(format!("cannot start the {name} thread: {error}")))
 }
 
 struct Threads {
     shared: Arc<Shared>,
-    waker: Waker,
+    wakers: [Waker; 2],
     data: JoinHandle<()>,
     control: JoinHandle<io::Result<()>>,
+    consoles: JoinHandle<io::Result<()>>,
 }
 
 impl Threads {
     fn any_ended(&self) -> bool {
-        self.data.is_finished() || self.control.is_finished()
+        self.data.is_finished() || self.control.is_finished() || self.consoles.is_finished()
     }
 
     fn end(self) -> Result<(), RunError> {
         self.shared.stop.store(true, Relaxed);
-        self.waker.wake();
-        let failed =
+        for waker in &self.wakers {
+            waker.wake();
+        }
+        let bug =
             |name: &str| RunError::Ended(format!("the {name} thread failed; report this as a bug"));
-        self.data.join().map_err(|_| failed("data"))?;
-        let control = self.control.join().map_err(|_| failed("control"))?;
-        control.map_err(|error| RunError::Ended(format!("the control thread failed: {error}")))
+        self.data.join().map_err(|_| bug("data"))?;
+        for (name, thread) in [("control", self.control), ("console", self.consoles)] {
+            let ended = thread.join().map_err(|_| bug(name))?;
+            ended.map_err(|error| RunError::Ended(format!("the {name} thread failed: {error}")))?;
+        }
+        Ok(())
     }
 }

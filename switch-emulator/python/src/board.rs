@@ -1,5 +1,6 @@
 //! One board, driven by hand.
 
+use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
 use pyo3::prelude::*;
@@ -42,6 +43,10 @@ impl From<firmware::Output> for Output {
             OutputKind::Controller(data) => ("controller", 0, data),
             OutputKind::Connect => ("event", 0, b"connect".to_vec()),
             OutputKind::Close => ("event", 0, b"close".to_vec()),
+            OutputKind::Console(text) => ("console", 0, text),
+            OutputKind::Detach => ("event", 0, b"detach".to_vec()),
+            OutputKind::Attach => ("event", 0, b"attach".to_vec()),
+            OutputKind::Eeprom(_) => ("event", 0, b"eeprom".to_vec()),
             OutputKind::Event(event) => ("event", 0, event.to_string().into_bytes()),
         };
         Self {
@@ -154,18 +159,24 @@ impl Board {
 impl Board {
     #[new]
     #[pyo3(
-        signature = (profile = "zodiac-fx", config = None, seed = None),
-        text_signature = "(profile='zodiac-fx', config=None, seed=0)"
+        signature = (profile = "zodiac-fx", config = None, seed = None, eeprom = None),
+        text_signature = "(profile='zodiac-fx', config=None, seed=0, eeprom=None)"
     )]
     fn new(
         profile: &str,
         config: Option<&Bound<'_, PyDict>>,
         seed: Option<&Bound<'_, PyAny>>,
+        eeprom: Option<&[u8]>,
     ) -> PyResult<Self> {
         let seed = seed.map_or(Ok(0), |seed| whole("seed", seed, u64::MAX))?;
         let profile = board_profile(profile)?;
         let mut board =
             firmware::Board::new(&profile, self::config(config)?, seed).map_err(wrong)?;
+        if let Some(image) = eeprom {
+            board = board
+                .with_eeprom(image)
+                .map_err(|error| wrong(format!("eeprom: {error}")))?;
+        }
         board.advance(Instant::ZERO); // powers it up
         Ok(Self { board, now_ns: 0 })
     }
@@ -199,6 +210,16 @@ impl Board {
         let at = self.at("at_ns", at_ns)?;
         self.board.frame(at, port, data);
         Ok(())
+    }
+
+    fn console(&mut self, at_ns: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.console(at, data);
+        Ok(())
+    }
+
+    fn eeprom(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self.board.eeprom())
     }
 
     fn advance(&mut self, to_ns: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -58,6 +58,12 @@ impl Network {
         }
     }
 
+    #[pyo3(signature = (name, *, config = None))]
+    fn add_controller(&self, name: &str, config: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let config = self::config(config)?;
+        self.with(|network| network.add_controller(name, config))
+    }
+
     fn add_host(&self, name: &str) -> PyResult<()> {
         self.with(|network| network.add_host(name))
     }
@@ -296,6 +302,8 @@ fn board_counters<'py>(
             ("dropped_flow", counters.dropped_flow),
             ("missed", counters.missed),
             ("processed", counters.processed),
+            ("native_received", counters.native_received),
+            ("native_sent", counters.native_sent),
             ("ring_units_peak", counters.ring_units_peak),
             ("unconnected", board.unconnected),
         ],

@@ -1,4 +1,7 @@
-//! The far end of a board's control session: it hands over segments one by one and keeps the session alive.
+//! The far end of a control session that the simulator keeps for a board: it hands over segments one by one and keeps
+//! the session alive. And what controllers make of a board's bytes.
+
+use std::collections::VecDeque;
 
 use zodiac_firmware::Instant;
 
@@ -6,7 +9,7 @@ use crate::device::{Device, OutputKind};
 
 /// Between two segments of [`Session::exchange`]: longer than the board works on any message, so that each
 /// segment finds it idle.
-const SEGMENT_SPACING_NS: u64 = 10_000_000;
+pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
 /// By then a board has begun to connect after power-up (2 s), if it does by itself.
 const CONNECT_PATIENCE_NS: u64 = 3_000_000_000;
 /// From a board's echo request to the controller's answer.
@@ -24,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) now_ns: u64,
     /// What went wrong, with its instant.
     pub(crate) events: Vec<(u64, String)>,
+    /// Answers to echo requests and when they reach the board, in order.
+    pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl Session {
@@ -64,10 +69,38 @@ impl Session {
         while let Some(output) = board.poll_output() {
             match output.kind {
                 OutputKind::Controller(bytes) => replies.push(bytes),
-                OutputKind::Event(event) => self.events.push((output.at.as_nanos(), event)),
+                OutputKind::Event(event) => {
+                    self.events.push((output.at.as_nanos(), event));
+                }
                 OutputKind::Connect | OutputKind::Close | OutputKind::Frame { .. } => {}
             }
         }
+    }
+}
+
+/// Puts the messages of a stream together.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    begun: Vec<u8>,
+    /// What was put together, in order.
+    pub(crate) received: Vec<Vec<u8>>,
+}
+
+impl Messages {
+    /// The messages that `bytes`, the next of the stream, complete.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.begun.extend_from_slice(bytes);
+        let mut messages = Vec::new();
+        while self.begun.len() >= HEADER_BYTES {
+            let length = u16::from_be_bytes([self.begun[2], self.begun[3]]);
+            let length = usize::from(length).max(HEADER_BYTES);
+            if length > self.begun.len() {
+                break;
+            }
+            let rest = self.begun.split_off(length);
+            messages.push(std::mem::replace(&mut self.begun, rest));
+        }
+        messages
     }
 }
 
@@ -89,6 +122,16 @@ pub(crate) fn echo_replies(bytes: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_put_together() {
+        let mut messages = Messages::default();
+        let hello = vec![4, 0, 0, 8, 0, 0, 0, 1];
+        let stream = [hello.clone(), hello.clone()].concat();
+        assert_eq!(messages.take(&stream[..3]), Vec::<Vec<u8>>::new());
+        assert_eq!(messages.take(&stream[3..15]), std::slice::from_ref(&hello));
+        assert_eq!(messages.take(&stream[15..]), [hello]);
+    }
 
     #[test]
     fn answers_echo_requests_and_nothing_else() {

@@ -165,7 +165,9 @@ impl Device {
 
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
-            Self::Board(board) => board.poll_output().map(Output::from),
+            Self::Board(board) => {
+                std::iter::from_fn(|| board.poll_output()).find_map(Output::of_board)
+            }
             Self::Switch(switch) => switch.poll_output(),
         }
     }
@@ -182,8 +184,9 @@ fn board_port(port: u8) -> PortNumber {
     PortNumber::new(port).expect("connect() refuses ports that the device does not have")
 }
 
-impl From<zodiac_firmware::Output> for Output {
-    fn from(output: zodiac_firmware::Output) -> Self {
+impl Output {
+    /// What matters to a network: nobody is at the serial console.
+    fn of_board(output: zodiac_firmware::Output) -> Option<Self> {
         use zodiac_firmware::OutputKind as Kind;
         let kind = match output.kind {
             Kind::Frame { ports, data } => OutputKind::Frame {
@@ -194,11 +197,12 @@ impl From<zodiac_firmware::Output> for Output {
             Kind::Connect => OutputKind::Connect,
             Kind::Close => OutputKind::Close,
             Kind::Event(event) => OutputKind::Event(event.to_string()),
+            Kind::Console(_) | Kind::Detach | Kind::Attach | Kind::Eeprom(_) => return None,
         };
-        Self {
+        Some(Self {
             at: output.at,
             kind,
-        }
+        })
     }
 }
 

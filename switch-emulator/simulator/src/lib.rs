@@ -15,11 +15,13 @@
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
 //! | `source`, [`TokenBucket`] | random bursts, the shaper and its queue |
 //! | `flow` | identity of frames, taps, records |
-//! | `controller` | the far end of a board's control session |
+//! | `controller` | the far end of a control session that needs no cable |
+//! | `controller_host` | a controller on the control network: MAC and IP address, TCP |
 #![forbid(unsafe_code)]
 
 mod bucket;
 mod controller;
+mod controller_host;
 mod device;
 mod error;
 mod flow;
@@ -32,6 +34,7 @@ mod schedule;
 mod source;
 
 pub use bucket::TokenBucket;
+pub use controller_host::ControllerConfig;
 pub use device::{DeviceProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile, BANANA_PI_R1};
 pub use error::Error;
 pub use flow::{FlowCounters, LOST};

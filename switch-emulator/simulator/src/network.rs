@@ -1,10 +1,12 @@
 //! Building a network.
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 
-use zodiac_firmware::{Board, Config, Instant, Profile};
+use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
 
 use crate::controller::Session;
+use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
@@ -14,6 +16,8 @@ use crate::source::{Source, SourceConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
+/// From here on to controllers.
+const CONTROLLER_STREAMS: u64 = 1 << 33;
 /// Boards, hosts or sources that one network can have; far above what a run could carry.
 const MAX_NODES: usize = 4096;
 /// The only port of a host.
@@ -25,6 +29,8 @@ pub(crate) struct BoardNode {
     pub(crate) name: String,
     pub(crate) device: Device,
     pub(crate) session: Session,
+    /// Its address if it keeps its connection itself, and the ports that carry it.
+    pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
@@ -44,6 +50,8 @@ pub(crate) struct HostNode {
 pub(crate) enum End {
     Board(usize, u8),
     Host(usize),
+    /// A controller and its port.
+    Controller(usize, u8),
 }
 
 /// Boards, hosts and cables, and the sources on the hosts. See the crate's documentation.
@@ -52,6 +60,7 @@ pub struct Network {
     seed: u64,
     pub(crate) boards: Vec<BoardNode>,
     pub(crate) hosts: Vec<HostNode>,
+    pub(crate) controllers: Vec<ControllerHost>,
     pub(crate) links: Vec<Link>,
     /// Where each link leads.
     pub(crate) ends: Vec<End>,
@@ -69,6 +78,7 @@ impl Network {
             seed,
             boards: Vec::new(),
             hosts: Vec::new(),
+            controllers: Vec::new(),
             links: Vec::new(),
             ends: Vec::new(),
             sources: Vec::new(),
@@ -89,6 +99,8 @@ impl Network {
     ) -> Result<(), Error> {
         self.check_new(name)?;
         let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
+        let on_network = (config.control == Control::Network)
+            .then(|| (config.ip_address, config.native_ports.clone()));
         let mut board = Board::new(profile, config, seed).map_err(|error| Error::Board {
             name: name.into(),
             reason: error.to_string(),
@@ -96,6 +108,9 @@ impl Network {
         board.advance(Instant::ZERO); // powers it up
         let ports = (profile.ports.count as u8, profile.ports.link_rate_bps);
         self.push_device(name, Device::Board(board), ports);
+        if let Some(node) = self.boards.last_mut() {
+            node.on_network = on_network;
+        }
         Ok(())
     }
 
@@ -121,6 +136,7 @@ impl Network {
             name: name.into(),
             device,
             session: Session::default(),
+            on_network: None,
             link_rate_bps,
             links: vec![None; usize::from(ports)],
         });
@@ -137,6 +153,23 @@ impl Network {
             link: None,
             waiting: VecDeque::new(),
         });
+        Ok(())
+    }
+
+    /// Adds a controller that listens on the network of its cables; each of its ports takes one.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if the name is taken, [`Error::Value`] for an address or port that no controller can have.
+    pub fn add_controller(&mut self, name: &str, config: ControllerConfig) -> Result<(), Error> {
+        self.check_new(name)?;
+        config.check()?;
+        let seed = Stream::new(
+            self.seed,
+            CONTROLLER_STREAMS + self.controllers.len() as u64,
+        )
+        .bits();
+        self.controllers
+            .push(ControllerHost::new(name, config, seed));
         Ok(())
     }
 
@@ -169,6 +202,9 @@ impl Network {
                     self.boards[board].links[usize::from(port) - 1] = Some(link);
                 }
                 End::Host(host) => self.hosts[host].link = Some(link),
+                End::Controller(controller, port) => {
+                    self.controllers[controller].links.insert(port, link);
+                }
             }
         }
         Ok(())
@@ -177,23 +213,28 @@ impl Network {
     /// Hands `segments` to a board, each as the payload of one TCP segment from its controller, 10 ms apart,
     /// and returns what the board sent meanwhile. The first call opens the session.
     ///
+    /// A board on a network is spoken to by the controller at the other end of its cable, in frames, and the whole
+    /// network lives meanwhile.
+    ///
     /// # Errors
-    /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run.
+    /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run, or if a board on a network does not
+    /// reach a controller.
     pub fn control(&mut self, board: &str, segments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         if self.has_run {
             return Err(Error::Order(
                 "control() after run(): install the flows before the run".into(),
             ));
         }
-        let node = self
-            .boards
-            .iter_mut()
-            .find(|node| node.name == board)
-            .ok_or_else(|| {
-                Error::Name(format!(
-                    "there is no board named {board:?}: add it with add_board() first"
-                ))
-            })?;
+        let position = self.boards.iter().position(|node| node.name == board);
+        let index = position.ok_or_else(|| {
+            Error::Name(format!(
+                "there is no board named {board:?}: add it with add_board() first"
+            ))
+        })?;
+        if self.boards[index].on_network.is_some() {
+            return self.control_by_network(index, segments);
+        }
+        let node = &mut self.boards[index];
         Ok(node.session.exchange(&mut node.device, segments))
     }
 
@@ -240,14 +281,15 @@ impl Network {
 
     fn check_new(&self, name: &str) -> Result<(), Error> {
         let taken = self.boards.iter().any(|node| node.name == name)
-            || self.hosts.iter().any(|node| node.name == name);
+            || self.hosts.iter().any(|node| node.name == name)
+            || self.controllers.iter().any(|node| node.name == name);
         if taken {
             Err(Error::Name(format!(
                 "{name:?} is in the network already: choose another name"
             )))
-        } else if self.boards.len() + self.hosts.len() == MAX_NODES {
+        } else if self.boards.len() + self.hosts.len() + self.controllers.len() == MAX_NODES {
             Err(Error::Order(format!(
-                "a network has at most {MAX_NODES} boards and hosts"
+                "a network has at most {MAX_NODES} boards, hosts and controllers"
             )))
         } else {
             Ok(())
@@ -288,9 +330,17 @@ impl Network {
             }
             return Ok(End::Board(index, port));
         }
+        if let Some(index) = self.controllers.iter().position(|node| node.name == name) {
+            if self.controllers[index].links.contains_key(&port) {
+                return Err(Error::Port(format!(
+                    "port {port} of {name:?} is connected already"
+                )));
+            }
+            return Ok(End::Controller(index, port));
+        }
         let index = self.host(name).map_err(|_| {
             Error::Name(format!(
-                "there is neither board nor host named {name:?}: add it first"
+                "there is neither board nor host nor controller named {name:?}: add it first"
             ))
         })?;
         if port != HOST_PORT {

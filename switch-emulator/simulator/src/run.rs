@@ -1,5 +1,7 @@
 //! The event loop.
 
+mod control_network;
+
 use zodiac_firmware::Instant;
 
 use crate::controller::{echo_replies, ECHO_DELAY_NS};
@@ -37,17 +39,18 @@ impl Network {
             }
         }
         self.has_run = true;
-        let mut run = Run::new(self, duration_ns, drain_ns);
+        let begin_ns = self.now_ns();
+        let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
+        run.start_sources(duration_ns);
         run.carry();
         Ok(run.finish())
     }
-}
 
-/// What the board's controller has yet to send.
-#[derive(Debug, Default)]
-struct ControllerSide {
-    /// Answers and when they reach the board, in order.
-    answers: Vec<(u64, Vec<u8>)>,
+    /// How far time has come.
+    fn now_ns(&self) -> u64 {
+        let sessions = self.boards.iter().map(|node| node.session.now_ns);
+        sessions.max().unwrap_or(0)
+    }
 }
 
 /// What a timer stands for, by index in the network.
@@ -57,7 +60,9 @@ enum Timer {
     Work(usize),
     /// The controller's next answer reaches its board.
     Answer(usize),
-    /// The first frame in flight on a link has completely arrived at a board.
+    /// A controller on a network has something to do.
+    Stack(usize),
+    /// The first frame in flight on a link has completely arrived at a board or controller.
     Arrival(usize),
     /// A source's next frame is due on its host's line.
     Release(usize),
@@ -68,8 +73,7 @@ struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
-    controllers: Vec<ControllerSide>,
-    /// What each slot of the schedule stands for: boards, then controllers, links to boards, sources.
+    /// What each slot of the schedule stands for: boards, sessions, controllers, links to these, sources.
     timers: Vec<Timer>,
     /// Slot of each link; meaningless for those to hosts, where nothing waits for a frame's end.
     arrival_slots: Vec<usize>,
@@ -78,6 +82,7 @@ struct Run<'a> {
     /// When each board is to be called, as it is in the schedule.
     work_ns: Vec<Option<u64>>,
     begin_ns: u64,
+    now_ns: u64,
     end_ns: u64,
     events: Vec<RunEvent>,
     events_omitted: u64,
@@ -87,35 +92,31 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(net: &'a mut Network, duration_ns: u64, drain_ns: u64) -> Self {
+    fn new(net: &'a mut Network, end_ns: u64) -> Self {
         let boards = net.boards.len();
         let mut timers: Vec<_> = (0..boards).map(Timer::Work).collect();
         timers.extend((0..boards).map(Timer::Answer));
+        timers.extend((0..net.controllers.len()).map(Timer::Stack));
         let mut arrival_slots = vec![0; net.links.len()];
         for (link, end) in net.ends.iter().enumerate() {
-            if matches!(end, End::Board(..)) {
+            if !matches!(end, End::Host(_)) {
                 arrival_slots[link] = timers.len();
                 timers.push(Timer::Arrival(link));
             }
         }
         let first_release = timers.len();
         timers.extend((0..net.sources.len()).map(Timer::Release));
-        let begin_ns = net
-            .boards
-            .iter()
-            .map(|node| node.session.now_ns)
-            .max()
-            .unwrap_or(0);
+        let begin_ns = net.now_ns();
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
             identities: Identities::new(&net.flows),
-            controllers: (0..boards).map(|_| ControllerSide::default()).collect(),
             timers,
             arrival_slots,
             first_release,
             work_ns: vec![None; boards],
             begin_ns,
-            end_ns: begin_ns + duration_ns + drain_ns,
+            now_ns: begin_ns,
+            end_ns,
             events: Vec::new(),
             events_omitted: 0,
             unidentified: 0,
@@ -124,36 +125,68 @@ impl<'a> Run<'a> {
             net,
         };
         for board in 0..boards {
-            for (at_ns, event) in std::mem::take(&mut run.net.boards[board].session.events) {
-                run.report(board, at_ns, event);
+            for (at_ns, text) in std::mem::take(&mut run.net.boards[board].session.events) {
+                run.report(board, at_ns, text);
             }
             run.arm_board(board, begin_ns);
+            run.arm_answer(board);
         }
-        for index in 0..run.net.sources.len() {
-            run.net.sources[index].start(begin_ns, begin_ns + duration_ns);
-            run.arm_source(index);
+        for controller in 0..run.net.controllers.len() {
+            run.arm_controller(controller, begin_ns);
+        }
+        for link in 0..run.net.links.len() {
+            if let Some(at_ns) = run.net.links[link].next_arrival_ns() {
+                run.arm(run.arrival_slots[link], Some(at_ns));
+            }
         }
         run
     }
 
+    fn start_sources(&mut self, duration_ns: u64) {
+        for index in 0..self.net.sources.len() {
+            let end_ns = self.begin_ns + duration_ns;
+            self.net.sources[index].start(self.begin_ns, end_ns);
+            self.arm_source(index);
+        }
+    }
+
     /// Does everything until the end, in order of time.
     fn carry(&mut self) {
-        while let Some((now_ns, slot)) = self.schedule.first() {
-            if now_ns > self.end_ns {
-                break;
-            }
-            match self.timers[usize::from(slot)] {
-                Timer::Work(board) => {
-                    self.net.boards[board]
-                        .device
-                        .advance(Instant::from_nanos(now_ns));
-                    self.collect(board, now_ns);
-                }
-                Timer::Answer(board) => self.answer(board, now_ns),
-                Timer::Arrival(link) => self.arrive(link, now_ns),
-                Timer::Release(source) => self.release(source, now_ns),
-            }
+        while self.step() {}
+    }
+
+    /// Does everything for a while.
+    fn carry_for(&mut self, duration_ns: u64) {
+        self.end_ns = self.now_ns + duration_ns;
+        self.carry();
+        self.now_ns = self.end_ns;
+    }
+
+    /// Does what comes next; false if nothing does before the end.
+    fn step(&mut self) -> bool {
+        let Some((now_ns, slot)) = self.schedule.first() else {
+            return false;
+        };
+        if now_ns > self.end_ns {
+            return false;
         }
+        self.now_ns = now_ns;
+        match self.timers[usize::from(slot)] {
+            Timer::Work(board) => {
+                self.net.boards[board]
+                    .device
+                    .advance(Instant::from_nanos(now_ns));
+                self.collect(board, now_ns);
+            }
+            Timer::Answer(board) => self.answer(board, now_ns),
+            Timer::Stack(controller) => {
+                self.net.controllers[controller].work(now_ns);
+                self.collect_controller(controller, now_ns);
+            }
+            Timer::Arrival(link) => self.arrive(link, now_ns),
+            Timer::Release(source) => self.release(source, now_ns),
+        }
+        true
     }
 
     fn arm(&mut self, slot: usize, at_ns: Option<u64>) {
@@ -170,6 +203,12 @@ impl<'a> Run<'a> {
             self.work_ns[board] = at_ns;
             self.arm(board, at_ns);
         }
+    }
+
+    fn arm_answer(&mut self, board: usize) {
+        let answers = &self.net.boards[board].session.answers;
+        let next_ns = answers.front().map(|(at_ns, _)| *at_ns);
+        self.arm(self.net.boards.len() + board, next_ns);
     }
 
     fn arm_source(&mut self, index: usize) {
@@ -231,7 +270,7 @@ impl<'a> Run<'a> {
         line.occupy(now_ns, source.frame_bytes());
         let sequence = flows[index].send(signed_difference_ns(now_ns, self.begin_ns));
         match ends[line_index] {
-            End::Board(..) => {
+            End::Board(..) | End::Controller(..) => {
                 let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
                 if line.push(
                     arrival_ns,
@@ -252,44 +291,54 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first frame in flight on a link has completely arrived at a board.
+    /// The first frame in flight on a link has completely arrived at a board or controller.
     fn arrive(&mut self, link: usize, now_ns: u64) {
         let Network {
             boards,
+            controllers,
             links,
             flows,
             ends,
             ..
         } = &mut *self.net;
-        let End::Board(board, port) = ends[link] else {
-            return;
-        };
         let Some((_, cargo)) = links[link].pop() else {
             return;
         };
         let next_ns = links[link].next_arrival_ns();
         self.schedule.arm(self.arrival_slots[link] as Slot, next_ns);
         let now = Instant::from_nanos(now_ns);
-        match cargo {
-            Cargo::Emission { source, sequence } => {
-                boards[board]
-                    .device
-                    .frame(now, port, flows[source as usize].frame(sequence));
+        match ends[link] {
+            End::Board(board, port) => {
+                let device = &mut boards[board].device;
+                match cargo {
+                    Cargo::Emission { source, sequence } => {
+                        device.frame(now, port, flows[source as usize].frame(sequence));
+                    }
+                    Cargo::Bytes(data) => device.frame_owned(now, port, data),
+                }
+                self.collect(board, now_ns);
             }
-            Cargo::Bytes(data) => boards[board].device.frame_owned(now, port, data),
+            End::Controller(controller, port) => {
+                let data = match cargo {
+                    Cargo::Emission { source, sequence } => {
+                        flows[source as usize].frame(sequence).to_vec()
+                    }
+                    Cargo::Bytes(data) => data,
+                };
+                controllers[controller].receive(now_ns, port, data);
+                self.collect_controller(controller, now_ns);
+            }
+            End::Host(_) => {}
         }
-        self.collect(board, now_ns);
     }
 
     /// The controller's next answer reaches its board.
     fn answer(&mut self, board: usize, now_ns: u64) {
-        let answers = &mut self.controllers[board].answers;
-        let (_, bytes) = answers.remove(0);
-        let next_ns = answers.first().map(|(at_ns, _)| *at_ns);
-        self.arm(self.net.boards.len() + board, next_ns);
-        self.net.boards[board]
-            .device
-            .segment(Instant::from_nanos(now_ns), &bytes);
+        let node = &mut self.net.boards[board];
+        if let Some((_, bytes)) = node.session.answers.pop_front() {
+            node.device.segment(Instant::from_nanos(now_ns), &bytes);
+        }
+        self.arm_answer(board);
         self.collect(board, now_ns);
     }
 
@@ -325,23 +374,27 @@ impl<'a> Run<'a> {
             self.unconnected[board] += 1;
             return;
         };
-        let link = &mut self.net.links[index];
-        match self.net.ends[index] {
-            End::Host(host) => {
-                let begin_ns = at_ns + link.timing.propagation_ns();
-                self.deliver(host, begin_ns, &data);
-                // The sender's memory, for its next frames.
-                self.net.boards[board].device.recycle(data);
-            }
-            End::Board(..) => {
-                // The board itself keeps the frames of a port apart.
-                let arrival_ns = link.arrival_ns(at_ns, size_on_wire(data.len()));
-                if link.push(arrival_ns, Cargo::Bytes(data)) {
-                    self.schedule
-                        .arm(self.arrival_slots[index] as Slot, Some(arrival_ns));
-                }
-            }
+        if let Some(data) = self.launch(index, at_ns, data) {
+            // The sender's memory, for its next frames.
+            self.net.boards[board].device.recycle(data);
         }
+    }
+
+    /// A frame begins on a link at `begin_ns`; gives its memory back if nothing needs it any more.
+    fn launch(&mut self, index: usize, begin_ns: u64, data: Vec<u8>) -> Option<Vec<u8>> {
+        let link = &mut self.net.links[index];
+        if let End::Host(host) = self.net.ends[index] {
+            let begin_ns = begin_ns + link.timing.propagation_ns();
+            self.deliver(host, begin_ns, &data);
+            return Some(data);
+        }
+        // Whoever sends keeps the frames of a link apart.
+        let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(data.len()));
+        if link.push(arrival_ns, Cargo::Bytes(data)) {
+            self.schedule
+                .arm(self.arrival_slots[index] as Slot, Some(arrival_ns));
+        }
+        None
     }
 
     /// The beginning of a frame passes a host's tap at `begin_ns`.
@@ -361,10 +414,9 @@ impl<'a> Run<'a> {
     /// Keeps the session alive, as a controller does.
     fn answer_echo(&mut self, board: usize, at_ns: u64, bytes: &[u8]) {
         if let Some(reply) = echo_replies(bytes) {
-            let answers = &mut self.controllers[board].answers;
-            answers.push((at_ns + ECHO_DELAY_NS, reply));
-            let first_ns = answers.first().map(|(at_ns, _)| *at_ns);
-            self.arm(self.net.boards.len() + board, first_ns);
+            let answers = &mut self.net.boards[board].session.answers;
+            answers.push_back((at_ns + ECHO_DELAY_NS, reply));
+            self.arm_answer(board);
         }
     }
 

@@ -1,10 +1,9 @@
 //! Ethernet, ARP, IP and ping: the crate `smoltcp` on queues in place of a device.
 
-use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use smoltcp::iface::{Config as StackConfig, Interface as Stack, SocketHandle, SocketSet};
-use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
+use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::raw;
 use smoltcp::time::Instant as StackInstant;
 use smoltcp::wire::{
@@ -12,12 +11,10 @@ use smoltcp::wire::{
     IpProtocol, IpVersion, Ipv4Cidr, Ipv4Packet, Ipv4Repr, TcpPacket, TcpRepr,
 };
 
+use super::frame_queues::{FrameQueues, ETHERNET_HEADER_BYTES, MTU_BYTES};
 use crate::config::Config;
 use crate::time::Instant;
 
-/// Longest IP packet.
-const MTU_BYTES: usize = 1_500;
-const ETHERNET_HEADER_BYTES: usize = 14;
 const IP_HEADER_BYTES: usize = 20;
 const HOP_LIMIT: u8 = 255;
 
@@ -40,7 +37,9 @@ pub(super) struct Interface {
     sockets: SocketSet<'static>,
     /// Where TCP segments enter the stack; one waits at most while its next hop's address is asked for.
     packets: SocketHandle,
-    queues: Queues,
+    queues: FrameQueues,
+    /// Bytes that the link driver takes of the frame with the newest TCP segment.
+    taken_bytes: usize,
 }
 
 impl std::fmt::Debug for Interface {
@@ -55,27 +54,33 @@ impl std::fmt::Debug for Interface {
 impl Interface {
     /// `seed` draws what is random in the stack.
     pub(super) fn new(config: &Config, seed: u64) -> Self {
-        let mac = EthernetAddress(config.mac.0);
+        let mut mac = EthernetAddress(config.mac.0);
+        // The console takes any address; the stack only those of single stations.
+        mac.0[0] &= !1;
         let mut settings = StackConfig::new(HardwareAddress::Ethernet(mac));
         settings.random_seed = seed;
-        let mut queues = Queues::default();
+        let mut queues = FrameQueues::default();
         let mut stack = Stack::new(settings, &mut queues, StackInstant::ZERO);
         let prefix = u32::from(config.netmask).leading_ones() as u8;
-        stack.update_ip_addrs(|addresses| {
-            // A new interface has room for its first address.
-            let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(config.ip_address, prefix)));
-        });
+        let address = config.ip_address;
+        if !address.is_multicast() && !address.is_broadcast() && !address.is_unspecified() {
+            stack.update_ip_addrs(|addresses| {
+                // A new interface has room for its first address.
+                let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address, prefix)));
+            });
+        }
         // So has its table of routes.
         let _ = stack.routes_mut().add_default_ipv4_route(config.gateway);
         let mut sockets = SocketSet::new(Vec::new());
         let packets = sockets.add(packet_socket());
         Self {
             mac,
-            address: config.ip_address,
+            address,
             stack,
             sockets,
             packets,
             queues,
+            taken_bytes: 0,
         }
     }
 
@@ -93,7 +98,7 @@ impl Interface {
                 Some(_) => {}
             }
         }
-        self.queues.received = Some(frame.to_vec());
+        self.queues.received.push_back(frame.to_vec());
         let before = self.queues.sent.len();
         self.poll(now);
         if self.queues.sent.len() > before {
@@ -142,7 +147,7 @@ impl Interface {
             &IpAddress::Ipv4(to),
             &checksums,
         );
-        self.queues.taken_bytes =
+        self.taken_bytes =
             ETHERNET_HEADER_BYTES + IP_HEADER_BYTES + segment.header_len() + first_bytes;
         let mut waiting = self.sockets.get_mut::<raw::Socket>(self.packets);
         if !waiting.can_send() {
@@ -157,8 +162,15 @@ impl Interface {
 
     /// Does what is due: asks for addresses again.
     pub(super) fn poll(&mut self, now: Instant) {
+        let before = self.queues.sent.len();
         self.stack
             .poll(stack_instant(now), &mut self.queues, &mut self.sockets);
+        // At most one TCP segment waited.
+        for frame in self.queues.sent.iter_mut().skip(before) {
+            if is_tcp(frame) {
+                frame.truncate(self.taken_bytes);
+            }
+        }
     }
 
     /// When [`poll`](Self::poll) has next something to do.
@@ -199,56 +211,6 @@ fn packet_socket() -> raw::Socket<'static> {
 #[allow(clippy::cast_possible_wrap)] // microseconds stay below 2^63
 fn stack_instant(now: Instant) -> StackInstant {
     StackInstant::from_micros((now.as_nanos() / 1_000) as i64)
-}
-
-/// The link driver: frames in and out of the stack.
-#[derive(Debug, Default)]
-struct Queues {
-    received: Option<Vec<u8>>,
-    sent: VecDeque<Vec<u8>>,
-    /// Bytes that the driver takes of the frame with the newest TCP segment.
-    taken_bytes: usize,
-}
-
-impl Device for Queues {
-    type RxToken<'a> = Frame;
-    type TxToken<'a> = &'a mut Self;
-
-    fn receive(&mut self, _: StackInstant) -> Option<(Frame, &mut Self)> {
-        let frame = self.received.take()?;
-        Some((Frame(frame), self))
-    }
-
-    fn transmit(&mut self, _: StackInstant) -> Option<&mut Self> {
-        Some(self)
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ethernet;
-        capabilities.max_transmission_unit = ETHERNET_HEADER_BYTES + MTU_BYTES;
-        capabilities
-    }
-}
-
-struct Frame(Vec<u8>);
-
-impl RxToken for Frame {
-    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        f(&self.0)
-    }
-}
-
-impl TxToken for &mut Queues {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
-        let mut frame = vec![0; length];
-        let result = f(&mut frame);
-        if is_tcp(&frame) {
-            frame.truncate(self.taken_bytes);
-        }
-        self.sent.push_back(frame);
-        result
-    }
 }
 
 fn is_tcp(frame: &[u8]) -> bool {

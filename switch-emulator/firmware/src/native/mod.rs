@@ -5,6 +5,7 @@
 //! it does there reaches the controller: which replies share a segment, which part of it the link driver sends, also
 //! when it is repeated, how often a SYN comes again, and which connections stay behind.
 
+mod frame_queues;
 mod interface;
 mod round_trip;
 mod send_queue;
@@ -14,6 +15,7 @@ use std::net::SocketAddrV4;
 
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
+pub use frame_queues::FrameQueues;
 pub use send_queue::MSS as MAX_SEGMENT_BYTES;
 pub(crate) use send_queue::{Buffer, Full, SendQueue};
 pub(crate) use socket::Change;
@@ -84,6 +86,11 @@ impl Native {
         }
     }
 
+    /// Where connections go, from the next one on.
+    pub(crate) fn set_controller(&mut self, controller: SocketAddrV4) {
+        self.controller = controller;
+    }
+
     /// Begins a new connection. One that exists is not closed.
     pub(crate) fn connect(&mut self, now: Instant) {
         self.sockets.retain(|socket| socket.state != State::Closed);
@@ -96,7 +103,7 @@ impl Native {
         }
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(FIRST_PORT);
-        self.next_sequence = self.next_sequence + SEQUENCE_STEP;
+        self.next_sequence += SEQUENCE_STEP;
         let mut socket = Socket::new(port, self.controller, self.next_sequence, self.faithful);
         socket.connect(now, &mut self.interface);
         self.sockets.push(socket);
@@ -172,9 +179,9 @@ impl Native {
             kind,
             payload: delivery.payload.to_vec(),
             // What becomes of a connection that was given up does not concern the agent, but that it is established does.
-            change: delivery.change.filter(|change| {
-                *change == Change::Established || self.current == Some(port)
-            }),
+            change: delivery
+                .change
+                .filter(|change| *change == Change::Established || self.current == Some(port)),
         }
     }
 

@@ -346,8 +346,7 @@ impl Socket {
             interface.send(now, *self.peer.ip(), &repr, segment.first_bytes);
             self.sent = self.sent.max(end);
             self.acknowledge = Acknowledge::Nothing;
-            self.deadline
-                .get_or_insert(now + self.round_trip.timeout());
+            self.deadline.get_or_insert(now + self.round_trip.timeout());
         }
         if self.acknowledge == Acknowledge::Now {
             self.acknowledge = Acknowledge::Nothing;

@@ -33,7 +33,7 @@ pub(crate) struct Agent {
     pub(super) openflow_ports: PortMask,
     /// Ports that flooding and port statistics mean: all but the native ones.
     pub(super) flooded: PortMask,
-    fail_state: FailState,
+    pub(super) fail_state: FailState,
     pub(super) forced_version: u8,
     pub(super) ethertype_filter: bool,
     pub(super) ofchecks: bool,
@@ -95,7 +95,7 @@ impl Agent {
                 config.quirks,
             ),
             costs,
-            connection: Connection::new(config.ofchecks, config.quirks),
+            connection: Connection::new(config.openflow_enabled, config.ofchecks, config.quirks),
             stream: Vec::new(),
             switch_config: [0, 0, 0, 128],
             port_config: [0; PORTS],
@@ -122,7 +122,7 @@ impl Agent {
 
     /// Whether frames from `port` are the agent's.
     pub(crate) const fn handles(&self, port: PortNumber) -> bool {
-        self.openflow_ports.contains(port)
+        self.connection.is_enabled() && self.openflow_ports.contains(port)
     }
 
     pub(crate) fn set_link(&mut self, port: PortNumber, up: bool) {

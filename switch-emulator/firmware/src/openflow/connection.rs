@@ -7,6 +7,8 @@ use crate::quirks::Quirks;
 enum State {
     /// Waiting before the next attempt.
     Waiting,
+    /// The next attempt is due.
+    Due,
     /// An established session.
     Up,
 }
@@ -49,17 +51,20 @@ pub(super) struct Connection {
     features_seen: bool,
     /// Whether silence closes the connection.
     watched: bool,
+    /// Whether OpenFlow is switched on; without it no attempt is made.
+    enabled: bool,
     quirks: Quirks,
 }
 
 impl Connection {
-    pub(super) const fn new(watched: bool, quirks: Quirks) -> Self {
+    pub(super) const fn new(enabled: bool, watched: bool, quirks: Quirks) -> Self {
         Self {
             state: State::Waiting,
             heartbeat: 0,
             waited: 0,
             features_seen: false,
             watched,
+            enabled,
             quirks,
         }
     }
@@ -108,15 +113,32 @@ impl Connection {
             demands.close = Some(CloseReason::Silent);
             self.lost();
         }
-        if self.state == State::Waiting {
-            self.waited += 1;
-            if self.waited > WAIT_TICKS {
-                // The firmware begins to connect in the next pass of the main loop and, the session not being
-                // established yet, waits again from the one after that.
+        if self.state != State::Up {
+            self.waited = self.waited.saturating_add(1);
+            if self.state == State::Waiting && self.waited > WAIT_TICKS {
                 self.waited = 0;
-                demands.connect = true;
+                self.state = State::Due;
             }
+            demands.connect = self.attempt();
         }
         demands
+    }
+
+    /// Whether to begin a connection now. The firmware does so in the next pass of the main loop and, the session not
+    /// being established yet, waits again from the one after that.
+    pub(super) fn attempt(&mut self) -> bool {
+        let begins = self.enabled && self.state == State::Due;
+        if begins {
+            self.state = State::Waiting;
+        }
+        begins
+    }
+
+    pub(super) const fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    pub(super) fn set_enabled(&mut self, enabled: bool) {
+        self.enabled = enabled;
     }
 }

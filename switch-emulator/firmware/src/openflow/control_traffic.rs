@@ -14,6 +14,11 @@ impl Agent {
         if self.halted {
             return Duration::ZERO;
         }
+        if !self.connection.is_enabled() {
+            // Switched off since the attempt began.
+            self.session.close(pass, out);
+            return Duration::ZERO;
+        }
         self.greet(pass, out)
     }
 
@@ -109,7 +114,12 @@ impl Agent {
             }
         });
         if arrival.change == Some(Change::Established) {
-            busy = self.greet(pass, out);
+            if self.connection.is_enabled() {
+                busy = self.greet(pass, out);
+            } else {
+                // Switched off since the attempt began.
+                self.session.close(pass + busy, out);
+            }
         }
         if !arrival.payload.is_empty() {
             busy = self.segment(pass, &arrival.payload, out);

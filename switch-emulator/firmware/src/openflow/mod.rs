@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod bytes;
 mod connection;
+mod console;
 mod control_traffic;
 mod features;
 mod forwarding;
@@ -13,3 +14,4 @@ mod statistics;
 mod wire;
 
 pub(crate) use agent::Agent;
+pub(crate) use console::ConnectionState;

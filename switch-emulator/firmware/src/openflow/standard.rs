@@ -7,7 +7,7 @@ use crate::actions::{ports, types, Actions, SLOT_BYTES};
 use crate::event::Event;
 use crate::matching::{Match, MATCH_BYTES};
 use crate::native::Buffer;
-use crate::outbox::{Outbox, OutputKind};
+use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber, PORTS};
 use crate::table::{check_actions, field, EntryView};
 use crate::time::Instant;
@@ -137,7 +137,7 @@ impl Agent {
         }
         if self.forced_version > bytes[0] || bytes[0] == 0 {
             self.refuse(now, bytes, error::HELLO_FAILED, out);
-            out.push(self.reached(now), OutputKind::Close);
+            self.session.close(self.reached(now), out);
             return;
         }
         self.version = self.forced_version.max(VERSION_1_0);

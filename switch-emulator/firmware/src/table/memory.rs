@@ -63,6 +63,31 @@ impl Memory {
         self.used.fill(false);
     }
 
+    /// Bytes of the blocks in use, and the smallest and largest free block.
+    pub(super) fn usage(&self) -> (usize, usize, usize) {
+        let size = |index: usize| {
+            if index < SMALL_BLOCKS {
+                SMALL_BYTES
+            } else {
+                LARGE_BYTES
+            }
+        };
+        let blocks = || self.used.iter().enumerate();
+        let in_use = blocks()
+            .filter(|(_, used)| **used)
+            .map(|(index, _)| size(index));
+        let free = || {
+            blocks()
+                .filter(|(_, used)| !**used)
+                .map(|(index, _)| size(index))
+        };
+        (
+            in_use.sum(),
+            free().min().unwrap_or(0),
+            free().max().unwrap_or(0),
+        )
+    }
+
     /// The first `length` bytes of a block.
     pub(super) fn read(&self, block: Block, length: usize) -> &[u8] {
         &self.bytes[block.offset()..block.offset() + length]

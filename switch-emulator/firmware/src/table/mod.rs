@@ -181,6 +181,11 @@ impl FlowTable {
         entry.matched_s = now_s;
     }
 
+    /// Bytes of the memory pool that are in use, and its smallest and largest free block.
+    pub(crate) fn memory_usage(&self) -> (usize, usize, usize) {
+        self.memory.usage()
+    }
+
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
     }

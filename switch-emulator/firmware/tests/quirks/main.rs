@@ -9,6 +9,7 @@ mod flow_mod;
 mod flow_table;
 mod forwarding;
 mod handshake;
+mod network;
 mod packet_out;
 mod statistics;
 

@@ -102,6 +102,11 @@ impl Testbed {
                 OutputKind::Event(event) => self.events.push(event),
                 OutputKind::Connect => self.connects.push(output.at),
                 OutputKind::Close => self.closes.push(output.at),
+                // The console's.
+                OutputKind::Console(_)
+                | OutputKind::Detach
+                | OutputKind::Attach
+                | OutputKind::Eeprom(_) => {}
             }
         }
     }

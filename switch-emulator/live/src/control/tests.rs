@@ -1,4 +1,5 @@
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant as Deadline;
 
@@ -57,7 +58,7 @@ impl Bench {
 
     #[track_caller]
     fn connect(&mut self, number: SessionNumber) -> TcpStream {
-        self.command(Command::Connect(number));
+        self.command(Command::Connect(number, None));
         let (peer, _) = self.listener.accept().unwrap();
         assert!(matches!(self.notice(), Notice::Connected(n) if n == number));
         assert!(self
@@ -131,7 +132,7 @@ fn a_refusal_is_told_once_until_it_ends() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     drop(std::mem::replace(&mut bench.listener, other));
     for number in 1..=3 {
-        bench.command(Command::Connect(number));
+        bench.command(Command::Connect(number, None));
         thread::sleep(Timeout::from_millis(20));
     }
     assert!(bench.line().contains("Connection refused"));
@@ -154,7 +155,7 @@ fn a_late_segment_belongs_to_its_own_session() {
 impl Bench {
     #[track_caller]
     fn connect_again(&mut self, number: SessionNumber) -> TcpStream {
-        self.command(Command::Connect(number));
+        self.command(Command::Connect(number, None));
         let (peer, _) = self.listener.accept().unwrap();
         assert!(self.line().starts_with("board gave up the connection"));
         assert!(matches!(self.notice(), Notice::Connected(n) if n == number));

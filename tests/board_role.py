@@ -1,0 +1,63 @@
+"""What tests of the role `board` share: an emulated board at a pseudo-terminal, and the role's own Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import ansible.module_utils
+
+from benchmarks.one_board import wait_for
+
+ROOT = Path(__file__).parents[1]
+ROLE = ROOT / "playbooks/roles/board"
+
+
+def role_module() -> ModuleType:
+    """The role's Ansible module, with its helpers where Ansible puts them."""
+    helpers = str(ROLE / "module_utils")
+    if helpers not in ansible.module_utils.__path__:
+        ansible.module_utils.__path__.append(helpers)
+    name = "zodiac_fx"
+    if name not in sys.modules:
+        specification = importlib.util.spec_from_file_location(name, ROLE / "library/zodiac_fx.py")
+        assert specification is not None
+        assert specification.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+class BoardAtPseudoTerminal:
+    """A running emulator with one board that has a console, an EEPROM and no interfaces."""
+
+    def __init__(self, program: Path, folder: Path, controller_port: int = 1) -> None:
+        self.program, self.folder = program, folder
+        self.console, self.eeprom = folder / "s1-console", folder / "s1.eeprom"
+        self.config = folder / "boards.toml"
+        self.config.write_text(
+            f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
+            f'[[board]]\nname = "s1"\ncontroller = "127.0.0.1:{controller_port}"\n'
+            f'console = "{self.console}"\neeprom = "{self.eeprom}"\n'
+        )
+        self.switch_on()
+
+    def switch_on(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            command = [self.program, "run", "--die-with-parent", self.config]
+            self.process = subprocess.Popen(command, stderr=log)
+        ready = self.folder / "ready"
+        wait_for(lambda: ready.exists() or self.process.poll() is not None, "a board", patience_s=30)
+        assert self.process.poll() is None, self.log()
+
+    def switch_off(self, how: signal.Signals = signal.SIGTERM) -> None:
+        self.process.send_signal(how)
+        self.process.wait(30)
+        (self.folder / "ready").unlink(missing_ok=True)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()

@@ -1,0 +1,116 @@
+"""A board of `zodiac-fx` on its control network: a controller behind the interface of its native port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from benchmarks.one_board import (
+    BARRIER_REPLY,
+    BARRIER_REQUEST,
+    Controller,
+    Emulator,
+    Namespace,
+    add_flow,
+    build,
+    message,
+)
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
+    pytest.mark.xdist_group("live"),
+]
+
+CONTROLLER, BOARD = "10.0.1.8", "10.0.1.99"
+STATS_REQUEST, STATS_REPLY, TABLE = 16, 17, 3
+ACTIVE_COUNT_OFFSET = 12 + 4 + 32 + 4 + 4
+
+
+@pytest.fixture(scope="module")
+def program():
+    return build(release=False)
+
+
+@pytest.fixture
+def namespace():
+    with Namespace([("h1", "s1-eth1"), ("controller", "s1-eth4")]) as made:
+        made.run("ip", "address", "add", f"{CONTROLLER}/24", "dev", "controller")
+        yield made
+
+
+@pytest.fixture
+def controller(namespace):
+    with Controller(namespace, 6633, CONTROLLER) as made:
+        yield made
+
+
+def start(program, namespace, folder):
+    return Emulator(
+        program,
+        namespace,
+        folder,
+        6633,
+        settings='control = "network"\nofchecks = false\n',
+        ports={1: "s1-eth1", 4: "s1-eth4"},
+        controller_address=CONTROLLER,
+    )
+
+
+def flows(controller):
+    controller.send(message(STATS_REQUEST, 5, struct.pack("!HH", TABLE, 0)))
+    return struct.unpack_from("!I", controller.expect(STATS_REPLY), ACTIVE_COUNT_OFFSET)[0]
+
+
+@pytest.mark.parametrize("payload_bytes", [0, 56, 1472])
+def test_the_board_answers_ping(program, namespace, tmp_path, payload_bytes):
+    with start(program, namespace, tmp_path):
+        ping = ["ping", "-c", "3", "-i", "0.2", "-W", "5", "-s", str(payload_bytes), BOARD]
+        subprocess.run(namespace.command(*ping), check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_controller_for_a_board_needs_no_change(program, namespace, controller, tmp_path):
+    with start(program, namespace, tmp_path) as emulator:
+        assert len(controller.handshake()) == 176
+        assert controller.session is not None
+        assert controller.session.getpeername()[0] == BOARD
+        controller.barrier()
+        controller.send(add_flow(2, udp_port=5000))
+        controller.barrier()
+        assert flows(controller) == 1
+        report = emulator.end()
+    board = report["boards"]["s1"]
+    assert board["connected"]
+    assert board["counters"]["native_received"] > 0
+    assert board["counters"]["received"] == 0
+    assert f"connected to controller {CONTROLLER}:6633" in emulator.log()
+
+
+def test_what_crosses_the_end_of_a_segment_is_lost(program, namespace, controller, tmp_path):
+    """Quirk 10, although the controller's kernel leaves cutting the write to its interface."""
+    flow_mods = b"".join(add_flow(2, udp_port=5000 + number) for number in range(8))
+    with start(program, namespace, tmp_path):
+        controller.handshake()
+        controller.send(flow_mods + message(BARRIER_REQUEST, 9))
+        time.sleep(0.1)  # else the kernel may put the next write into the same segment
+        # Had it arrived, this barrier's reply would come before that of the next one.
+        controller.send(message(BARRIER_REQUEST, 10))
+        assert struct.unpack_from("!I", controller.expect(BARRIER_REPLY), 4)[0] == 10
+        assert flows(controller) == 6
+
+
+def test_a_board_that_was_killed_comes_back(program, namespace, controller, tmp_path):
+    with start(program, namespace, tmp_path) as emulator:
+        controller.handshake()
+        emulator.process.send_signal(signal.SIGKILL)
+        emulator.process.wait()
+        assert controller.session is not None
+        controller.session.close()
+    with start(program, namespace, tmp_path):
+        controller.handshake()
+        controller.barrier()
