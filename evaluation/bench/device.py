@@ -57,8 +57,10 @@ class Device(Protocol):
 
     name: str
     wire: Wire
-    now_ns: int
-    """Where the bench's clock is."""
+
+    @property
+    def now_ns(self) -> int:
+        """Where the bench's clock is."""
 
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""

@@ -122,14 +122,10 @@ class Analysis:
         """For a table; `HEADINGS` are its columns."""
         for one in self.times:
             values = (one.min_ns, *one.quantiles_ns.values(), one.max_ns, one.mean_ns)
-            yield str(one.frame_bytes), str(one.samples), *(f"{value / _US:.3f}" for value in values)
+            yield str(one.frame_bytes), str(one.samples), *(f"{value / _US:.2f}" for value in values)
 
 
-HEADINGS: Final = (
-    *("frame bytes", "samples", "min us"),
-    *(f"p{percent} us" for percent in _QUANTILES),
-    *("max us", "mean us"),
-)
+HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _QUANTILES), "max", "mean")
 
 
 def taps_of(
