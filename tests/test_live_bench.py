@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from live_harness import Machine, needs_root, wait_until
+from live_harness import Machine, descendants, left, needs_root, wait_until
 
 from evaluation.bench import buffer, data_plane
 from evaluation.bench.cases import Table
@@ -17,6 +20,7 @@ from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.self_test import self_test
+from evaluation.live.background import state_folder
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
 from evaluation.live.programs import emulator
 from evaluation.runner import RunError
@@ -89,6 +93,30 @@ def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
             examine(inventory(datapath_id="0000000000000001"))
         with pytest.raises(RunError, match=r"dut: no controller connection: .*127\.0\.0\.1:6654"):
             examine(inventory(listen="127.0.0.1:6654"), connect_s=0.5)
+
+
+STAY = """
+import sys, time
+sys.path[:0] = {path!r}
+from evaluation.bench.inventory import load_inventory
+from evaluation.bench.live.open_device import open_bench
+with open_bench(load_inventory("openvswitch")) as bench:
+    assert bench.around.endpoint.accept(60) is not None
+    print("up", flush=True)
+    time.sleep(100)
+"""
+
+
+@needs_openvswitch
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda n: n.name)
+def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
+    command = [sys.executable, "-c", STAY.format(path=sys.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "up\n"
+        children = descendants(process.pid)
+        process.send_signal(number)
+    wait_until(lambda: not left(children), "its programs have ended")
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
 
 
 @needs_openvswitch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +15,9 @@ from evaluation.bench.live.live_device import LiveDevice
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import self_test
 from evaluation.bench.live.software_switch import software_switch
+from evaluation.live.background import state_folder
 from evaluation.live.exclusion import claim
+from evaluation.runner import RunError
 
 
 @contextmanager
@@ -39,9 +40,23 @@ def open_bench(entry: Entry) -> Iterator[Bench]:
         if isinstance(entry, Hardware):
             yield stack.enter_context(hardware_switch(entry))
             return
-        folder = Path(tempfile.mkdtemp(prefix="loko-bench-"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = stack.enter_context(_files())
         if isinstance(entry, Emulator):
             yield stack.enter_context(emulated_board(entry, folder))
         else:
             yield stack.enter_context(software_switch(entry, folder))
+
+
+@contextmanager
+def _files() -> Iterator[Path]:
+    """A folder for configuration, logs and sockets. There is one bench at a time, so what is left is old."""
+    folder = state_folder() / "bench"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made ({error.strerror}): run it as root") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
