@@ -163,14 +163,21 @@ def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint) 
     assert switch.heard.count(of.OFPT_ECHO_REPLY) == 2
 
 
-def test_an_error_of_the_switch_is_told(endpoint) -> None:
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("00010003", "the switch answers with an error: 0101000c"),
+        ("00030000", "the switch's table is full: "),
+    ],
+)
+def test_an_error_of_the_switch_is_told(endpoint, body: str, said: str) -> None:
     answers = {
         of.OFPT_FEATURES_REQUEST: FEATURES,
-        of.OFPT_BARRIER_REQUEST: message(of.OFPT_ERROR, bytes.fromhex("00030000")),
+        of.OFPT_BARRIER_REQUEST: message(of.OFPT_ERROR, bytes.fromhex(body)),
     }
     Switch(endpoint.port, answers)
     assert endpoint.accept(10) == 0x2A
-    with pytest.raises(RunError, match="the switch answers with an error: 0101000c"):
+    with pytest.raises(RunError, match=said):
         endpoint.load([barrier_request(1)])
 
 

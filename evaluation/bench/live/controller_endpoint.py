@@ -18,6 +18,8 @@ _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6
 PACKET_IN: Final = 10
 ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
 """Types of messages that a switch sends unasked: echo, packet in, flow removed, port status."""
+_TABLE_FULL: Final = bytes.fromhex("00030000")
+"""Type and code of the error FLOW_MOD_FAILED, ALL_TABLES_FULL."""
 _ANSWER_S: Final = 30.0
 _CHUNK_BYTES: Final = 65536
 
@@ -84,7 +86,7 @@ class ControllerEndpoint:
         while True:
             for message in self._messages(max(deadline - time.monotonic(), 0)):
                 if message[1] == _ERROR:
-                    raise RunError(f"the switch answers with an error: {message[:64].hex()}")
+                    raise RunError(_described(message))
                 if message[1] == kind:
                     return message
             if time.monotonic() >= deadline:
@@ -148,3 +150,13 @@ class ControllerEndpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _described(error: bytes) -> str:
+    """An OpenFlow error in one line."""
+    if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL:
+        return (
+            "the switch's table is full: a Zodiac FX keeps the memory of what other messages deleted;"
+            " switch it off and on and run again"
+        )
+    return f"the switch answers with an error: {error[:64].hex()}"
