@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup evaluate teardown test lint unit smoke bench lock clean
+.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke bench endurance lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -15,13 +15,16 @@ help: ## Show this list
 setup: ## Install everything (quick when nothing changed)
 	@setup/all.sh
 
+clients: setup ## Also install the controllers that others wrote, for the tests only
+	@setup/clients.sh
+
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)
 
 teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
-test: setup lint unit ## Lint, types, and all Rust and Python tests
+test: setup lint unit fuzz ## Lint, types, all Rust and Python tests, a minute of fuzzing a target
 
 lint: setup ## Format, lint and type checks of every language
 	@$(WITH) ruff check
@@ -29,23 +32,40 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh
+	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
-unit: setup ## All Rust and Python tests
+unit: clients ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
+	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest
+
+fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
+	@setup/fuzz.sh
+	@switch-emulator/fuzz/run.sh $(ARGS)
 
 smoke: setup ## A live run of the two-switch lab, a few seconds
 	@$(WITH) pytest -m live
 
-bench: setup ## Speed of the simulator beside ns-3, accuracy of the live emulator
+bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
 
-lock: setup ## Pin the newest versions that pyproject.toml allows
+endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
+	@$(WITH) python -m benchmarks.endurance $(ARGS)
+
+lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
 	@$(WITH) uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
+	@$(WITH) uv pip compile tests/clients/requirements-build.in --custom-compile-command 'make lock' \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/requirements-build.lock
+	@$(WITH) uv pip compile tests/clients/requirements.in --custom-compile-command 'make lock' \
+	    --python .clients/python/bin/python --no-build-isolation --generate-hashes --no-emit-index-url \
+	    --upgrade --quiet -o tests/clients/requirements.lock
 
 clean: ## Remove what was built and installed in this folder, but no results
-	@rm -rf .setup .venv switch-emulator/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .clients .setup .venv switch-emulator/target switch-emulator/fuzz/target \
+	    .mypy_cache .ruff_cache .pytest_cache .hypothesis

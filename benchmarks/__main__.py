@@ -1,4 +1,7 @@
-"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``."""
+"""``python -m benchmarks``: measure, show a table, write ``results/benchmarks/benchmarks.{json,md}``.
+
+``sensitivity`` writes ``overload.{svg,png}`` and ``sensitivity.md`` beside them (docs/overload.md).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, replay, throughput
+from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, throughput
+from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
-from benchmarks.measure import BenchmarkError, Spread
-
-Row = tuple[str, str, str]
-"""What was measured, its value, and in which range or how."""
+from benchmarks.measure import BenchmarkError, Row, Spread
 
 
 class Part(StrEnum):
@@ -28,22 +29,30 @@ class Part(StrEnum):
     THROUGHPUT = "throughput"
     REPLAY = "replay"
     LIVE = "live"
+    SENSITIVITY = "sensitivity"
+    FIDELITY = "fidelity"
+    SCALE = "scale"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed and accuracy. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
         Part.LIVE: _live,
+        Part.SENSITIVITY: lambda: _sensitivity(out, console),
+        Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
+        Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
     }
-    console = Console()
+    out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
@@ -58,7 +67,6 @@ def main(
         found[part.value] = values
         rows += more
     console.print(_table(rows))
-    out.mkdir(parents=True, exist_ok=True)
     (out / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (out / "benchmarks.md").write_text(_markdown(found["machine"], rows), encoding="utf-8")
     console.print(f"written: {out}/benchmarks.json, {out}/benchmarks.md")
@@ -100,6 +108,36 @@ def _live() -> tuple[dict[str, Any], list[Row]]:
             )
         )
     return {str(one.rate_pps): asdict(one) for one in found}, rows
+
+
+def _sensitivity(out: Path, console: Console) -> tuple[dict[str, Any], list[Row]]:
+    found = sensitivity.measure(lambda step: console.print(f"  {step}"))
+    for suffix, picture in overload_picture.pictures(found.default.curves).items():
+        (out / f"overload{suffix}").write_bytes(picture)
+    (out / "sensitivity.md").write_text(sensitivity.table(found), encoding="utf-8")
+    rows = [
+        (
+            f"overload, {curve.entries} entries: slope beyond {curve.maximum_mbps:.2f} Mbit/s",
+            f"{curve.slope:.3f}",
+            f"R² = {curve.determination:.4f}",
+        )
+        for curve in found.default.curves
+    ]
+    return asdict(found), rows
+
+
+def _fidelity(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    found = campaign.run(folder, quick=quick, tell=tell)
+    (folder / "fidelity.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.fidelity_rows(found)
+
+
+def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    boards = (3, scale.GOAL_BOARDS) if quick else scale.BOARDS
+    found = {"machine": describe(), **asdict(scale.measure(boards, tell=tell))}
+    (out / "scale").mkdir(parents=True, exist_ok=True)
+    (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, page.scale_rows(found)
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -22,10 +22,12 @@ from benchmarks.one_board import (
     Controller,
     Emulator,
     Namespace,
+    PacedFlow,
     Tap,
     add_flow,
     build,
     read_trace,
+    send_paced,
     sequence_of,
     udp_frame,
 )
@@ -97,11 +99,19 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
             controller.handshake()
             controller.send(add_flow(2))
             controller.barrier()
-            _send(program, namespace, sent, rate_pps, elsewhere=core)
+            interval_ns = 1_000_000_000 // rate_pps
+            flow = PacedFlow(
+                interface="h1",
+                frame=udp_frame(0),
+                count=sent,
+                interval_ns=interval_ns,
+                spread_ns=interval_ns // 2,
+            )
+            send_paced(program, namespace, folder, [flow], elsewhere=core)
             frames = tap.seen(outgoing=False, count=sent, patience_s=1.0)
             report = emulator.end()
         observed = {sequence_of(frame.data): frame.stamp_ns for frame in frames}
-        outside, inside = _errors(trace, observed)
+        outside, inside = errors(trace, observed)
     return Accuracy(
         rate_pps=rate_pps,
         sent=sent,
@@ -116,17 +126,7 @@ def _measure_rate(program: Path, rate_pps: int, seconds: float) -> Accuracy:
     )
 
 
-def _send(program: Path, namespace: Namespace, count: int, rate_pps: int, *, elsewhere: int) -> None:
-    """Run the paced sender on a core that the emulator does not have, if there is one."""
-    sender = str(program.parent / "examples" / "paced_sender")
-    interval_ns = 1_000_000_000 // rate_pps
-    cores = os.sched_getaffinity(0) - {elsewhere} or {elsewhere}
-    pinned = ["taskset", "--cpu-list", ",".join(map(str, cores))]
-    frame = udp_frame(0).hex()
-    namespace.run(*pinned, sender, "h1", str(count), str(interval_ns), str(SEQUENCE_OFFSET), frame)
-
-
-def _errors(trace: Path, observed: dict[int, int]) -> tuple[list[int], list[int]]:
+def errors(trace: Path, observed: dict[int, int]) -> tuple[list[int], list[int]]:
     """Errors outside and inside stalls, joined by the frames' numbers."""
     outside: list[int] = []
     inside: list[int] = []

@@ -16,6 +16,9 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 """The repository."""
 
+Row = tuple[str, str, str]
+"""What was measured, its value, and in which range or how."""
+
 _SAMPLING_S = 0.1
 
 

@@ -1,4 +1,4 @@
-"""A board between two veths in a network namespace of its own, a controller and taps.
+"""Boards between veths in a network namespace of their own, controllers and taps.
 
 For benchmarks and tests. The namespace belongs to a process that the kernel kills when this one ends, however
 it ends; with it everything in the namespace is gone.
@@ -17,7 +17,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -56,14 +56,16 @@ class Namespace:
         keeper = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
         own = Path("/proc/self/ns/net").stat().st_ino
         self._keeper = subprocess.Popen(keeper)
-        self.path = Path(f"/proc/{self._keeper.pid}/ns/net")
+        self.pid = self._keeper.pid
+        self.path = Path(f"/proc/{self.pid}/ns/net")
         wait_for(lambda: self.path.stat().st_ino != own, "a network namespace")
         self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         self.run("ip", "link", "set", "lo", "up")
-        for near, far in pairs:
-            self.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
-            self.run("ip", "link", "set", near, "up")
-            self.run("ip", "link", "set", far, "up")
+        lines = [
+            f"link add {near} type veth peer name {far}\nlink set {near} up\nlink set {far} up\n"
+            for near, far in pairs
+        ]
+        subprocess.run(self.command("ip", "-batch", "-"), input="".join(lines), text=True, check=True)
 
     def command(self, *command: str) -> list[str]:
         """The command line that runs a command inside."""
@@ -143,12 +145,30 @@ class Tap:
         while len(frames) < count:
             if not select.select([self._receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 break
-            data, control, _, address = self._receiver.recvmsg(2048, 256)
-            seconds, nanos = struct.unpack("qq", control[0][2])
-            frame = Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
+            frame = self._next()
             if frame.outgoing == outgoing:
                 frames.append(frame)
         return frames
+
+    def waiting(self, *, outgoing: bool) -> list[Seen]:
+        """Frames of one direction that are here already."""
+        frames: list[Seen] = []
+        with suppress(BlockingIOError):
+            while True:
+                frame = self._next()
+                if frame.outgoing == outgoing:
+                    frames.append(frame)
+        return frames
+
+    def _next(self) -> Seen:
+        data, control, _, address = self._receiver.recvmsg(2048, 256)
+        seconds, nanos = struct.unpack("qq", control[0][2])
+        return Seen(seconds * 1_000_000_000 + nanos, address[2] == _PACKET_OUTGOING, data)
+
+    def close(self) -> None:
+        """Take it away."""
+        self._sender.close()
+        self._receiver.close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,8 +176,7 @@ class Tap:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._sender.close()
-        self._receiver.close()
+        self.close()
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:
@@ -179,11 +198,14 @@ def add_flow(output: int, *, udp_port: int | None = None, priority: int = 100, a
     return message(FLOW_MOD, priority, match + body + struct.pack("!HHHH", 0, 8, output, 0) * actions)
 
 
-def udp_frame(sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000) -> bytes:
-    """A UDP frame, `frame_bytes` with FCS, whose payload begins with a 32-bit number."""
+def udp_frame(
+    sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000, source: int = 1, destination: int = 2
+) -> bytes:
+    """A UDP frame, `frame_bytes` with FCS, between hosts of 10.0.0.0/24; its payload begins with a number."""
     total = frame_bytes - 4 - 14
-    ethernet = bytes.fromhex("020000000002020000000001") + b"\x08\x00"
-    ip = struct.pack("!BBHHHBBHII", 0x45, 0, total, 0, 0, 64, 17, 0, 0x0A00_0001, 0x0A00_0002)
+    ethernet = bytes([2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source]) + b"\x08\x00"
+    addresses = (0x0A00_0000 + source, 0x0A00_0000 + destination)
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, total, 0, 0, 64, 17, 0, *addresses)
     udp = struct.pack("!HHHH", udp_port, udp_port, total - 20, 0)
     payload = struct.pack("!I", sequence).ljust(total - 28, b"\xa5")
     return ethernet + ip + udp + payload
@@ -192,6 +214,43 @@ def udp_frame(sequence: int, *, frame_bytes: int = 306, udp_port: int = 5000) ->
 def sequence_of(frame: bytes) -> int:
     """The number that `udp_frame` wrote."""
     return int(struct.unpack_from("!I", frame, SEQUENCE_OFFSET)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacedFlow:
+    """Frames at exact instants, the first `first_ns` after the beginning."""
+
+    interface: str
+    frame: bytes
+    count: int
+    interval_ns: int
+    """Mean interval; 0: back to back."""
+    spread_ns: int = 0
+    """Width of the range of intervals: some spread, or the frames keep step with the machine's own clock."""
+    first_ns: int = 0
+
+
+def send_paced(
+    program: Path,
+    namespace: Namespace,
+    folder: Path,
+    flows: Sequence[PacedFlow],
+    *,
+    elsewhere: int,
+    first_number: int = 0,
+) -> None:
+    """Send flows, their frames numbered together, on a core that is not the emulator's (`elsewhere`)."""
+    lines = [
+        f"{flow.interface} {flow.count} {flow.first_ns} {flow.interval_ns} {flow.spread_ns} "
+        f"{flow.frame.hex()}\n"
+        for flow in flows
+    ]
+    schedule = folder / "flows"
+    schedule.write_text("".join(lines), encoding="ascii")
+    sender = str(program.parent / "examples" / "paced_sender")
+    cores = os.sched_getaffinity(0) - {elsewhere} or {elsewhere}
+    pinned = ["taskset", "--cpu-list", ",".join(map(str, cores))]
+    namespace.run(*pinned, sender, str(schedule), str(SEQUENCE_OFFSET), str(first_number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,30 +350,40 @@ class Controller:
         self.vanish()
 
 
-class Emulator:
-    """A running `zodiac-fx`."""
+def board_table(
+    name: str,
+    controller: str,
+    ports: Mapping[int, str],
+    *,
+    seed: int = 1,
+    profile: str = "zodiac-fx",
+    settings: str,
+) -> str:
+    """A board of the configuration file: its controller's address, and the interface of each of its ports."""
+    wiring = "".join(f'{number} = "{interface}"\n' for number, interface in ports.items())
+    return (
+        f'[[board]]\nname = "{name}"\nprofile = "{profile}"\n'
+        f'controller = "{controller}"\nseed = {seed}\n'
+        f"[board.ports]\n{wiring}[board.config]\n{settings}"
+    )
+
+
+class Boards:
+    """A running `zodiac-fx` with these boards."""
 
     def __init__(
         self,
         program: Path,
         namespace: Namespace,
         folder: Path,
-        controller_port: int,
+        boards: str,
         *,
         process: str = 'scheduling = "other"\n',
-        settings: str = "ofchecks = false\n",
-        ports: Mapping[int, str] = MappingProxyType({1: "s1-eth1", 2: "s1-eth2"}),
-        controller_address: str = "127.0.0.1",
     ) -> None:
         self.report_path, self.log_path = folder / "report.json", folder / "log"
         ready = folder / "ready"
-        wiring = "".join(f'{number} = "{name}"\n' for number, name in ports.items())
         config = folder / "zodiac-fx.toml"
-        config.write_text(
-            f'[process]\nreport = "{self.report_path}"\nready = "{ready}"\n{process}'
-            f'[[board]]\nname = "s1"\ncontroller = "{controller_address}:{controller_port}"\nseed = 1\n'
-            f"[board.ports]\n{wiring}[board.config]\n{settings}"
-        )
+        config.write_text(f'[process]\nreport = "{self.report_path}"\nready = "{ready}"\n{process}{boards}')
         command = namespace.command(str(program), "run", "--die-with-parent", str(config))
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(command, stderr=log)
@@ -359,3 +428,24 @@ class Emulator:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+
+class Emulator(Boards):
+    """A running `zodiac-fx` with one board, s1."""
+
+    def __init__(
+        self,
+        program: Path,
+        namespace: Namespace,
+        folder: Path,
+        controller_port: int,
+        *,
+        process: str = 'scheduling = "other"\n',
+        profile: str = "zodiac-fx",
+        settings: str = "ofchecks = false\n",
+        ports: Mapping[int, str] = MappingProxyType({1: "s1-eth1", 2: "s1-eth2"}),
+        controller_address: str = "127.0.0.1",
+    ) -> None:
+        controller = f"{controller_address}:{controller_port}"
+        board = board_table("s1", controller, ports, profile=profile, settings=settings)
+        super().__init__(program, namespace, folder, board, process=process)

@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 
 from evaluation.result import ClaimResult, FigureResult, Point, Series, runs_of
 
-_STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
+STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
     "svg.hashsalt": "loko",
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",
@@ -26,6 +26,7 @@ _STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that the
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
 }
+"""How pictures of this project look; a context for matplotlib."""
 _BOXES: Final = ("#8d99ae", "#dfe4ec")
 _EDGE: Final = "#2b2d42"
 _GUARANTEE: Final = "#d00000"
@@ -51,7 +52,7 @@ def png(result: FigureResult) -> bytes:
 
 
 def _save(result: FigureResult, kind: str, *, captioned: bool, **options: Any) -> bytes:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         drawn = _draw_table if result.table is not None else _draw_boxes
         figure = drawn(result, captioned)
         buffer = io.BytesIO()

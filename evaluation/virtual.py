@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ import switch_emulator
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.controller.messages import session_segments
-from loko.device import Profile, load_device
-from loko.document import PROFILES, InputError, find
+from loko.device import Profile, load_device, profile_text
+from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Host, Lab
@@ -35,13 +34,26 @@ class VirtualRunner:
     """Carries traffic through a simulated lab. Runs may be under way on several threads at once."""
 
     def __init__(
-        self, lab: Lab, flows: Sequence[Flow], *, entries: int, capacity_factor: float | None = None
+        self,
+        lab: Lab,
+        flows: Sequence[Flow],
+        *,
+        entries: int,
+        profile: str | None = None,
+        capacity_factor: float | None = None,
     ) -> None:
         """The boards get the controller's tables for `flows`.
 
-        `capacity_factor` replaces that of the profiles: true capacity over equation 6 (section 3.4.2).
-        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
+        `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
+        the profiles: true capacity over equation 6 (section 3.4.2).
+        Raises `InputError` if the tables do not hold the flows, or if a switch has another backend or
+        connects to the controller by itself.
         """
+        if lab.controller is not None:
+            raise InputError(
+                f"{lab.path}: control: only live runs carry the boards' connections as frames:"
+                " write 'control: session', or run with --mode live"
+            )
         for switch in lab.switches.values():
             if switch.backend is not Backend.FIRMWARE:
                 raise InputError(
@@ -51,7 +63,7 @@ class VirtualRunner:
         self._lab = lab
         self._tables = switch_entries(lab, flows, entries=entries)
         self._capacity_factor = capacity_factor
-        self._profile_of = {name: switch.profile.name for name, switch in lab.switches.items()}
+        self._profile_of = {name: profile or switch.profile.name for name, switch in lab.switches.items()}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
@@ -62,7 +74,7 @@ class VirtualRunner:
             }
             self._folder = tempfile.TemporaryDirectory(prefix="loko-profiles-")
             for switch, name in self._profile_of.items():
-                path = Path(self._folder.name) / f"{name}.toml"
+                path = Path(self._folder.name) / f"{Path(name).stem}.toml"
                 path.write_text(changed[name], encoding="utf-8")
                 self._profile_of[switch] = str(path)
         return self
@@ -131,13 +143,7 @@ def _with_capacity(name: str, capacity_factor: float) -> str:
             f"capacity factor {capacity_factor:g}: profile '{name}' allows"
             f" {allowed[0]:g} to {allowed[1]:g}; choose one of these"
         )
-    text = find(name, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
-    changed, count = re.subn(
-        r"(?m)^(capacity_factor = \{ value = )[0-9.]+", rf"\g<1>{capacity_factor!r}", text
-    )
-    if count != 1:
-        raise InputError(f"profile '{name}': has no capacity_factor to replace; leave --capacity-factor out")
-    return changed
+    return profile_text(name, capacity_factor=capacity_factor)
 
 
 def frame_of(lab: Lab, flow: FlowTraffic) -> bytes:

@@ -11,6 +11,7 @@ from live_harness import admitted, needs_root
 from evaluation.analysis import under_stall
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
+from loko.lab import load_lab
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
@@ -20,9 +21,14 @@ EARLY_NS = 20_000
 """A frame may leave so much before its instant: the emulator's send lead, and the taps' own spread."""
 
 
-@pytest.fixture(scope="module")
-def runner():
-    with LiveRunner(SETTING.lab, SETTING.admitted()) as live:
+@pytest.fixture(scope="module", params=["session", "network"])
+def runner(request, tmp_path_factory):
+    """The lab with the boards' connections kept by the emulator, or as frames on the control ports."""
+    path = tmp_path_factory.mktemp("lab") / "lab.yml"
+    path.write_text(SETTING.lab.path.read_text().replace("control: session", f"control: {request.param}"))
+    lab = load_lab(path)
+    assert (lab.controller is not None) == (request.param == "network")
+    with LiveRunner(lab, SETTING.admitted()) as live:
         yield live
 
 

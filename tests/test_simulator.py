@@ -120,7 +120,8 @@ def test_overload_is_lost_and_accounted_for() -> None:
     result = run(rate_factor=11)
     lost = int((result.received_ns == -1).sum())
     assert lost == result.packets - sum(flow["received"] for flow in result.flows.values())
-    dropped = sum(board["dropped_buffer"] for board in result.boards.values())
+    places = ("dropped_buffer", "dropped_switch", "dropped_return")
+    dropped = sum(board[place] for board in result.boards.values() for place in places)
     assert lost == dropped > result.packets // 4
     assert (result.in_flight, result.unidentified) == (0, 0)
     assert {board["ring_units_peak"] for board in result.boards.values()} == {24}

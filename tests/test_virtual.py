@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import dpkt
@@ -96,6 +98,13 @@ def test_the_seed_decides_everything() -> None:
     for column in ("flow", "sequence", "sent_ns", "received_ns", "size"):
         assert np.array_equal(getattr(first, column), getattr(again, column))
     assert not np.array_equal(first.sent_ns[:50], other.sent_ns[:50])
+
+
+def test_boards_that_connect_by_frames_are_left_to_live_runs() -> None:
+    chosen = setting("fig17a")
+    lab = replace(chosen.lab, controller=IPv4Interface("10.0.1.8/24"))
+    with pytest.raises(InputError, match="control: only live runs"):
+        VirtualRunner(lab, chosen.admitted(), entries=17)
 
 
 def test_a_table_that_cannot_hold_the_flows_is_refused() -> None:

@@ -7,6 +7,7 @@ p_CPU = base + per_byte l + visited entries + actions.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -33,6 +34,16 @@ class IntegratedSwitch(Strict):
 
     transit_ps: Count
     buffer_bytes: Count
+
+
+class FlowControl(Strict):
+    """Pause frames, and what the integrated switch does when it is paused (docs/overload.md)."""
+
+    pause_quanta: Count
+    resume_units: Count
+    held_frames: Count
+    discard_permille: Count
+    front_ports: Count
 
 
 class Buffer(Strict):
@@ -113,6 +124,9 @@ class ControlCost(Strict):
     native_answer_ps: Count
     native_answer_per_byte_ps: Count
     send_ps: Count
+    native_frame_ps: Count
+    native_answer_ps: Count
+    native_answer_per_byte_ps: Count
     echo_ps: Count
     features_ps: Count
     get_config_ps: Count
@@ -189,6 +203,7 @@ class Profile(Strict):
     title: str
     ports: Ports
     integrated_switch: IntegratedSwitch
+    flow_control: FlowControl
     buffer: Buffer
     table: Table
     cpu: Cpu
@@ -230,6 +245,22 @@ class _Head(BaseModel):
     """What says of which kind a profile is; without it, it is a Zodiac FX."""
 
     kind: Literal["linux-switch"] | None = None
+
+
+def profile_text(name_or_path: str | Path, **values: float) -> str:
+    """The text of a profile in which the numbers with these keys have other values.
+
+    A key names its number without the sections above it, and must be the only one of that name. The rest of
+    the text, notes and ranges included, stays as it is. Raises `InputError`.
+    """
+    text = find(name_or_path, PROFILES, ".toml", "profile").read_text(encoding="utf-8")
+    for key, value in values.items():
+        text, count = re.subn(rf"(?m)^({key} = \{{ value = )[0-9._]+", rf"\g<1>{value!r}", text)
+        if count != 1:
+            raise InputError(
+                f"profile '{name_or_path}': has {count} numbers named {key}, so none is replaced; name one"
+            )
+    return text
 
 
 @lru_cache

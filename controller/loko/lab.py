@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from pydantic import Field, field_validator
 
@@ -81,6 +82,10 @@ class Lab:
     hosts: Mapping[str, Host]
     links: tuple[Link, ...]
     control_port: int
+    controller: IPv4Interface | None = None
+    """The controller's address if the boards reach it by frames on their control ports (`control: network`).
+    Else the emulator keeps their TCP sessions for them.
+    """
 
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch; as it is without any."""
@@ -144,6 +149,16 @@ class _SwitchFile(Strict):
         return text
 
 
+def _with_prefix(text: str) -> str:
+    try:
+        IPv4Interface(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an IPv4 address with prefix such as 10.0.0.1/24") from None
+    if "/" not in text:
+        raise ValueError(f"'{text}' lacks its prefix length, such as {text}/24")
+    return text
+
+
 class _HostFile(Strict):
     mac: str
     ip: str
@@ -157,14 +172,8 @@ class _HostFile(Strict):
 
     @field_validator("ip")
     @classmethod
-    def _with_prefix(cls, text: str) -> str:
-        try:
-            IPv4Interface(text)
-        except ValueError:
-            raise ValueError(f"'{text}' is not an IPv4 address with prefix such as 10.0.0.1/24") from None
-        if "/" not in text:
-            raise ValueError(f"'{text}' lacks its prefix length, such as {text}/24")
-        return text
+    def _address(cls, text: str) -> str:
+        return _with_prefix(text)
 
 
 class _LinkFile(Strict):
@@ -179,6 +188,13 @@ class _LabFile(Strict):
     hosts: dict[str, _HostFile] = Field(min_length=1)
     links: list[_LinkFile] = Field(min_length=1)
     control_port: int = Field(ge=1)
+    control: Literal["session", "network"] = "session"
+    controller: str | None = None
+
+    @field_validator("controller")
+    @classmethod
+    def _address(cls, text: str | None) -> str | None:
+        return None if text is None else _with_prefix(text)
 
 
 class _Checker:
@@ -208,6 +224,7 @@ class _Checker:
             hosts=MappingProxyType(hosts),
             links=self._links(switches),
             control_port=self._file.control_port,
+            controller=self._controller(switches),
         )
         self._refuse_unreachable(lab)
         return lab
@@ -233,6 +250,36 @@ class _Checker:
             config=MappingProxyType(dict(file.config)),
             backend=file.backend,
         )
+
+    def _controller(self, switches: Mapping[str, Switch]) -> IPv4Interface | None:
+        if self._file.control == "session":
+            return None
+        if self._file.controller is None:
+            raise self._error("controller", "control: network needs its address, such as 10.0.1.8/24")
+        controller = IPv4Interface(self._file.controller)
+        owners = {controller.ip: "the controller"}
+        for name, switch in switches.items():
+            where = f"switches.{name}.config"
+            if "mac" not in switch.config or "ip_address" not in switch.config:
+                raise self._error(where, "control: network needs the board's mac and ip_address")
+            try:
+                address = IPv4Address(switch.config["ip_address"])
+            except ValueError:
+                text = switch.config["ip_address"]
+                raise self._error(
+                    f"{where}.ip_address", f"'{text}' is not an address such as 10.0.1.99"
+                ) from None
+            if address not in controller.network:
+                raise self._error(
+                    f"{where}.ip_address",
+                    f"{address} is not in the controller's network {controller.network}",
+                )
+            if address in owners:
+                raise self._error(
+                    f"{where}.ip_address", f"{owners[address]} has {address} already; change one"
+                )
+            owners[address] = name
+        return controller
 
     def _links(self, switches: Mapping[str, Switch]) -> tuple[Link, ...]:
         links: list[Link] = []

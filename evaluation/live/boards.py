@@ -50,6 +50,8 @@ def configuration(
             "[board.config]",
             *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
         ]
+        if lab.controller is not None:
+            lines += ['control = "network"', f"netmask = {json.dumps(str(lab.controller.netmask))}"]
     return "\n".join(lines) + "\n"
 
 

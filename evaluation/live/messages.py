@@ -9,10 +9,16 @@ from pathlib import Path
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
-from loko.lab import Backend
+from loko.lab import Backend, Lab
 
-CONTROLLER_ADDRESS = "127.0.0.1:6633"
-"""Where the boards look for the controller, inside the tree. 6633 is the board's default port."""
+CONTROLLER_PORT = 6633
+"""The board's default."""
+
+
+def controller_address(lab: Lab) -> str:
+    """Where the boards look for the controller, inside the tree."""
+    host = "127.0.0.1" if lab.controller is None else str(lab.controller.ip)
+    return f"{host}:{CONTROLLER_PORT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

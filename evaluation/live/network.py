@@ -95,18 +95,18 @@ class Network:
             prefix = self._prefix(node)
             where = f"{node}: port {port} ({name})"
             found = run_json(["ip", "-json", "address", "show", "dev", name], what=where, prefix=prefix)[0]
-            _expect(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")
+            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")
             offloads = run_json(["ethtool", "--json", "-k", name], what=where, prefix=prefix)[0]
             for shown in OFFLOADS.values():
-                _expect(where, shown, False, offloads[shown]["active"])
+                refuse_difference(where, shown, False, offloads[shown]["active"])
             queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
-            _expect(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
+            refuse_difference(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
             addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
             if host := self.lab.hosts.get(node):
-                _expect(where, "MAC address", host.mac, found["address"])
-                _expect(where, "addresses", [str(host.ip)], addresses)
+                refuse_difference(where, "MAC address", host.mac, found["address"])
+                refuse_difference(where, "addresses", [str(host.ip)], addresses)
             else:
-                _expect(where, "addresses", [], addresses)
+                refuse_difference(where, "addresses", [], addresses)
 
     def _configure(self) -> None:
         for (node, port), name in self._interfaces.items():
@@ -155,7 +155,8 @@ class Network:
         return self.inside(node) if node in self.lab.hosts else ()
 
 
-def _expect(where: str, what: str, wanted: object, found: object) -> None:
+def refuse_difference(where: str, what: str, wanted: object, found: object) -> None:
+    """Raise `RunError` if the kernel has something else than what was asked of it."""
     if wanted != found:
         raise RunError(
             f"{where}: {what} should be {wanted} but is {found}: Mininet or this kernel did not obey"

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 
 from evaluation.live.carriage import carry, records
+from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
-from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest, LabStatus, TrafficRequest
+from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
 from evaluation.live.network import Network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunRecords
@@ -29,9 +30,10 @@ class Session:
         refuse(self.lab, request)
         self._folder = folder
         self.network = Network(self.lab)
+        control = ControlNetwork(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
-        ports = {name: self.network.ports(name) for name in self.lab.switches}
+        ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
         self._switches = Switches(self.lab, ports, request, folder)
         if self._controller:
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
@@ -70,7 +72,7 @@ class Session:
             "--allocation": request.allocation,
             "--entries": request.entries,
             **({"--backend": request.backend} if request.backend else {}),
-            "--listen": CONTROLLER_ADDRESS,
+            "--listen": controller_address(self.lab),
             "--ready": ready,
         }
         words = [str(word) for option in options.items() for word in option]

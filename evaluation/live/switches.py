@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.live.boards import Boards, BoardsReport
 from evaluation.live.coarse import CoarseSwitches
-from evaluation.live.messages import CONTROLLER_ADDRESS, BuildRequest
+from evaluation.live.messages import BuildRequest, controller_address
 from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
@@ -49,7 +49,7 @@ class Switches:
                 coarse,
                 ports,
                 scenario=scenario_of(request.flows, entries=request.entries),
-                controller=CONTROLLER_ADDRESS,
+                controller=controller_address(lab),
                 # The emulator shares its core with nobody; without it, that core is Open vSwitch's too.
                 cpus=cores.others if boards else cores.others | {cores.emulator},
                 folder=folder / "openvswitch",
@@ -58,7 +58,7 @@ class Switches:
             self._boards = Boards(
                 lab,
                 boards,
-                controller=CONTROLLER_ADDRESS,
+                controller=controller_address(lab),
                 cpu=cores.emulator,
                 seed=request.seed,
                 folder=folder,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,19 @@ from loko.lab import Backend, Endpoint, load_lab
 from loko.network import Hop, shortest_path
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
+NETWORKED = SOURCE.replace("control: session", "control: network")
 LAB = load_lab("two-switch")
 
 
 def test_two_switch_lab_is_figure_16() -> None:
     assert LAB.control_port == 4
     assert LAB.switches["s1"].datapath_id == 0x000070B3D56C0001
-    assert LAB.switches["s1"].config == {"mac": "70:b3:d5:6c:00:01", "ofchecks": False}
+    assert LAB.switches["s1"].config == {
+        "mac": "70:b3:d5:6c:00:01",
+        "ip_address": "10.0.1.99",
+        "ofchecks": False,
+    }
+    assert LAB.controller is None
     for host, switch, port in (("H1", "s1", 1), ("H2", "s1", 2), ("H3", "s2", 1), ("H4", "s2", 2)):
         assert LAB.peer(Endpoint(node=host, port=1)) == Endpoint(node=switch, port=port)
     assert LAB.peer(Endpoint(node="s2", port=3)) == Endpoint(node="s1", port=3)
@@ -113,6 +119,35 @@ def test_mistake_is_one_line_that_says_where(tmp_path: Path, old, new, says) -> 
     assert old in SOURCE
     path = tmp_path / "lab.yml"
     path.write_text(SOURCE.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        load_lab(path)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_boards_may_connect_by_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    path.write_text(NETWORKED)
+    assert load_lab(path).controller == IPv4Interface("10.0.1.8/24")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("controller: 10.0.1.8/24", "", "controller: control: network needs its address"),
+        ("controller: 10.0.1.8/24", "controller: 10.0.1.8", "'10.0.1.8' lacks its prefix length"),
+        ("ip_address: 10.0.1.100, ", "", "switches.s2.config: control: network needs the board's mac"),
+        ("10.0.1.100", "10.0.1.99", "switches.s2.config.ip_address: s1 has 10.0.1.99 already"),
+        ("10.0.1.100", "10.0.1.8", "the controller has 10.0.1.8 already"),
+        ("10.0.1.100", "10.0.2.100", "10.0.2.100 is not in the controller's network 10.0.1.0/24"),
+        ("10.0.1.100", "ten", "'ten' is not an address such as"),
+        ("control: network", "control: frames", "control: "),
+    ],
+)
+def test_mistake_about_the_control_network_is_one_line(tmp_path: Path, old, new, says) -> None:
+    assert old in NETWORKED
+    path = tmp_path / "lab.yml"
+    path.write_text(NETWORKED.replace(old, new, 1))
     with pytest.raises(InputError) as error:
         load_lab(path)
     assert says in str(error.value)

@@ -3,12 +3,15 @@
 import signal
 import sys
 import tomllib
+from dataclasses import replace
+from ipaddress import IPv4Interface
 
 import pytest
 
 from evaluation.live.boards import BoardsReport, configuration
 from evaluation.live.cores import CorePlan
 from evaluation.live.daemon import Daemon
+from evaluation.live.messages import controller_address
 from evaluation.live.network import interface
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError, Stall
@@ -39,6 +42,17 @@ def test_one_configuration_holds_all_boards(tmp_path):
         "config": dict(LAB.switches["s1"].config),
     }
     assert (second["name"], second["seed"]) == ("s2", 6)
+
+
+def test_boards_that_connect_by_themselves_are_told_so(tmp_path):
+    lab = replace(LAB, controller=IPv4Interface("10.0.1.8/25"))
+    ports = {"s1": {1: "s1-eth1", 4: "s1-eth4"}, "s2": {4: "s2-eth4"}}
+    address = controller_address(lab)
+    first, _ = tomllib.loads(configuration(lab, ports, controller=address, cpu=1, seed=5, folder=tmp_path))[
+        "board"
+    ]
+    assert (first["controller"], first["config"]["control"]) == ("10.0.1.8:6633", "network")
+    assert (first["config"]["ip_address"], first["config"]["netmask"]) == ("10.0.1.99", "255.255.255.128")
 
 
 REPORT = {

@@ -7,10 +7,11 @@ use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
 use crate::console::{Console, Outcome};
 use crate::event::{Counters, Event};
+use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, Wire};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
-use crate::port::{Egress, Ingress, PortMask, PortNumber, Wire};
+use crate::port::{PortMask, PortNumber};
 use crate::profile::Profile;
 use crate::settings::{EepromError, EepromImage, Settings};
 use crate::table::Flow;
@@ -80,6 +81,8 @@ pub struct Board {
     console: Console,
     ingress: Ingress,
     ring: ReceiveRing,
+    flow_control: FlowControl,
+    front_ports_pause: bool,
     controls: VecDeque<(Instant, Control)>,
     main_loop: MainLoop,
     tick_at: Instant,
@@ -139,8 +142,10 @@ impl Board {
         Self {
             agent: Agent::new(profile, &config, stack_seed),
             console: Console::new(profile.cpu.console.clone(), settings, image),
-            ingress: Ingress::new(wire),
+            ingress: Ingress::new(wire, profile),
             ring: ReceiveRing::new(&profile.buffer),
+            flow_control: FlowControl::new(&profile.flow_control),
+            front_ports_pause: profile.flow_control.front_ports == 1,
             controls: VecDeque::new(),
             main_loop: MainLoop::new(
                 &profile.cpu,
@@ -250,10 +255,19 @@ impl Board {
         if !self.booted {
             self.power_up(now);
         }
-        while self.next.0 <= now {
+        loop {
             let (pass, work) = self.next;
-            self.pass(pass, work);
-            self.plan();
+            match self.out.returning_at().filter(|at| *at <= pass) {
+                Some(at) if at <= now => {
+                    self.fill_ring(at);
+                    self.out.return_next(self.ingress.room_free_at());
+                }
+                None if pass <= now => {
+                    self.pass(pass, work);
+                    self.plan();
+                }
+                _ => return,
+            }
         }
     }
 
@@ -285,7 +299,8 @@ impl Board {
     /// When [`advance`](Self::advance) has next something to do.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        Some(self.next.0)
+        let pass = self.next.0;
+        Some(self.out.returning_at().map_or(pass, |at| pass.min(at)))
     }
 
     /// The next output, in the order in which the CPU gave them.
@@ -353,6 +368,13 @@ impl Board {
             );
             return self.out.pool.recycle(data);
         }
+        if let Some(quanta) = pause_request(&data) {
+            self.out.counters.pauses_received += 1;
+            if self.front_ports_pause {
+                self.out.egress.pause_port(now, port, quanta);
+            }
+            return self.out.pool.recycle(data);
+        }
         if !native && !self.agent.handles(port) {
             self.out.counters.dropped_policy += 1;
             if !self.reported.contains(port) {
@@ -362,15 +384,15 @@ impl Board {
             }
             return self.out.pool.recycle(data);
         }
+        self.fill_ring(now);
         let hardware = &mut self.out.hardware[usize::from(port.get()) - 1];
-        let length = length_with_fcs(data.len());
-        hardware.received_bytes += length as u64;
-        let Some(at) = self.ingress.admit(now, length) else {
+        hardware.received_bytes += length_with_fcs(data.len()) as u64;
+        let at = now;
+        if let Err(frame) = self.ingress.admit(ReceivedFrame { at, port, data }) {
             hardware.received_dropped += 1;
             self.out.counters.dropped_switch += 1;
-            return self.out.pool.recycle(data);
-        };
-        self.ring.push(ReceivedFrame { at, port, data });
+            return self.out.pool.recycle(frame.data);
+        }
         self.plan();
     }
 
@@ -383,7 +405,8 @@ impl Board {
                 (arrival, work) = (*at, Work::Control);
             }
         }
-        if let Some(at) = self.ring.next_at() {
+        // An empty ring has room for any frame, so the first one on the link is the next one.
+        if let Some(at) = self.ring.next_at().or(self.ingress.next_at()) {
             if at <= arrival {
                 (arrival, work) = (at, Work::Frame);
             }
@@ -420,24 +443,14 @@ impl Board {
 
     /// A pass of the main loop.
     fn pass(&mut self, pass: Instant, work: Work) {
-        let Self { ring, out, .. } = self;
-        ring.admit_until(pass, |frame| {
-            out.counters.dropped_buffer += 1;
-            out.pool.recycle(frame.data);
-        });
+        self.fill_ring(pass);
         let before = if self.console.is_tracing() {
-            Some(out.counters)
+            Some(self.out.counters)
         } else {
             None
         };
         let mut busy = match work {
-            Work::Frame => match self.ring.take() {
-                Some(frame) if self.is_native(frame.port) => {
-                    self.agent.native_frame(pass, frame, &mut self.out)
-                }
-                Some(frame) => self.agent.frame(pass, frame, &mut self.out),
-                None => Duration::ZERO,
-            },
+            Work::Frame => self.take_frame(pass),
             Work::Control => self.take_control(pass),
             Work::Stack => self.agent.run_stack(pass, &mut self.out),
             Work::Tick => {
@@ -464,6 +477,40 @@ impl Board {
             busy = busy + self.console.trace(pass + busy, what, &before, agent, out);
         }
         self.main_loop.worked(pass, busy);
+    }
+
+    /// Lets the frames that have arrived until `now` into the ring. The MAC answers a lost one with a pause frame.
+    fn fill_ring(&mut self, now: Instant) {
+        while let Some(frame) = self.ingress.arrived(now) {
+            if let Err(frame) = self.ring.push(frame) {
+                self.out.counters.dropped_buffer += 1;
+                if self.flow_control.wants_pause(frame.at) {
+                    self.out.counters.pauses_sent += 1;
+                    let from = self.out.egress.send_pause_frame(frame.at);
+                    let until = self.ingress.pause(from, self.flow_control.pause_quanta);
+                    self.flow_control.paused(until);
+                }
+                self.out.pool.recycle(frame.data);
+            }
+        }
+    }
+
+    fn take_frame(&mut self, pass: Instant) -> Duration {
+        let Some(frame) = self.ring.take() else {
+            return Duration::ZERO;
+        };
+        if self.flow_control.drained(self.ring.used()) {
+            let at = self.out.egress.send_pause_frame(pass);
+            self.ingress.resume(at);
+        }
+        // Whether it will find room when it comes back depends on frames that have yet to come. While the ring has plenty
+        // of room they cannot make the MAC ask for a pause, so its departure need not wait for them.
+        self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.fills();
+        if self.is_native(frame.port) {
+            self.agent.native_frame(pass, frame, &mut self.out)
+        } else {
+            self.agent.frame(pass, frame, &mut self.out)
+        }
     }
 
     fn take_control(&mut self, pass: Instant) -> Duration {

@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// A frame on its way to the CPU.
 #[derive(Debug)]
 pub(crate) struct ReceivedFrame {
-    /// When it has arrived in the ring.
+    /// When it has arrived at its port, then: when it arrives in the ring.
     pub(crate) at: Instant,
     pub(crate) port: PortNumber,
     /// Without FCS, padded to 60 bytes.
@@ -17,15 +17,12 @@ pub(crate) struct ReceivedFrame {
 }
 
 /// The receive ring: a frame occupies whole units from its arrival until a pass of the main loop copies it.
-///
-/// Frames enter at their instants, which lie in order; those still on the link to the CPU wait in `arriving`.
 #[derive(Debug)]
 pub(crate) struct ReceiveRing {
     units: u64,
     unit_bytes: u64,
     used: u64,
     peak: u64,
-    arriving: VecDeque<ReceivedFrame>,
     held: VecDeque<ReceivedFrame>,
 }
 
@@ -36,40 +33,25 @@ impl ReceiveRing {
             unit_bytes: buffer.unit_bytes,
             used: 0,
             peak: 0,
-            arriving: VecDeque::new(),
             held: VecDeque::new(),
         }
     }
 
-    /// A frame will have arrived at `frame.at`.
-    pub(crate) fn push(&mut self, frame: ReceivedFrame) {
-        self.arriving.push_back(frame);
-    }
-
-    /// When the frame that is next for the CPU has arrived or will arrive.
+    /// When the frame that is next for the CPU has arrived, if one has.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        // An empty ring has room for any frame, so the first one on the link is the next one.
-        self.held
-            .front()
-            .or(self.arriving.front())
-            .map(|frame| frame.at)
+        self.held.front().map(|frame| frame.at)
     }
 
-    /// Lets the frames in that have arrived until `now`, this instant included; `dropped` gets those without room.
-    pub(crate) fn admit_until(&mut self, now: Instant, mut dropped: impl FnMut(ReceivedFrame)) {
-        while self.arriving.front().is_some_and(|frame| frame.at <= now) {
-            let Some(frame) = self.arriving.pop_front() else {
-                return;
-            };
-            let units = self.units_of(&frame);
-            if self.used + units > self.units {
-                dropped(frame);
-            } else {
-                self.used += units;
-                self.peak = self.peak.max(self.used);
-                self.held.push_back(frame);
-            }
+    /// A frame has arrived. It comes back when there is no room for it.
+    pub(crate) fn push(&mut self, frame: ReceivedFrame) -> Result<(), ReceivedFrame> {
+        let units = self.units_of(&frame);
+        if self.used + units > self.units {
+            return Err(frame);
         }
+        self.used += units;
+        self.peak = self.peak.max(self.used);
+        self.held.push_back(frame);
+        Ok(())
     }
 
     /// Takes the oldest frame out and frees its units.
@@ -77,6 +59,16 @@ impl ReceiveRing {
         let frame = self.held.pop_front()?;
         self.used -= self.units_of(&frame);
         Some(frame)
+    }
+
+    /// Units in use.
+    pub(crate) const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether frames that come soon may find no room: at least half of the units are in use.
+    pub(crate) const fn fills(&self) -> bool {
+        self.used >= self.units / 2
     }
 
     /// Most units that were in use at once.

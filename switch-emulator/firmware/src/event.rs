@@ -120,10 +120,12 @@ impl fmt::Display for Event {
                 "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
                  connection); install fewer entries, or reconnect (quirk 47)",
             ),
+            Self::FlowModRefused { error_type: 2, error_code: 4 } => f.write_str(
+                "FLOW_MOD refused with error 2/4: the firmware has no port NORMAL; name the output port (quirk 56)",
+            ),
             Self::FlowModRefused { error_type, error_code } => write!(
                 f,
-                "FLOW_MOD refused with error {error_type}/{error_code}: the firmware has no port NORMAL; name the \
-                 output port"
+                "FLOW_MOD refused with error {error_type}/{error_code}; section 5.4.4 of OpenFlow 1.0.1 says what for"
             ),
             Self::NoFeaturesRequest => {
                 f.write_str("connection closed: no FEATURES_REQUEST within 3 s; let the controller send one after HELLO (quirk 8)")
@@ -201,8 +203,15 @@ pub struct Counters {
     pub forwarded: u64,
     /// Lost because the receive ring had too few free units.
     pub dropped_buffer: u64,
-    /// Lost in the integrated switch, because the link to the CPU was behind by more than its buffer.
+    /// Lost in the integrated switch on the way in, because the link to the CPU was behind by more than its buffer, or
+    /// paused.
     pub dropped_switch: u64,
+    /// Lost in the integrated switch on the way back from the CPU, because frames for the paused CPU took up the room.
+    pub dropped_return: u64,
+    /// Pauses that the CPU's MAC asked the integrated switch for.
+    pub pauses_sent: u64,
+    /// Pause frames that came in on a port. They end in the integrated switch.
+    pub pauses_received: u64,
     /// Lost because all descriptors for sending were in use.
     pub dropped_transmit: u64,
     /// Dropped because no controller session allowed forwarding, by the EtherType filter, or on a native port.

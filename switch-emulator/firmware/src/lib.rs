@@ -50,6 +50,7 @@ mod config;
 mod console;
 mod cost;
 mod event;
+mod integrated_switch;
 mod main_loop;
 mod matching;
 mod native;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
-use crate::port::{Egress, HardwareCounters, PortMask, PORTS};
+use crate::integrated_switch::Egress;
+use crate::port::{HardwareCounters, PortMask, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
 
@@ -46,6 +47,17 @@ pub enum OutputKind {
     Event(Event),
 }
 
+/// A frame that the CPU will hand to its MAC at this instant.
+#[derive(Debug)]
+struct Returning {
+    at: Instant,
+    ports: PortMask,
+    /// Padded.
+    frame: Vec<u8>,
+    /// Whether the IP stack sent it.
+    is_native: bool,
+}
+
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
 const MAX_SENT_BYTES: usize = 1_517;
 
@@ -56,7 +68,12 @@ pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: VecDeque<Output>,
-    egress: Egress,
+    pub(crate) egress: Egress,
+    /// Frames that the CPU will hand to its MAC, in order, while it is not certain that they will find room in the
+    /// integrated switch.
+    returning: VecDeque<Returning>,
+    /// Whether that is uncertain for what the CPU sends now.
+    pub(crate) room_is_uncertain: bool,
     /// Where management traffic leaves.
     native_ports: PortMask,
     pub(crate) pool: FramePool,
@@ -72,6 +89,8 @@ impl Outbox {
         Self {
             queue: VecDeque::new(),
             egress,
+            returning: VecDeque::new(),
+            room_is_uncertain: false,
             native_ports,
             pool: FramePool::default(),
             counters: Counters::default(),
@@ -117,13 +136,7 @@ impl Outbox {
     /// The CPU hands a frame of its IP stack to its MAC at `now`; the integrated switch finds the native port.
     pub(crate) fn send_native(&mut self, now: Instant, mut frame: Vec<u8>) {
         pad(&mut frame);
-        let length = length_with_fcs(frame.len());
-        let Some(ready) = self.egress.hand_over(now, length) else {
-            self.counters.dropped_transmit += 1;
-            return;
-        };
-        self.counters.native_sent += 1;
-        self.leave(ready, self.native_ports, frame);
+        self.send_back(now, self.native_ports, frame, true);
     }
 
     /// The CPU hands a copy of `frame` to its MAC at `now`.
@@ -138,16 +151,71 @@ impl Outbox {
             self.transmitted[usize::from(port.get()) - 1] += 1;
         }
         pad(&mut frame);
-        let length = length_with_fcs(frame.len());
         if frame.len() > MAX_SENT_BYTES {
             self.counters.dropped_size += 1;
             return self.pool.recycle(frame);
         }
-        let Some(ready) = self.egress.hand_over(now, length) else {
-            self.counters.dropped_transmit += 1;
-            return self.pool.recycle(frame);
+        self.send_back(now, ports, frame, false);
+    }
+
+    /// A frame goes back to the integrated switch, from the OpenFlow agent or (`is_native`) from the IP stack.
+    fn send_back(&mut self, now: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
+        if self.room_is_uncertain || !self.returning.is_empty() {
+            return self.returning.push_back(Returning {
+                at: now,
+                ports,
+                frame,
+                is_native,
+            });
+        }
+        if let Some(ready) = self.hand_over(now, length_with_fcs(frame.len())) {
+            self.pass_back(ready, ports, frame, is_native);
+        } else {
+            self.pool.recycle(frame);
+        }
+    }
+
+    /// When the next frame comes back from the CPU whose fate is open until then.
+    pub(crate) fn returning_at(&self) -> Option<Instant> {
+        self.returning.front().map(|returning| returning.at)
+    }
+
+    /// That frame comes back to the integrated switch, which has room for it from `room_free_at` on.
+    pub(crate) fn return_next(&mut self, room_free_at: Instant) {
+        let Some(returning) = self.returning.pop_front() else {
+            return;
         };
-        self.counters.forwarded += ports.len() as u64;
+        let Returning {
+            at,
+            ports,
+            frame,
+            is_native,
+        } = returning;
+        let length = length_with_fcs(frame.len());
+        match self.hand_over(at, length) {
+            Some(_) if at < room_free_at => {
+                self.counters.dropped_return += 1;
+                self.pool.recycle(frame);
+            }
+            Some(ready) => self.pass_back(ready, ports, frame, is_native),
+            None => self.pool.recycle(frame),
+        }
+    }
+
+    /// Hands a frame to the MAC; gives the instant at which it has passed the integrated switch, if the MAC took it.
+    fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
+        let ready = self.egress.hand_over(now, length);
+        self.counters.dropped_transmit += u64::from(ready.is_none());
+        ready
+    }
+
+    /// A frame has found room in the integrated switch and has passed it at `ready`.
+    fn pass_back(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>, is_native: bool) {
+        if is_native {
+            self.counters.native_sent += 1;
+        } else {
+            self.counters.forwarded += ports.len() as u64;
+        }
         self.leave(ready, ports, frame);
     }
 

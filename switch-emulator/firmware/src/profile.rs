@@ -95,6 +95,8 @@ pub struct Profile {
     pub ports: Ports,
     /// The chip between front ports and CPU.
     pub integrated_switch: IntegratedSwitch,
+    /// Pause frames, and what the integrated switch does when it is paused.
+    pub flow_control: FlowControl,
     /// Receive buffers of the CPU.
     pub buffer: Buffer,
     /// The flow table.
@@ -134,6 +136,29 @@ pub struct IntegratedSwitch {
     /// Frame memory: bounds what waits when several ports bring more than the link to the CPU carries.
     #[serde(deserialize_with = "number")]
     pub buffer_bytes: u64,
+}
+
+/// Pause frames, and what the integrated switch does when it is paused.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowControl {
+    /// How long a pause lasts that the CPU's MAC asks for when it has lost a frame, in units of 512 bit times; 0: it never
+    /// asks.
+    #[serde(deserialize_with = "number")]
+    pub pause_quanta: u64,
+    /// The MAC calls the pause off when no more units of the ring than these are in use.
+    #[serde(deserialize_with = "number")]
+    pub resume_units: u64,
+    /// Frames for the paused CPU that the integrated switch holds until it may go on. It throws away further ones.
+    #[serde(deserialize_with = "number")]
+    pub held_frames: u64,
+    /// For how long a frame that is thrown away has taken up the room that frames from the CPU need, in thousandths of
+    /// the time in which a frame of its length is received and passed on.
+    #[serde(deserialize_with = "number")]
+    pub discard_permille: u64,
+    /// 1: a pause frame that arrives on a front port stops what would leave by it; 0: it is ignored.
+    #[serde(deserialize_with = "number")]
+    pub front_ports: u64,
 }
 
 /// Receive buffers of the CPU.
@@ -306,10 +331,11 @@ impl Profile {
         }
     }
 
-    fn rules(&self) -> [Rule; 9] {
+    fn rules(&self) -> [Rule; 13] {
         let Self {
             ports,
             integrated_switch,
+            flow_control,
             buffer,
             table,
             ..
@@ -340,6 +366,26 @@ impl Profile {
                 integrated_switch.buffer_bytes >= 1_536,
                 "integrated_switch.buffer_bytes",
                 "choose room for at least one frame, 1536",
+            ),
+            (
+                flow_control.pause_quanta <= 65_535,
+                "flow_control.pause_quanta",
+                "choose 0 to 65535",
+            ),
+            (
+                flow_control.resume_units < buffer.units,
+                "flow_control.resume_units",
+                "choose less than buffer.units",
+            ),
+            (
+                flow_control.discard_permille <= 1_000_000,
+                "flow_control.discard_permille",
+                "choose 0 to 1000000",
+            ),
+            (
+                flow_control.front_ports <= 1,
+                "flow_control.front_ports",
+                "choose 0 or 1",
             ),
             (
                 buffer.packets == 1,

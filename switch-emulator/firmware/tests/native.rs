@@ -198,8 +198,11 @@ fn a_repeated_segment_of_the_controller_counts_once() {
 #[test]
 fn a_full_ring_loses_control_segments_too() {
     let (mut network, mut connection) = established();
-    let drop_all = FlowMod::add(everything(), 1, Vec::new()).message();
-    network.exchange(&mut connection, &drop_all);
+    // Every frame visits all entries, so that the ring empties slowly.
+    for priority in 1..=64 {
+        let drop_all = FlowMod::add(everything(), priority, Vec::new()).message();
+        network.exchange(&mut connection, &drop_all);
+    }
     let barrier = message(18, &[]);
     let segment = TcpRepr {
         payload: &barrier,

@@ -1,5 +1,6 @@
 //! The boards of the process and the links between them, in order of time. Sans-IO.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 
 use zodiac_firmware::{Board, Counters, Instant, Output, OutputKind, PortMask, PortNumber};
@@ -9,13 +10,17 @@ use crate::config::PortAddress;
 use crate::receive_port::LinkTiming;
 
 /// Ports of a board.
-const PORTS: usize = 4;
+pub(crate) const PORTS: usize = 4;
 
 /// All boards. Whatever is due is done in order of time over all of them, so that a frame that passes from one to
 /// another keeps its exact instants however late the host is.
 #[derive(Debug)]
 pub struct Boards {
     slots: Vec<Slot>,
+    /// When each board has next something to do, so that the idle ones cost nothing.
+    due: BTreeSet<(Instant, usize)>,
+    /// Boards that were called since the last run and may have outputs.
+    touched: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -29,6 +34,8 @@ struct Slot {
     linked: PortMask,
     /// The board's calls take non-decreasing instants; this is the last.
     last: Instant,
+    /// The board's instant in [`Boards::due`].
+    due: Option<Instant>,
 }
 
 impl Slot {
@@ -58,14 +65,21 @@ impl Boards {
             peers: [None; PORTS],
             linked: PortMask::EMPTY,
             last: Instant::ZERO,
+            due: None,
         });
         let mut slots: Vec<Slot> = slots.collect();
         for (near, far) in links.iter().flat_map(|[a, b]| [(a, b), (b, a)]) {
             let slot = &mut slots[near.board];
-            slot.peers[index(near.port)] = Some(*far);
+            slot.peers[place(near.port)] = Some(*far);
             slot.linked = slot.linked.iter().chain([near.port]).collect();
         }
-        Self { slots }
+        let mut boards = Self {
+            slots,
+            due: BTreeSet::new(),
+            touched: Vec::new(),
+        };
+        (0..boards.slots.len()).for_each(|board| boards.schedule(board));
+        boards
     }
 
     /// No cable is plugged into this port. To be called before anything else.
@@ -73,11 +87,13 @@ impl Boards {
         self.slots[at.board]
             .board
             .link_state(Instant::ZERO, at.port, false);
+        self.called(at.board);
     }
 
     /// A frame will have completely arrived at `at`. Instants of the past count as soon as possible.
     pub fn arrive(&mut self, to: PortAddress, at: Instant, frame: Vec<u8>) {
         self.slots[to.board].arrivals.add(at, (to.port, frame));
+        self.schedule(to.board);
     }
 
     /// The controller's connection is established.
@@ -85,6 +101,7 @@ impl Boards {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
         slot.board.connected(now);
+        self.called(board);
     }
 
     /// The controller's connection has ended.
@@ -92,6 +109,7 @@ impl Boards {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
         slot.board.disconnected(now);
+        self.called(board);
     }
 
     /// Whether the connection is established that the board keeps itself; nothing if it does not.
@@ -106,6 +124,7 @@ impl Boards {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
         slot.board.segment(now, bytes);
+        self.called(board);
     }
 
     /// Somebody has typed at the console.
@@ -113,6 +132,7 @@ impl Boards {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
         slot.board.console(now, bytes);
+        self.called(board);
     }
 
     /// Where the board's console has sent it, if elsewhere than its configuration.
@@ -124,22 +144,30 @@ impl Boards {
     /// Does all that is due until `now` and hands each output to `take`, in each board's order. What goes over an
     /// internal link is not among them.
     pub fn run_until(&mut self, now: Instant, mut take: impl FnMut(usize, Output)) {
-        for board in 0..self.slots.len() {
+        while self.step(now, &mut take) {}
+    }
+
+    /// Does the first thing that is due until `now`, as [`run_until`](Self::run_until); tells whether there was one.
+    pub fn step(&mut self, now: Instant, mut take: impl FnMut(usize, Output)) -> bool {
+        while let Some(board) = self.touched.pop() {
             self.drain(board, &mut take);
         }
-        while let Some((at, board)) = self.next_due().filter(|(at, _)| *at <= now) {
-            let slot = &mut self.slots[board];
-            if slot.arrivals.next_at() == Some(at) {
-                if let Some((_, (port, frame))) = slot.arrivals.pop() {
-                    let at = slot.step_to(at);
-                    slot.board.frame_owned(at, port, frame);
-                }
-            } else {
+        let Some(&(at, board)) = self.due.first().filter(|(at, _)| *at <= now) else {
+            return false;
+        };
+        let slot = &mut self.slots[board];
+        if slot.arrivals.next_at() == Some(at) {
+            if let Some((_, (port, frame))) = slot.arrivals.pop() {
                 let at = slot.step_to(at);
-                slot.board.advance(at);
+                slot.board.frame_owned(at, port, frame);
             }
-            self.drain(board, &mut take);
+        } else {
+            let at = slot.step_to(at);
+            slot.board.advance(at);
         }
+        self.schedule(board);
+        self.drain(board, &mut take);
+        true
     }
 
     /// Memory of a frame that has left, for frames to come.
@@ -153,13 +181,26 @@ impl Boards {
         self.slots[board].board.counters()
     }
 
-    fn next_due(&self) -> Option<(Instant, usize)> {
-        let due = self
-            .slots
-            .iter()
-            .enumerate()
-            .filter_map(|(board, slot)| Some((slot.next_at()?, board)));
-        due.min()
+    /// A board was called: it may have outputs, and something else to do next.
+    fn called(&mut self, board: usize) {
+        self.touched.push(board);
+        self.schedule(board);
+    }
+
+    /// Notes when the board has next something to do.
+    fn schedule(&mut self, board: usize) {
+        let slot = &mut self.slots[board];
+        let next = slot.next_at();
+        let before = core::mem::replace(&mut slot.due, next);
+        if before == next {
+            return;
+        }
+        if let Some(at) = before {
+            self.due.remove(&(at, board));
+        }
+        if let Some(at) = next {
+            self.due.insert((at, board));
+        }
     }
 
     fn drain(&mut self, board: usize, take: &mut impl FnMut(usize, Output)) {
@@ -195,7 +236,7 @@ impl Boards {
         let slot = &self.slots[board];
         let (linked, peers, timing) = (slot.linked, slot.peers, slot.timing);
         for port in ports.iter().filter(|port| linked.contains(*port)) {
-            if let Some(peer) = peers[index(port)] {
+            if let Some(peer) = peers[place(port)] {
                 self.arrive(peer, at + timing.wire(data.len()), data.to_vec());
             }
         }
@@ -203,7 +244,8 @@ impl Boards {
     }
 }
 
-fn index(port: PortNumber) -> usize {
+/// Place of a port in a list of all of a board's.
+pub(crate) fn place(port: PortNumber) -> usize {
     usize::from(port.get()) - 1
 }
 

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::{BoardConfig, Config};
 use crate::control::Line;
 use crate::error::StartError;
+use crate::news::News;
 use crate::pseudo_terminal::PseudoTerminal;
 use crate::report::write_atomically;
 use crate::waker::Waker;
@@ -85,6 +86,7 @@ impl Consoles {
     pub fn open(
         config: &Config,
         clock: Clock,
+        news: &News,
         log: &mpsc::Sender<Line>,
     ) -> Result<(Self, Vec<ConsolePort>), StartError> {
         let waker = Waker::new()
@@ -101,6 +103,7 @@ impl Consoles {
             consoles.push(Console {
                 commands,
                 typed: to_data,
+                news: news.clone(),
                 terminal: open_terminal(settings)?,
                 path: settings.console.clone(),
                 eeprom: settings.eeprom.clone(),
@@ -178,6 +181,7 @@ fn open_terminal(board: &BoardConfig) -> Result<Option<PseudoTerminal>, StartErr
 struct Console {
     commands: Consumer<Command>,
     typed: Producer<Vec<u8>>,
+    news: News,
     terminal: Option<PseudoTerminal>,
     path: Option<PathBuf>,
     eeprom: Option<PathBuf>,
@@ -288,6 +292,7 @@ impl Console {
                 Ok(length) if length > 0 => {
                     // There is room: this thread alone fills the channel.
                     let _ = self.typed.push(buffer[..length].to_vec());
+                    self.news.tell();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => return,

@@ -14,6 +14,7 @@ use socket2::{Domain, Socket, Type};
 use zodiac_firmware::Instant;
 
 use crate::clock::Clock;
+use crate::news::News;
 use crate::stream::{Cut, StreamCutter, SEGMENT_BYTES};
 use crate::waker::Waker;
 
@@ -108,6 +109,7 @@ impl Control {
     pub fn new(
         clock: Clock,
         controllers: &[SocketAddr],
+        news: &News,
         log: mpsc::Sender<Line>,
     ) -> io::Result<(Self, Vec<ControlPort>)> {
         let waker = Waker::new()?;
@@ -126,6 +128,7 @@ impl Control {
                 outlet: Outlet {
                     board,
                     notices: to_data,
+                    news: news.clone(),
                     waiting: VecDeque::new(),
                     log: log.clone(),
                 },
@@ -218,6 +221,7 @@ struct Session {
 struct Outlet {
     board: usize,
     notices: Producer<Notice>,
+    news: News,
     /// Notices that found the channel full; no more is read from the socket until they are gone.
     waiting: VecDeque<Notice>,
     log: mpsc::Sender<Line>,
@@ -228,8 +232,9 @@ impl Outlet {
         while let Some(notice) = self.waiting.pop_front() {
             if let Err(rtrb::PushError::Full(notice)) = self.notices.push(notice) {
                 self.waiting.push_front(notice);
-                return;
+                break;
             }
+            self.news.tell();
         }
     }
 

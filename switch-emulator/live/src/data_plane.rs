@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
 use crate::agenda::Agenda;
+use crate::ancillary::Checksum;
 use crate::boards::Boards;
 use crate::checksum;
 use crate::clock::{Clock, ClockPair};
-use crate::config::PortAddress;
 use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
-use crate::packet_socket::{Checksum, PacketSocket, ReceiveBuffer};
-use crate::receive_port::ReceivePort;
+use crate::data_port::{DataPorts, Trouble};
+use crate::news::News;
+use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 use crate::segmentation;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
@@ -33,47 +34,6 @@ const MAX_FRAME_BYTES: usize = 1522;
 /// Frames read from one interface in a row, so that a flood there cannot keep the thread from the rest.
 const READS_PER_PASS: usize = 64;
 
-/// A data port on an interface.
-#[derive(Debug)]
-pub struct DataPort {
-    address: PortAddress,
-    socket: PacketSocket,
-    receive: ReceivePort,
-    /// Whether the board's own connection passes here.
-    native: bool,
-    /// Troubles that were told already.
-    told: Vec<Trouble>,
-}
-
-/// What can go wrong with an interface; each is told once a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
-    Oversize,
-    Overrun,
-    Checksum,
-    Receive,
-    Send,
-}
-
-impl DataPort {
-    /// The port behind this socket; `native` if the board's own connection passes here.
-    #[must_use]
-    pub fn new(
-        address: PortAddress,
-        socket: PacketSocket,
-        receive: ReceivePort,
-        native: bool,
-    ) -> Self {
-        Self {
-            address,
-            socket,
-            receive,
-            native,
-            told: Vec::new(),
-        }
-    }
-}
-
 /// A board's connection as the data thread sees it.
 #[derive(Debug)]
 struct Session {
@@ -84,6 +44,17 @@ struct Session {
     was_connected: bool,
 }
 
+/// What the data thread hears from other threads and tells them.
+#[derive(Debug)]
+pub struct Channels {
+    /// Ends of the boards' connections, one a board.
+    pub controls: Vec<ControlPort>,
+    /// Ends of the boards' consoles, one a board.
+    pub consoles: Vec<ConsolePort>,
+    /// Whether any of them has something.
+    pub news: News,
+}
+
 /// All that the data thread works with.
 #[derive(Debug)]
 pub struct DataPlane {
@@ -91,9 +62,17 @@ pub struct DataPlane {
     pair: ClockPair,
     watch: StallWatch,
     boards: Boards,
-    ports: Vec<DataPort>,
+    ports: DataPorts,
+    /// Ports that have frames, while they are read.
+    ready: Vec<usize>,
+    /// What came before this instant and was not read yet waits for the host, not for this thread's other work: the
+    /// beginning of the last pass that left no frame unread, or the end of a rest after it.
+    emptied: Instant,
     sessions: Vec<Session>,
     consoles: Vec<ConsolePort>,
+    news: News,
+    /// Boards on a network of their own.
+    networked: Vec<usize>,
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: Duration,
@@ -120,14 +99,17 @@ impl DataPlane {
     pub fn new(
         clock: Clock,
         boards: Boards,
-        ports: Vec<DataPort>,
-        controls: Vec<ControlPort>,
-        consoles: Vec<ConsolePort>,
+        ports: DataPorts,
+        channels: Channels,
         timing: Timing,
         telemetry: Telemetry,
     ) -> Self {
         let pair = clock.pair();
-        let sessions = controls
+        let networked = (0..channels.controls.len())
+            .filter(|board| boards.own_connection(*board).is_some())
+            .collect();
+        let sessions = channels
+            .controls
             .into_iter()
             .map(|control| Session {
                 control,
@@ -142,8 +124,12 @@ impl DataPlane {
             watch: StallWatch::new(timing.stall_threshold, pair.now),
             boards,
             ports,
+            ready: Vec::new(),
+            emptied: pair.now,
             sessions,
-            consoles,
+            consoles: channels.consoles,
+            news: channels.news,
+            networked,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
             trace_offset: timing.trace_offset,
@@ -183,6 +169,7 @@ impl DataPlane {
         }
         std::thread::sleep(REST);
         let rested = self.clock.now();
+        self.emptied = rested;
         // A long rest is a stall only if something should have left meanwhile.
         if self.outgoing.next_at().is_none_or(|at| at > rested) {
             self.watch.rested(rested);
@@ -195,24 +182,34 @@ impl DataPlane {
         if now.saturating_since(self.pair.now) > PAIR_VALID {
             self.pair = self.clock.pair();
         }
-        for index in 0..self.ports.len() {
-            self.receive(index);
-        }
+        self.receive(now);
         self.run_boards(now);
-        for board in 0..self.sessions.len() {
-            self.take_notices(board, now);
-            while let Some(typed) = self.consoles[board].typed() {
-                self.boards.typed(board, now, &typed);
+        if self.news.any() {
+            for board in 0..self.sessions.len() {
+                self.take_notices(board, now);
+                while let Some(typed) = self.consoles[board].typed() {
+                    self.boards.typed(board, now, &typed);
+                }
             }
+            self.run_boards(now);
         }
-        self.run_boards(now);
         self.tell_connections(now);
-        self.depart(now);
+        self.depart();
+        self.watch.caught_up(now);
+    }
+
+    /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
+    fn keep_departures(&mut self) {
+        let now = self.look();
+        if self.outgoing.next_at().is_some_and(|at| at <= now + SPIN) {
+            self.depart();
+        }
     }
 
     /// Tells when a board on a network of its own has gained or lost its connection.
     fn tell_connections(&mut self, now: Instant) {
-        for (board, session) in self.sessions.iter_mut().enumerate() {
+        for &board in &self.networked {
+            let session = &mut self.sessions[board];
             let Some(connected) = self.boards.own_connection(board) else {
                 continue;
             };
@@ -237,10 +234,24 @@ impl DataPlane {
         now
     }
 
-    fn receive(&mut self, index: usize) {
+    fn receive(&mut self, now: Instant) {
+        let mut ready = core::mem::take(&mut self.ready);
+        let mut emptied = self.ports.ask(&mut ready);
+        for &index in &ready {
+            emptied &= self.read(index);
+        }
+        self.ready = ready;
+        if emptied {
+            self.emptied = now;
+        }
+    }
+
+    /// Reads an interface; tells whether nothing is left there.
+    fn read(&mut self, index: usize) -> bool {
         for _ in 0..READS_PER_PASS {
+            self.keep_departures();
             match self.ports[index].socket.receive(&mut self.buffer) {
-                Ok(None) => return,
+                Ok(None) => return true,
                 Ok(Some(received))
                     if self.ports[index].native && segmentation::is_bundle(&received.data) =>
                 {
@@ -268,19 +279,21 @@ impl DataPlane {
                     self.arrive(index, received.stamp_realtime_ns, received.data);
                 }
                 Err(error) => {
-                    return self.trouble(index, Trouble::Receive, || {
+                    self.trouble(index, Trouble::Receive, || {
                         format!("cannot be read: {error}")
-                    })
+                    });
+                    return true;
                 }
             }
         }
+        false
     }
 
     fn arrive(&mut self, index: usize, stamp_realtime_ns: u64, frame: Vec<u8>) {
         let now = self.clock.now();
         // The wall clock may have been set since the stamp: nothing arrives from the future.
         let stamp = self.pair.instant_of(stamp_realtime_ns).min(now);
-        if let Some(stall) = self.watch.delivered(stamp, now) {
+        if let Some(stall) = self.watch.delivered(stamp, self.emptied, now) {
             self.telemetry.stall(stamp_realtime_ns, stall);
         }
         let port = &mut self.ports[index];
@@ -293,6 +306,12 @@ impl DataPlane {
     }
 
     fn run_boards(&mut self, now: Instant) {
+        while self.step_boards(now) {
+            self.keep_departures();
+        }
+    }
+
+    fn step_boards(&mut self, now: Instant) -> bool {
         let Self {
             boards,
             outgoing,
@@ -300,14 +319,14 @@ impl DataPlane {
             pair,
             ..
         } = self;
-        boards.run_until(now, |board, Output { at, kind }| match kind {
+        boards.step(now, |board, Output { at, kind }| match kind {
             OutputKind::Event(event) => telemetry.tell(Message::Note {
                 at_ns: pair.realtime_of(at),
                 board: Some(board),
                 note: Note::Firmware(event),
             }),
             kind => outgoing.add(at, (board, kind)),
-        });
+        })
     }
 
     fn take_notices(&mut self, board: usize, now: Instant) {
@@ -328,15 +347,11 @@ impl DataPlane {
     }
 
     /// Lets everything leave that is due, and waits for what is due at once.
-    fn depart(&mut self, pass_began: Instant) {
+    fn depart(&mut self) {
         loop {
             let now = self.look();
-            match self.outgoing.next_at() {
-                Some(at) if at <= now + SPIN => {}
-                _ => {
-                    self.watch.caught_up(pass_began);
-                    return;
-                }
+            if self.outgoing.next_at().is_none_or(|at| at > now + SPIN) {
+                return;
             }
             let Some((at, (board, kind))) = self.outgoing.pop() else {
                 return;
@@ -369,9 +384,8 @@ impl DataPlane {
 
     fn send(&mut self, board: usize, at: Instant, ports: PortMask, frame: &[u8]) {
         for port in ports.iter() {
-            let address = PortAddress { board, port };
             // A port without an interface has no link: what leaves by it is gone.
-            let Some(index) = self.ports.iter().position(|port| port.address == address) else {
+            let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
             let mut now = self.look();
@@ -441,10 +455,9 @@ impl DataPlane {
 
     fn trouble(&mut self, index: usize, trouble: Trouble, text: impl FnOnce() -> String) {
         let port = &mut self.ports[index];
-        if port.told.contains(&trouble) {
+        if !port.news(trouble) {
             return;
         }
-        port.told.push(trouble);
         let text = format!(
             "interface {} of port {} {}",
             port.socket.interface(),

@@ -14,12 +14,15 @@
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
-//! | [`packet_socket`], [`checksum`], [`segmentation`], [`clock`], [`realtime`], [`waker`] | the operating system |
+//! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
+//! | [`news`], [`waker`] | telling threads that something waits for them |
+//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
 
 pub mod agenda;
+pub mod ancillary;
 pub mod boards;
 pub mod checksum;
 pub mod clock;
@@ -27,12 +30,15 @@ pub mod config;
 pub mod console;
 pub mod control;
 pub mod data_plane;
+pub mod data_port;
 pub mod eeprom;
 pub mod error;
 pub mod histogram;
 pub mod journal;
+pub mod news;
 pub mod packet_socket;
 pub mod pseudo_terminal;
+pub mod readiness;
 pub mod realtime;
 pub mod receive_port;
 pub mod report;

@@ -1,37 +1,30 @@
 //! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
 //!
-//! The only module with unsafe code beside [`realtime`](crate::realtime): no safe crate offers packet sockets with
-//! auxiliary data.
-
+//! The only module with unsafe code beside [`realtime`](crate::realtime): no safe crate offers packet sockets.
+#![allow(unsafe_code)]
 // The C library's types of constants and fields differ from system call to system call; all values are small.
 #![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 use std::io;
-use std::mem::{size_of, zeroed, MaybeUninit};
-use std::os::fd::{AsRawFd, RawFd};
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
+use rustix::net::netdevice::name_to_index;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
 
+use crate::ancillary::{Ancillary, Checksum};
 use crate::error::StartError;
 
 /// A receive queue for 100 Mbit/s through stalls of 100 ms and more, small frames and their bookkeeping included.
-const RECEIVE_QUEUE_BYTES: libc::c_int = 16 << 20;
+const RECEIVE_QUEUE_BYTES: usize = 16 << 20;
 /// Takes the longest frame that a board may see (1518 + VLAN tags), and as many TCP segments in one as a board's receive
 /// window holds, with room to tell longer ones.
 const BUFFER_BYTES: usize = 4096;
 const CONTROL_BYTES: usize = 256;
 /// Value of an option that is switched on.
 const ON: libc::c_int = 1;
-
-/// Frames with a partial checksum: the interface's checksum offload left it to hardware that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checksum {
-    /// Complete, or none of our business.
-    Ready,
-    /// The transport checksum is still to be completed.
-    Partial,
-}
 
 /// What an interface delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +90,7 @@ impl PacketSocket {
                 StartError::new(format!("cannot open a packet socket: {error}"))
             }
         })?;
-        let index = interface_index(&socket, interface).ok_or_else(|| {
+        let index = name_to_index(&socket, interface).map_err(|_| {
             StartError::new(format!(
                 "interface {interface} of {owner} does not exist; create the lab first: loko lab up two-switch"
             ))
@@ -135,12 +128,15 @@ impl PacketSocket {
             iov_base: buffer.frame.as_mut_ptr().cast(),
             iov_len: BUFFER_BYTES,
         };
-        // SAFETY: msghdr is plain data for which all-zero is a valid value.
-        let mut header: libc::msghdr = unsafe { zeroed() };
-        header.msg_iov = &raw mut vector;
-        header.msg_iovlen = 1;
-        header.msg_control = buffer.control.0.as_mut_ptr().cast();
-        header.msg_controllen = CONTROL_BYTES;
+        let mut header = libc::msghdr {
+            msg_name: ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: &raw mut vector,
+            msg_iovlen: 1,
+            msg_control: buffer.control.0.as_mut_ptr().cast(),
+            msg_controllen: CONTROL_BYTES,
+            msg_flags: 0,
+        };
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         // SAFETY: header points to a live iovec and to live buffers of the lengths that it states.
         let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut header, flags) };
@@ -151,12 +147,13 @@ impl PacketSocket {
                 _ => Err(error),
             };
         };
-        let control = Control::parse(&header);
+        let messages = header.msg_controllen.min(CONTROL_BYTES);
+        let ancillary = Ancillary::parse(&buffer.control.0[..messages]);
         let data = &buffer.frame[..interface_bytes.min(BUFFER_BYTES)];
         Ok(Some(Received {
-            data: with_tag(data, control.tag),
-            stamp_realtime_ns: control.stamp_realtime_ns,
-            checksum: control.checksum,
+            data: with_tag(data, ancillary.tag),
+            stamp_realtime_ns: ancillary.stamp_realtime_ns,
+            checksum: ancillary.checksum,
             interface_bytes,
         }))
     }
@@ -184,6 +181,12 @@ impl PacketSocket {
     }
 }
 
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// Counts what the kernel dropped because the data thread did not fetch it in time.
 #[derive(Debug)]
 pub struct Losses {
@@ -201,7 +204,10 @@ impl Losses {
 
     /// Frames lost since the start.
     pub fn read(&mut self) -> u64 {
-        let mut statistics = MaybeUninit::<libc::tpacket_stats>::zeroed();
+        let mut statistics = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes into the value, which has that size.
         let result = unsafe {
@@ -209,13 +215,11 @@ impl Losses {
                 self.socket.as_raw_fd(),
                 libc::SOL_PACKET,
                 libc::PACKET_STATISTICS,
-                statistics.as_mut_ptr().cast(),
+                (&raw mut statistics).cast(),
                 &raw mut length,
             )
         };
         if result == 0 {
-            // SAFETY: initialised with zeros, for which the type is valid, and then by the kernel.
-            let statistics = unsafe { statistics.assume_init() };
             // Reading the kernel's count sets it to zero.
             self.lost += u64::from(statistics.tp_drops);
         }
@@ -223,37 +227,16 @@ impl Losses {
     }
 }
 
-fn interface_request(interface: &str) -> Option<libc::ifreq> {
-    // SAFETY: ifreq is plain data for which all-zero is a valid value.
-    let mut request: libc::ifreq = unsafe { zeroed() };
+fn interface_flags(socket: &Socket, interface: &str) -> io::Result<libc::c_int> {
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: 0 },
+    };
     // The last byte stays zero: the kernel wants a terminated name.
     let room = &mut request.ifr_name[..libc::IFNAMSIZ - 1];
-    if interface.len() > room.len() {
-        return None;
-    }
     for (to, from) in room.iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;
     }
-    Some(request)
-}
-
-fn interface_index(socket: &Socket, interface: &str) -> Option<libc::c_int> {
-    let mut request = interface_request(interface)?;
-    // SAFETY: SIOCGIFINDEX reads the terminated name and writes the index into the live request.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFINDEX as _,
-            &raw mut request,
-        )
-    };
-    // SAFETY: zeroed and after success written by the kernel; all values of this member of the union are valid.
-    (result == 0).then_some(unsafe { request.ifr_ifru.ifru_ifindex })
-}
-
-fn interface_flags(socket: &Socket, interface: &str) -> io::Result<libc::c_int> {
-    let mut request =
-        interface_request(interface).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: SIOCGIFFLAGS reads the terminated name and writes the flags into the live request.
     let result = unsafe {
         libc::ioctl(
@@ -265,45 +248,43 @@ fn interface_flags(socket: &Socket, interface: &str) -> io::Result<libc::c_int> 
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: after success the kernel has written this member of the union; all its values are valid.
+    // SAFETY: initialised above as this member of the union, into which the kernel has written; all values are valid.
     Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
-fn configure(socket: &Socket, index: libc::c_int) -> io::Result<()> {
-    let fd = socket.as_raw_fd();
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ON)?;
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &ON)?;
-    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
+fn configure(socket: &Socket, index: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ON)?;
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &ON)?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
     // Beyond the system's limit with CAP_NET_ADMIN, else up to it.
-    if set_option(
-        fd,
-        libc::SOL_SOCKET,
-        libc::SO_RCVBUFFORCE,
-        &RECEIVE_QUEUE_BYTES,
-    )
-    .is_err()
-    {
-        set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_QUEUE_BYTES)?;
+    if set_socket_recv_buffer_size_force(socket, RECEIVE_QUEUE_BYTES).is_err() {
+        socket.set_recv_buffer_size(RECEIVE_QUEUE_BYTES)?;
     }
     let promiscuous = libc::packet_mreq {
-        mr_ifindex: index,
+        mr_ifindex: index as libc::c_int,
         mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
         mr_alen: 0,
         mr_address: [0; 8],
     };
     set_option(
-        fd,
+        socket,
         libc::SOL_PACKET,
         libc::PACKET_ADD_MEMBERSHIP,
         &promiscuous,
     )
 }
 
-fn set_option<T>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads the size of T from a live T; the callers pass the option's own type.
+/// Sets an option whose value is plain data.
+fn set_option<T: Copy>(
+    socket: &Socket,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads the size of T from a live T, and no option of this module makes it follow a pointer there.
     let result = unsafe {
         libc::setsockopt(
-            fd,
+            socket.as_raw_fd(),
             level,
             name,
             ptr::from_ref(value).cast(),
@@ -317,74 +298,17 @@ fn set_option<T>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: &T) ->
     }
 }
 
-fn bind(socket: &Socket, index: libc::c_int) -> io::Result<()> {
+fn bind(socket: &Socket, index: u32) -> io::Result<()> {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: sockaddr_ll is one of the kernel's socket addresses, which the storage is made for.
     let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = index;
+    address.sll_ifindex = index as libc::c_int;
     // SAFETY: the storage holds an initialised sockaddr_ll of that size.
     let address =
         unsafe { SockAddr::new(storage, size_of::<libc::sockaddr_ll>() as libc::socklen_t) };
     socket.bind(&address)
-}
-
-/// What comes beside a frame.
-struct Control {
-    stamp_realtime_ns: u64,
-    checksum: Checksum,
-    tag: Option<[u8; 4]>,
-}
-
-impl Control {
-    fn parse(header: &libc::msghdr) -> Self {
-        let mut control = Self {
-            stamp_realtime_ns: 0,
-            checksum: Checksum::Ready,
-            tag: None,
-        };
-        // SAFETY: header was filled in by recvmsg; its control buffer is alive and aligned for cmsghdr.
-        let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
-        // SAFETY: a pointer from CMSG_FIRSTHDR or CMSG_NXTHDR is null or points to a complete header in the buffer.
-        while let Some(message) = unsafe { next.as_ref() } {
-            match (message.cmsg_level, message.cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                    // SAFETY: the kernel puts a timespec into a message of this type; the read needs no alignment.
-                    let stamp: libc::timespec =
-                        unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
-                    control.stamp_realtime_ns =
-                        stamp.tv_sec.unsigned_abs() * 1_000_000_000 + stamp.tv_nsec.unsigned_abs();
-                }
-                (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                    // SAFETY: the kernel puts a tpacket_auxdata into a message of this type; as above.
-                    let auxiliary: libc::tpacket_auxdata =
-                        unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
-                    control.take_auxiliary(&auxiliary);
-                }
-                _ => {}
-            }
-            // SAFETY: message is a header inside the control buffer of header.
-            next = unsafe { libc::CMSG_NXTHDR(header, message) };
-        }
-        control
-    }
-
-    fn take_auxiliary(&mut self, auxiliary: &libc::tpacket_auxdata) {
-        if auxiliary.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0 {
-            self.checksum = Checksum::Partial;
-        }
-        if auxiliary.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
-            let protocol = if auxiliary.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
-                auxiliary.tp_vlan_tpid
-            } else {
-                libc::ETH_P_8021Q as u16
-            };
-            let [a, b] = protocol.to_be_bytes();
-            let [c, d] = auxiliary.tp_vlan_tci.to_be_bytes();
-            self.tag = Some([a, b, c, d]);
-        }
-    }
 }
 
 /// Both MAC addresses; the VLAN tag follows them.
@@ -413,11 +337,5 @@ mod tests {
         assert_eq!(&tagged[12..], &[0x81, 0x00, 0x00, 0x64, 0x08, 0x00, 0x45]);
         assert_eq!(with_tag(&frame, None), frame);
         assert_eq!(with_tag(&frame[..3], Some([0x81, 0, 0, 1])), &frame[..3]);
-    }
-
-    #[test]
-    fn a_name_longer_than_the_kernel_takes_is_no_interface() {
-        assert!(interface_request("a-name-of-16-abc").is_none());
-        assert!(interface_request("a-name-of-15-ab").is_some());
     }
 }

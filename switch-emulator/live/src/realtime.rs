@@ -1,4 +1,7 @@
 //! Gets a core for the data thread and keeps others off it, as far as the kernel permits.
+//!
+//! One system call is unsafe code: no safe crate offers `sched_setattr(2)`.
+#![allow(unsafe_code)]
 
 use std::fs;
 use std::io;

@@ -16,17 +16,23 @@ struct Layout {
     end: usize,
 }
 
+impl Layout {
+    const fn is_bundle(&self) -> bool {
+        self.end - self.payload > MAX_SEGMENT_BYTES
+    }
+}
+
 /// The frame is TCP over IPv4 with more payload than a board takes in a segment.
 #[must_use]
 pub fn is_bundle(frame: &[u8]) -> bool {
-    layout(frame).is_some_and(|layout| layout.end - layout.payload > MAX_SEGMENT_BYTES)
+    layout(frame).is_some_and(|layout| layout.is_bundle())
 }
 
 /// The segments of a bundle, each in a frame of its own. Their TCP checksums have yet to be completed. Anything else
 /// comes out as it is.
 #[must_use]
 pub fn cut(frame: &[u8]) -> Vec<Vec<u8>> {
-    let Some(Layout { tcp, payload, end }) = layout(frame) else {
+    let Some(Layout { tcp, payload, end }) = layout(frame).filter(Layout::is_bundle) else {
         return vec![frame.to_vec()];
     };
     let pieces = frame[payload..end].chunks(MAX_SEGMENT_BYTES);

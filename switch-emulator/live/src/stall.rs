@@ -55,18 +55,19 @@ impl StallWatch {
         self.last = now;
     }
 
-    /// To be called with every frame: its stamp, and when the thread got it. The kernel may hold a frame back on another
-    /// core while this thread runs; that is a stall, too, unless one of the thread's own explains it.
-    pub fn delivered(&mut self, stamp: Instant, now: Instant) -> Option<Stall> {
-        let gap = now.saturating_since(stamp);
-        if gap <= self.threshold || stamp <= self.stalled_until {
+    /// To be called with every frame: its stamp, when this thread last had nothing else to do and would have taken it, and
+    /// when it got it. The kernel may hold a frame back on another core while this thread runs, or the thread back that
+    /// rests: these are stalls, too. That the thread was busy with other frames is none.
+    pub fn delivered(&mut self, stamp: Instant, absent: Instant, now: Instant) -> Option<Stall> {
+        let held_back = absent.saturating_since(stamp.max(self.stalled_until));
+        if held_back <= self.threshold {
             return None;
         }
         self.stalled_until = now;
         self.recovering = true;
         Some(Stall {
             start: stamp,
-            duration: gap,
+            duration: now.saturating_since(stamp),
         })
     }
 
@@ -127,18 +128,28 @@ mod tests {
     #[test]
     fn a_frame_that_the_kernel_held_back_is_a_stall() {
         let mut watch = watch();
-        assert_eq!(watch.delivered(at(1_000), at(1_050)), None);
+        assert_eq!(watch.delivered(at(1_000), at(1_050), at(1_051)), None);
         let stall = Stall {
             start: at(1_010),
             duration: Duration::from_micros(90),
         };
-        assert_eq!(watch.delivered(at(1_010), at(1_100)), Some(stall));
+        let found = watch.delivered(at(1_010), at(1_095), at(1_100));
+        assert_eq!(found, Some(stall));
         assert!(watch.excuses(at(1_100)));
         assert_eq!(
-            watch.delivered(at(1_020), at(1_101)),
+            watch.delivered(at(1_020), at(1_095), at(1_101)),
             None,
             "explained by the first"
         );
+        let held_on = watch.delivered(at(1_099), at(1_151), at(1_152));
+        assert!(held_on.is_some(), "longer than the first explains");
+    }
+
+    #[test]
+    fn a_busy_thread_is_no_stall() {
+        let mut watch = watch();
+        assert_eq!(watch.delivered(at(1_010), at(1_005), at(1_300)), None);
+        assert!(!watch.excuses(at(1_200)));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl std::fmt::Display for Remark {
             Self::LongMessage(bytes) => write!(
                 f,
                 "a message of {bytes} bytes from the controller is longer than a segment of {SEGMENT_BYTES} bytes: \
-                 a board loses it; send shorter messages"
+                 the firmware loses it; send shorter messages"
             ),
             Self::UnfinishedMessage => write!(
                 f,

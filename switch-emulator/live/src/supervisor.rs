@@ -12,12 +12,14 @@ use zodiac_firmware::{Duration, PortMask, Profile};
 use crate::boards::Boards;
 use crate::clock::Clock;
 use crate::config::{Config, PortAddress, Scheduling};
-use crate::console::{ConsolePort, Consoles};
-use crate::control::{Control, ControlPort};
-use crate::data_plane::{measure_send_lead, DataPlane, DataPort, Timing};
+use crate::console::Consoles;
+use crate::control::Control;
+use crate::data_plane::{measure_send_lead, Channels, DataPlane, Timing};
+use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
 use crate::error::{RunError, StartError};
 use crate::journal::Journal;
+use crate::news::News;
 use crate::packet_socket::{Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
@@ -69,8 +71,9 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
     let (line_sender, lines) = mpsc::channel();
     let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
-    let (consoles, console_ports) = Consoles::open(config, clock, &line_sender)?;
-    let (control, controls) = Control::new(clock, &controllers, line_sender)
+    let news = News::default();
+    let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
+    let (control, controls) = Control::new(clock, &controllers, &news, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
     let mut journal = Journal::open(config, clock, Arc::clone(&shared), messages, lines, losses)?;
 
@@ -78,14 +81,18 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let real_time = config.process.scheduling != Scheduling::Other;
     let _unlimited = real_time.then(UnlimitedRuntime::obtain);
     let wakers = [control.waker(), consoles.waker()];
+    let channels = Channels {
+        controls,
+        consoles: console_ports,
+        news,
+    };
     let data = start_data_thread(
         config,
         DataParts {
             clock,
             boards,
             ports,
-            controls,
-            consoles: console_ports,
+            channels,
             telemetry,
         },
     )?;
@@ -125,7 +132,7 @@ fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
     }
 }
 
-fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartError> {
+fn open_ports(config: &Config) -> Result<(DataPorts, Vec<Losses>), StartError> {
     let (mut ports, mut losses) = (Vec::new(), Vec::new());
     for (board, settings) in config.boards.iter().enumerate() {
         for (&port, interface) in &settings.ports {
@@ -137,6 +144,8 @@ fn open_ports(config: &Config) -> Result<(Vec<DataPort>, Vec<Losses>), StartErro
             ports.push(DataPort::new(address, socket, receive, native));
         }
     }
+    let ports = DataPorts::new(ports, config.boards.len())
+        .map_err(|error| StartError::new(format!("cannot watch the interfaces: {error}")))?;
     Ok((ports, losses))
 }
 
@@ -186,9 +195,8 @@ fn link_timing(profile: &Profile) -> LinkTiming {
 struct DataParts {
     clock: Clock,
     boards: Boards,
-    ports: Vec<DataPort>,
-    controls: Vec<ControlPort>,
-    consoles: Vec<ConsolePort>,
+    ports: DataPorts,
+    channels: Channels,
     telemetry: Telemetry,
 }
 
@@ -209,8 +217,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             clock,
             boards,
             ports,
-            controls,
-            consoles,
+            channels,
             mut telemetry,
         } = parts;
         let (scheduling, warning) = match prepare_thread(cpu, scheduling, required) {
@@ -233,7 +240,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             send_lead,
             trace_offset,
         };
-        let plane = DataPlane::new(clock, boards, ports, controls, consoles, timing, telemetry);
+        let plane = DataPlane::new(clock, boards, ports, channels, timing, telemetry);
         // The starter waits for this and cannot be gone.
         let _ = ready.send(Ok(()));
         plane.run(scheduling);

@@ -36,9 +36,12 @@ pub(crate) struct Flow {
     /// The frame as it was sent last.
     frame: Vec<u8>,
     sequence_offset: usize,
-    /// Beginning of each frame at the sender's and the receiver's tap, by sequence number, since the run began.
+    /// Beginning of each frame at the sender's and the receiver's tap, by sequence number, since the run began; empty
+    /// unless the flow is observed.
     pub(crate) sent_ns: Vec<i64>,
     pub(crate) received_ns: Vec<i64>,
+    /// Which of the latest frames have arrived, if the flow is not observed.
+    latest: Latest,
     pub(crate) counters: FlowCounters,
 }
 
@@ -63,15 +66,21 @@ impl Flow {
             sequence_offset,
             sent_ns: Vec::new(),
             received_ns: Vec::new(),
+            latest: Latest::default(),
             counters: FlowCounters::default(),
         }
     }
 
     /// Numbers the frame that passes the sender's tap at `at_ns`.
     pub(crate) fn send(&mut self, at_ns: i64) -> u32 {
-        let sequence = self.sent_ns.len() as u32;
-        self.sent_ns.push(at_ns);
-        self.received_ns.push(LOST);
+        let sequence = self.counters.sent as u32;
+        self.counters.sent += 1;
+        if self.observed {
+            self.sent_ns.push(at_ns);
+            self.received_ns.push(LOST);
+        } else {
+            self.latest.sent(sequence);
+        }
         sequence
     }
 
@@ -87,21 +96,66 @@ impl Flow {
         let (sequence, rest) = data[self.sequence_offset..].split_at(4);
         let sequence = sequence
             .iter()
-            .fold(0, |number, byte| number << 8 | usize::from(*byte));
-        let counters = &mut self.counters;
-        match self.received_ns.get_mut(sequence) {
-            Some(received_ns) if rest == &self.frame[self.sequence_offset + 4..] => {
-                if self.to.map_or(host == self.from, |to| host != to) {
-                    counters.misdelivered += 1;
-                } else if *received_ns == LOST {
-                    *received_ns = at_ns;
-                    counters.received += 1;
-                } else {
-                    counters.duplicates += 1;
-                }
-            }
-            _ => counters.corrupted += 1,
+            .fold(0, |number, byte| number << 8 | u32::from(*byte));
+        let known = u64::from(sequence) < self.counters.sent
+            && rest == &self.frame[self.sequence_offset + 4..];
+        if !known {
+            self.counters.corrupted += 1;
+        } else if self.to.map_or(host == self.from, |to| host != to) {
+            self.counters.misdelivered += 1;
+        } else if self.is_first(sequence, at_ns) {
+            self.counters.received += 1;
+        } else {
+            self.counters.duplicates += 1;
         }
+    }
+
+    /// Notes that a frame has arrived; says whether it has for the first time.
+    fn is_first(&mut self, sequence: u32, at_ns: i64) -> bool {
+        if !self.observed {
+            return self.latest.arrived(sequence);
+        }
+        let received_ns = &mut self.received_ns[sequence as usize];
+        let first = *received_ns == LOST;
+        if first {
+            *received_ns = at_ns;
+        }
+        first
+    }
+}
+
+/// Which of the latest frames have arrived: a bit each. Far more than a network can hold are remembered, so that copies
+/// are told from first arrivals without a record of every frame.
+#[derive(Debug)]
+struct Latest(Box<[u64; LATEST_WORDS]>);
+
+const LATEST_WORDS: usize = 1 << 10;
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self(Box::new([0; LATEST_WORDS]))
+    }
+}
+
+impl Latest {
+    fn place(sequence: u32) -> (usize, u64) {
+        (
+            (sequence / u64::BITS) as usize % LATEST_WORDS,
+            1 << (sequence % u64::BITS),
+        )
+    }
+
+    fn sent(&mut self, sequence: u32) {
+        let (word, bit) = Self::place(sequence);
+        self.0[word] &= !bit;
+    }
+
+    /// Says whether it has arrived for the first time.
+    fn arrived(&mut self, sequence: u32) -> bool {
+        let (word, bit) = Self::place(sequence);
+        let first = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        first
     }
 }
 

@@ -447,7 +447,6 @@ impl<'a> Run<'a> {
             flow.counters.unsent = source.finish();
             flow.counters.offered = source.counters.offered;
             flow.counters.dropped_at_sender = source.counters.dropped;
-            flow.counters.sent = flow.sent_ns.len() as u64;
         }
         let packets = flows.iter().map(|flow| flow.counters.sent).sum();
         let mut flows: Vec<_> = flows.iter_mut().map(FlowResult::take).collect();

@@ -48,6 +48,7 @@ fn check_conservation(result: &RunResult) {
             let counters = &board.counters;
             counters.dropped_buffer
                 + counters.dropped_switch
+                + counters.dropped_return
                 + counters.dropped_transmit
                 + counters.dropped_policy
                 + counters.dropped_size
@@ -117,13 +118,14 @@ fn admitted_traffic_keeps_the_guarantee() {
 }
 
 #[test]
-fn overload_is_lost_in_the_receive_buffers() {
+fn overload_is_lost_in_front_of_the_cpu_and_behind_it() {
     let result = run(1, fifth_rate(11.0), 2);
     check_conservation(&result);
     let dropped: u64 = result
         .boards
         .iter()
-        .map(|board| board.counters.dropped_buffer)
+        .map(|board| &board.counters)
+        .map(|counters| counters.dropped_buffer + counters.dropped_switch + counters.dropped_return)
         .sum();
     assert!(
         dropped > result.packets / 4,

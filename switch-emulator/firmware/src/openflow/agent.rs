@@ -148,6 +148,12 @@ impl Agent {
         self.session.is_established(&self.connection)
     }
 
+    /// Whether the board may speak of its own accord: by the specification not before both sides have agreed on a
+    /// version.
+    pub(super) fn may_speak(&self) -> bool {
+        self.version != 0 || self.quirks.has(6)
+    }
+
     pub(super) fn is_safe(&self) -> bool {
         self.fail_state == FailState::Safe
     }

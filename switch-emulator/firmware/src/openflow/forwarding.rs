@@ -200,7 +200,8 @@ impl Agent {
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
         // The board's own stack takes messages also while its connection begins or is half closed.
-        if !self.is_on_network() && !self.is_established() {
+        let is_open = self.is_on_network() || self.is_established();
+        if !is_open || self.version != VERSION_1_0 {
             return;
         }
         let notice = self

@@ -42,7 +42,7 @@ impl Agent {
 
     fn tend_connection(&mut self, now: Instant, out: &mut Outbox) {
         let demands = self.connection.tick();
-        if demands.echo {
+        if demands.echo && self.may_speak() {
             // 1234 in the byte order of the CPU.
             let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
             self.notify_at_once(now, request, out);
@@ -98,7 +98,7 @@ impl Agent {
             (self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits(),
         );
         self.link_seen = self.link_up;
-        if !self.is_established() {
+        if !self.is_established() || !self.may_speak() {
             return;
         }
         for port in changed.iter() {
@@ -132,7 +132,7 @@ impl Agent {
                 },
             );
         }
-        if expired.notice && self.is_established() {
+        if expired.notice && self.is_established() && self.may_speak() {
             let removal = match expired.reason {
                 Reason::Idle => Removal::Idle,
                 Reason::Hard => Removal::Hard,

@@ -2,7 +2,7 @@
 
 use super::testbed::{fields, message, output, udp, Fields, FlowMod};
 use super::*;
-use zodiac_firmware::Event;
+use zodiac_firmware::{Event, FailState};
 
 const ECHO: u8 = 2;
 const FEATURES: u8 = 5;
@@ -64,6 +64,29 @@ fn q06_echo_before_hello_is_answered_with_version_0() {
         let mut bed = bare(with(quirks));
         bed.replies.clear();
         assert_eq!(bed.exchange(&message(ECHO, &[]))[0][0], version);
+    }
+}
+
+/// What the board says of its own accord has version 0 before HELLO, too; by the specification it waits until both
+/// sides have agreed on a version.
+#[test]
+fn q06_notices_before_hello_have_version_0() {
+    for (quirks, versions) in [(FIRMWARE, &[0; 5][..]), (SPEC, &[])] {
+        let mut bed = bare(Config {
+            fail_state: FailState::Safe,
+            ..with(quirks)
+        });
+        bed.replies.clear();
+        // By the specification a miss, then for both silence.
+        bed.frame(1, &udp(306, 0));
+        for _ in 0..10 {
+            bed.wait(TICK);
+        }
+        let said: Vec<u8> = bed.replies.iter().map(|notice| notice[0]).collect();
+        assert_eq!(said, versions, "{:?}", types(&bed.replies));
+        bed.exchange(&message(0, &[]));
+        bed.frame(1, &udp(306, 0));
+        assert_eq!(types(&bed.replies).last(), Some(&10), "PACKET_IN");
     }
 }
 

@@ -87,3 +87,27 @@ fn damage_is_noticed() {
     assert!(!identities.receive(&mut flows, 2, 50, &[]));
     assert_eq!(flows[0].received_ns, [LOST]);
 }
+
+#[test]
+fn a_flow_that_is_not_observed_counts_the_same_and_keeps_nothing() {
+    let (mut flows, identities) = flows();
+    flows[0].observed = false;
+    // Twice round all that is remembered; every third frame is lost, every fifth comes twice.
+    for number in 0..2 * 64 * LATEST_WORDS as u32 {
+        assert_eq!(flows[0].send(10), number);
+        let data = flows[0].frame(number).to_vec();
+        let copies = if number % 3 == 0 {
+            0
+        } else {
+            1 + u32::from(number % 5 == 0)
+        };
+        for _ in 0..copies {
+            assert!(identities.receive(&mut flows, 2, 50, &data));
+        }
+    }
+    let counters = flows[0].counters;
+    assert_eq!(counters.sent, 131_072);
+    assert_eq!(counters.received, 131_072 - 43_691);
+    assert_eq!(counters.duplicates, 26_215 - 8_739);
+    assert!(flows[0].sent_ns.is_empty() && flows[0].received_ns.is_empty());
+}

@@ -1,0 +1,168 @@
+"""Whether the live emulator's memory grows: frames, messages and sessions for an hour, or as long as asked.
+
+``make endurance`` (``python -m benchmarks.endurance``) prints JSON; exit status 1 if memory grew.
+One board between two veths in a network namespace of its own, with ordinary scheduling: it disturbs no lab.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from benchmarks.machine import describe
+from benchmarks.measure import BenchmarkError
+from benchmarks.one_board import (
+    Controller,
+    Emulator,
+    Namespace,
+    Tap,
+    add_flow,
+    build,
+    message,
+    udp_frame,
+)
+
+SAMPLE_S = 10
+WARM_UP_SHARE = 12
+"""A twelfth of the time, five minutes of an hour, may pass until everything has happened once."""
+MOST_GROWTH_BYTES = 1 << 20
+"""What the C library's allocator may keep more in an hour. Two bytes leaked a frame make 1.4 MB."""
+STATISTICS = 16
+ALL_FLOWS = bytes.fromhex("003fffff") + bytes(36) + b"\xff\x00\xff\xff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endurance:
+    """What a run gave."""
+
+    seconds: int
+    rate_pps: int
+    sent: int
+    received: int
+    sessions: int
+    warm_bytes: int
+    """Resident memory after the warm-up, and at the end: medians of a twelfth of the samples."""
+    end_bytes: int
+    peak_bytes: int
+    samples_bytes: list[int]
+
+    @property
+    def growth_bytes(self) -> int:
+        """How much more was resident at the end than after the warm-up."""
+        return self.end_bytes - self.warm_bytes
+
+
+def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
+    """Run a board for so long. Raises `BenchmarkError` without root."""
+    if os.geteuid() != 0:
+        raise BenchmarkError("the live emulator needs root; run as root")
+    program = build(release=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="loko-endurance-") as folder,
+        Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,
+        Controller(namespace) as controller,
+        Tap(namespace, "h1") as sender,
+        Tap(namespace, "h2") as receiver,
+        Emulator(program, namespace, Path(folder), controller.port, settings="") as emulator,
+        Progress() as progress,
+    ):
+        task = progress.add_task("endurance", total=seconds)
+        run = _Run(emulator, controller, sender, receiver, rate_pps)
+        for second in range(seconds):
+            run.one_second(second)
+            progress.update(task, advance=1)
+        emulator.end()
+    samples = run.samples_bytes
+    share = max(1, len(samples) // WARM_UP_SHARE)
+    return Endurance(
+        seconds=seconds,
+        rate_pps=rate_pps,
+        sent=run.sent,
+        received=run.received,
+        sessions=run.sessions,
+        warm_bytes=int(statistics.median(samples[share : 2 * share])),
+        end_bytes=int(statistics.median(samples[-share:])),
+        peak_bytes=max(samples),
+        samples_bytes=samples,
+    )
+
+
+class _Run:
+    """A board, who sends to it, and who controls it."""
+
+    def __init__(
+        self, emulator: Emulator, controller: Controller, sender: Tap, receiver: Tap, rate_pps: int
+    ) -> None:
+        self._emulator, self._controller = emulator, controller
+        self._sender, self._receiver = sender, receiver
+        self._rate_pps = rate_pps
+        self._begin = time.monotonic()
+        self.sent = self.received = self.sessions = 0
+        self.samples_bytes: list[int] = []
+
+    def one_second(self, second: int) -> None:
+        """Frames, of which the first misses, and a barrier; now and then statistics, entries, a session."""
+        if second % 60 == 0:
+            self._new_session()
+        for number in range(self._rate_pps):
+            due = self._begin + second + number / self._rate_pps
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._sender.send(udp_frame(self.sent, udp_port=5000 if number else 6000))
+            self.sent += 1
+        if second % 10 == 0:
+            self._controller.send(message(STATISTICS, 5, bytes((0, 1, 0, 0)) + ALL_FLOWS))
+            self._controller.expect(STATISTICS + 1)
+        if second % 10 == 5:
+            entry = add_flow(2, udp_port=7000 + second % 60)
+            for command in (b"\x00\x00", b"\x00\x04"):
+                self._controller.send(entry[:56] + command + entry[58:])
+        self._controller.barrier()
+        self.received += len(self._receiver.seen(outgoing=False, count=1 << 30, patience_s=0.0))
+        self._sender.seen(outgoing=False, count=1 << 30, patience_s=0.0)
+        if second % SAMPLE_S == SAMPLE_S - 1:
+            self.samples_bytes.append(resident_bytes(self._emulator.process.pid))
+
+    def _new_session(self) -> None:
+        if self._controller.session is not None:
+            self._controller.session.close()
+        self._controller.handshake()
+        self._controller.send(add_flow(2, udp_port=5000))
+        self._controller.barrier()
+        self.sessions += 1
+
+
+def resident_bytes(process: int) -> int:
+    """Resident memory of a process."""
+    pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def main(
+    seconds: Annotated[int, typer.Option(min=4 * SAMPLE_S, help="How long.")] = 3600,
+    rate: Annotated[int, typer.Option(min=1, max=2000, help="Frames a second.")] = 200,
+) -> None:
+    """Run a live board for an hour and look at its memory. Example: make endurance ARGS='--seconds 300'."""
+    try:
+        result = measure(seconds, rate)
+    except BenchmarkError as error:
+        print(f"endurance: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    found = {"machine": describe(), "growth_bytes": result.growth_bytes, **asdict(result)}
+    print(json.dumps(found, indent=1))
+    if result.growth_bytes > MOST_GROWTH_BYTES * max(1.0, seconds / 3600):
+        print(f"endurance: memory grew by {result.growth_bytes} bytes", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

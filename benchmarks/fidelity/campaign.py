@@ -1,0 +1,161 @@
+"""Every switch at every corner in one run. What is there already is not measured again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.fidelity.corners import corners, few_corners, label
+from benchmarks.fidelity.expected import Device
+from benchmarks.fidelity.systems import PROFILE, System, core, systems
+from benchmarks.fidelity.trial import QUICK, RATES_PPS, Effort, Trial, trial
+from benchmarks.machine import describe
+from benchmarks.measure import BenchmarkError
+from benchmarks.one_board import build
+from loko.device import load_profile
+from loko.scenario import Case
+
+GOAL_VIRTUAL_NS: Final = 1
+GOAL_LIVE_P50_NS: Final = 1_000
+GOAL_LIVE_P99_NS: Final = 5_000
+GOAL_CLOSER: Final = 20.0
+
+_QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
+_CURVE: Final = 200
+"""Points of a distribution that are kept for its picture."""
+_ATTEMPTS: Final = 2
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Measure what is missing in `folder`, and sum everything up. Raises `BenchmarkError`.
+
+    `tell` gets a line of progress now and then.
+    """
+    if os.geteuid() != 0:
+        raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
+    effort = QUICK if quick else Effort()
+    places = few_corners() if quick else corners()
+    kinds = systems(build(release=True))
+    machine = describe()
+    # Another effort or another machine is another comparison.
+    key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}
+    store = folder / "trials"
+    store.mkdir(parents=True, exist_ok=True)
+    trials: list[Trial] = []
+    total = len(kinds) * len(places)
+    for done, (place, kind) in enumerate((place, kind) for place in places for kind in kinds):
+        path = store / f"{kind.name}-{label(place)}.json"
+        found = _stored(path, key)
+        if found is None:
+            tell(f"{done + 1} of {total}: {label(place)}: {kind.title}")
+            found = _measured(kind, place, effort)
+            path.write_text(json.dumps({"key": key, "trial": found.as_values()}), encoding="utf-8")
+        trials.append(found)
+    return summary(trials, kinds, machine=machine, quick=quick)
+
+
+def _stored(path: Path, key: dict[str, Any]) -> Trial | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return Trial.of_values(values["trial"]) if values["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _measured(kind: System, place: Case, effort: Effort) -> Trial:
+    device = Device.of(load_profile(PROFILE), place)
+    reason: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        # Sockets lie in the folder, and their paths are short.
+        with tempfile.TemporaryDirectory(prefix="loko-", dir="/dev/shm") as folder:
+            try:
+                with kind.at(place, Path(folder)) as bench:
+                    return trial(kind.name, bench, place, device, effort)
+            except (OSError, RuntimeError, EOFError) as error:
+                reason = error
+    raise BenchmarkError(f"{kind.title} at {label(place)}: failed {_ATTEMPTS} times: {reason}")
+
+
+def summary(
+    trials: Sequence[Trial], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
+) -> dict[str, Any]:
+    """All that tables, figures and the page are made from, as plain values."""
+    by_system = {kind.name: [one for one in trials if one.system == kind.name] for kind in kinds}
+    return {
+        "machine": machine,
+        "quick": quick,
+        "core": core(),
+        "goals": {
+            "virtual_ns": GOAL_VIRTUAL_NS,
+            "live_p50_ns": GOAL_LIVE_P50_NS,
+            "live_p99_ns": GOAL_LIVE_P99_NS,
+            "closer": GOAL_CLOSER,
+        },
+        "systems": {
+            kind.name: {
+                "title": kind.title,
+                "all": _pooled(by_system[kind.name]),
+                "rates": {
+                    str(rate): _errors(
+                        [error for one in by_system[kind.name] for error in _at_rate(one, rate)]
+                    )
+                    for rate in RATES_PPS
+                },
+                "corners": {one.corner: _corner(one) for one in by_system[kind.name]},
+            }
+            for kind in kinds
+        },
+    }
+
+
+def _at_rate(one: Trial, rate_pps: float) -> list[int]:
+    return [error for lone in one.lone if lone.rate_pps == rate_pps for error in lone.errors_ns]
+
+
+def _pooled(trials: Sequence[Trial]) -> dict[str, Any]:
+    errors = [error for one in trials for lone in one.lone for error in lone.errors_ns]
+    stalled = [error for one in trials for lone in one.lone for error in lone.stalled_errors_ns]
+    sizes = np.sort(np.abs(np.array(errors, dtype=np.int64)))
+    places = np.linspace(0, 1, _CURVE)
+    # Denser towards the end, where the distributions differ.
+    shares = np.unique(np.concatenate([places, 1 - 10.0 ** -np.linspace(1, 5, _CURVE)]))
+    throughput = [abs(one.overload.error) for one in trials]
+    frames = [abs(burst.passed - burst.expected) for one in trials for burst in one.bursts]
+    return {
+        "processing": _errors(errors),
+        "processing_in_stalls": _errors(stalled),
+        "lost": sum(lone.lost for one in trials for lone in one.lone),
+        "curve": [[round(float(share), 6), int(np.quantile(sizes, share))] for share in shares if len(sizes)],
+        "throughput": {"median": float(np.median(throughput)), "max": max(throughput)},
+        "buffer_frames": {"mean": float(np.mean(frames)), "max": max(frames)},
+    }
+
+
+def _errors(errors_ns: Sequence[int]) -> dict[str, int]:
+    """Quantiles of the size of errors, in nanoseconds."""
+    if not errors_ns:
+        return {"count": 0, **dict.fromkeys(_QUANTILES, 0)}
+    sizes = np.abs(np.array(errors_ns, dtype=np.int64))
+    found = {name: int(np.quantile(sizes, share)) for name, share in _QUANTILES.items()}
+    return {"count": len(errors_ns), **found}
+
+
+def _corner(one: Trial) -> dict[str, Any]:
+    return {
+        "processing_ns": one.processing_ns,
+        "capacity_pps": one.capacity_pps,
+        "capacity_frames": one.capacity_frames,
+        "processing": _errors([error for lone in one.lone for error in lone.errors_ns]),
+        "median_ns": int(np.median([error for lone in one.lone for error in lone.errors_ns] or [0])),
+        "in_stalls": sum(len(lone.stalled_errors_ns) for lone in one.lone),
+        "offered_pps": one.overload.offered_pps,
+        "throughput": one.overload.error,
+        "bursts": [[burst.expected, burst.passed] for burst in one.bursts],
+    }

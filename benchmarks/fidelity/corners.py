@@ -1,0 +1,158 @@
+"""The corners of Table 1, and the tables that make them."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Final
+
+from benchmarks.one_board import FLOW_MOD, message, udp_frame
+from loko.entries import ETHERTYPE_IPV4, PROTOCOL_UDP
+from loko.scenario import (
+    TABLE_1_ENTRIES,
+    TABLE_1_FRAME_BYTES,
+    Action,
+    Case,
+    Match,
+    Priorities,
+    Scenario,
+    UsedEntry,
+)
+
+MATCHES: Final = (Match.PORT, Match.ALL)
+"""The cheapest and the dearest type of match."""
+ACTIONS: Final = (Action.OUTPUT, Action.SET_NW_SRC)
+"""The cheapest action, and the one with which the paper finds the longest processing time (section 3.3.3)."""
+
+INPUT_PORT, OUTPUT_PORT, UNUSED_PORT = 1, 2, 3
+_UDP_PORT: Final = 5000
+_HOST_ADDRESSES: Final = (0x0A00_0001, 0x0A00_0002)
+_HOST_MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
+_DUMMY_ADDRESS: Final = 0xC000_0201  # TEST-NET-1, RFC 5737
+_NEW_SOURCE: Final = 0x0A00_0009
+_FIRST_PRIORITY: Final = 100
+
+# OpenFlow 1.0, section 5.2.3: a set bit leaves a field out; the addresses have counters of such bits.
+_WILDCARDS: Final = {
+    "in_port": 1 << 0,
+    "dl_src": 1 << 2,
+    "dl_dst": 1 << 3,
+    "dl_type": 1 << 4,
+    "nw_proto": 1 << 5,
+    "tp_src": 1 << 6,
+    "tp_dst": 1 << 7,
+    "nw_src": 0x3F << 8,
+    "nw_dst": 0x3F << 14,
+    "nw_tos": 1 << 21,
+}
+_ALL_WILDCARDS: Final = 0x003F_FFFF
+
+
+def corners() -> tuple[Case, ...]:
+    """All combinations of the extreme values of Table 1; with one entry there is no order of entries."""
+    orders = tuple(itertools.product(UsedEntry, Priorities))
+    return tuple(
+        Case(
+            entries=entries,
+            match=match,
+            action=action,
+            used_entry=used,
+            priorities=priorities,
+            frame_bytes=frame_bytes,
+        )
+        for entries in (min(TABLE_1_ENTRIES), max(TABLE_1_ENTRIES))
+        for match in MATCHES
+        for action in ACTIONS
+        for used, priorities in (orders if entries > 1 else orders[:1])
+        for frame_bytes in (min(TABLE_1_FRAME_BYTES), max(TABLE_1_FRAME_BYTES))
+    )
+
+
+def few_corners() -> tuple[Case, ...]:
+    """Of each extreme value at least one corner, for a quick look."""
+    every = corners()
+    return (every[0], every[7], every[8], every[13], every[-2], every[-1])
+
+
+def label(corner: Case) -> str:
+    """A corner in one line; also the name of its file."""
+    order = f"-{corner.used_entry.value}-{corner.priorities.value}" if corner.entries > 1 else ""
+    return f"{corner.entries}-{corner.match.value}-{corner.action.value}{order}-{corner.frame_bytes}B"
+
+
+def scenario(corner: Case) -> Scenario:
+    """The corner as a scenario of the model."""
+    return Scenario(
+        entries=corner.entries,
+        match=corner.match,
+        action=corner.action,
+        packet_sizes_bytes=(corner.frame_bytes,),
+        priorities=corner.priorities,
+        used_entry=corner.used_entry,
+    )
+
+
+def frame(corner: Case) -> bytes:
+    """The frame that is sent, without FCS: it hits the used entry and no other."""
+    return udp_frame(0, frame_bytes=corner.frame_bytes, udp_port=_UDP_PORT)
+
+
+def table(corner: Case) -> list[bytes]:
+    """The FLOW_MODs of the corner's table, in order."""
+    used = 0 if corner.used_entry is UsedEntry.FIRST else corner.entries - 1
+    rising = corner.priorities is Priorities.INCREASING
+    return [
+        _add(
+            corner,
+            priority=_FIRST_PRIORITY + (place if rising else corner.entries - place),
+            dummy=None if place == used else place,
+        )
+        for place in range(corner.entries)
+    ]
+
+
+def _add(corner: Case, *, priority: int, dummy: int | None) -> bytes:
+    fields = corner.match.fields
+    wildcards = _ALL_WILDCARDS & ~sum(_WILDCARDS[field] for field in fields)
+    source, destination = _HOST_ADDRESSES
+    in_port = INPUT_PORT
+    if dummy is not None:
+        # One field differs: the only one there is, or the source.
+        source = _DUMMY_ADDRESS + dummy
+        in_port = UNUSED_PORT if corner.match is Match.PORT else INPUT_PORT
+    values = {
+        "in_port": in_port,
+        "dl_src": _HOST_MACS[0],
+        "dl_dst": _HOST_MACS[1],
+        "dl_type": ETHERTYPE_IPV4,
+        "nw_tos": 0,
+        "nw_proto": PROTOCOL_UDP,
+        "nw_src": source,
+        "nw_dst": destination,
+        "tp_src": _UDP_PORT,
+        "tp_dst": _UDP_PORT,
+    }
+    chosen = {key: value if key in fields else type(value)() for key, value in values.items()}
+    chosen["dl_src"], chosen["dl_dst"] = (chosen[key] or bytes(6) for key in ("dl_src", "dl_dst"))
+    match = struct.pack(
+        "!IH6s6sHBxHBBxxIIHH",
+        wildcards,
+        chosen["in_port"],
+        chosen["dl_src"],
+        chosen["dl_dst"],
+        0,  # dl_vlan
+        0,  # dl_vlan_pcp
+        *(chosen[key] for key in ("dl_type", "nw_tos", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")),
+    )
+    body = struct.pack("!QHHHHIHH", 0, 0, 0, 0, priority, 0xFFFF_FFFF, 0xFFFF, 0)
+    return message(FLOW_MOD, priority, match + body + _actions(corner.action))
+
+
+def _actions(action: Action) -> bytes:
+    """OpenFlow 1.0, section 5.2.4."""
+    output = struct.pack("!HHHH", 0, 8, OUTPUT_PORT, 0)
+    if action is Action.OUTPUT:
+        return output
+    if action is Action.SET_NW_SRC:
+        return struct.pack("!HHI", 6, 8, _NEW_SOURCE) + output
+    raise ValueError(f"action {action.value} is at no corner")

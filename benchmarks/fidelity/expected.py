@@ -1,0 +1,104 @@
+"""What the profile says of each frame: a second account of the delay terms in ``docs/architecture.md``.
+
+It shares no code with the firmware crate. Without a wait for the main loop and without timers, as the bench
+has it (`systems`), a frame's departure follows from the arrivals alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loko.device import Profile
+from loko.scenario import Case
+from loko.service import processing
+
+_PS_PER_NS: Final = 1000
+_NS_PER_S: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A switch with a table: times in nanoseconds."""
+
+    wire_ns: int
+    """Preamble and frame on a front port's link."""
+    gap_ns: int
+    inner_ns: int
+    """Preamble, frame and tail tag on the link between integrated switch and CPU."""
+    transit_ns: float
+    """p_IS."""
+    cpu_ns: float
+    """p_CPU of equation 7, both transits within."""
+    units: int
+    """Units of the receive ring."""
+    units_of_frame: int
+
+    @classmethod
+    def of(cls, profile: Profile, corner: Case) -> Device:
+        """The device of a profile at a corner."""
+        ports, length = profile.ports, corner.frame_bytes
+        byte_ns = 8 * _NS_PER_S // ports.link_rate_bps.value
+        preamble, tag = ports.preamble_bytes.value, ports.tail_tag_bytes.value
+        return cls(
+            wire_ns=(preamble + length) * byte_ns,
+            gap_ns=ports.interframe_gap_bytes.value * byte_ns,
+            inner_ns=(preamble + length + tag) * byte_ns,
+            transit_ns=profile.integrated_switch.transit_ps.value / _PS_PER_NS,
+            cpu_ns=processing(profile, corner).cpu_ns,
+            units=profile.buffer.units.value,
+            units_of_frame=-(-length // profile.buffer.unit_bytes.value),
+        )
+
+    @property
+    def slot_ns(self) -> int:
+        """From frame to frame on a busy front port."""
+        return self.wire_ns + self.gap_ns
+
+    @property
+    def capacity_pps(self) -> float:
+        """Equation 6 in frames: the slower of CPU and inner link, at most what the front port carries."""
+        return _NS_PER_S / max(self.cpu_ns, self.inner_ns + self.gap_ns, self.slot_ns)
+
+    @property
+    def capacity_frames(self) -> int:
+        """Frames that it holds: one in work, and what the ring takes (section 3.5)."""
+        return 1 + self.units // self.units_of_frame
+
+    def departures_ns(self, begins_ns: Sequence[int]) -> list[int | None]:
+        """When each frame leaves whose first bit came then, in order; None: its place in the ring was taken.
+
+        To the nanosecond.
+        """
+        # A floating-point number holds nanoseconds of days, but not those since 1970.
+        base = begins_ns[0] if begins_ns else 0
+        departures = self._departures_ns([begin - base for begin in begins_ns])
+        return [None if at is None else base + round(at) for at in departures]
+
+    def _departures_ns(self, begins_ns: Sequence[int]) -> list[float | None]:
+        departures: list[float | None] = []
+        ring: deque[float] = deque()
+        """Instants at which the CPU takes the frames that wait."""
+        port_free = link_free = cpu_free = back_free = out_free = float("-inf")
+        for begin in begins_ns:
+            arrived = max(begin, port_free) + self.wire_ns
+            port_free = arrived + self.gap_ns
+            in_ring = max(arrived + self.transit_ns, link_free) + self.inner_ns
+            link_free = in_ring + self.gap_ns
+            # At one instant the arrival counts first.
+            while ring and ring[0] < in_ring:
+                ring.popleft()
+            if (len(ring) + 1) * self.units_of_frame > self.units:
+                departures.append(None)
+                continue
+            taken = max(in_ring, cpu_free)
+            ring.append(taken)
+            cpu_free = taken + self.cpu_ns
+            back = max(taken + self.cpu_ns - 2 * self.transit_ns, back_free) + self.inner_ns
+            back_free = back + self.gap_ns
+            leaves = max(back + self.transit_ns, out_free)
+            out_free = leaves + self.slot_ns
+            departures.append(leaves)
+        return departures

@@ -1,0 +1,338 @@
+"""The kinds of switch that are compared: port 1 leads to the sender, port 2 to the receiver.
+
+So that what is expected of a frame is one number, the profile of the firmware emulator has no wait for the
+main loop (`cpu.loop_ps` is the smallest there is) and timers that cost nothing; p_CPU contains the mean wait
+as before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import switch_emulator
+
+from benchmarks.fidelity.corners import INPUT_PORT, OUTPUT_PORT, frame, scenario, table
+from benchmarks.measure import BenchmarkError
+from benchmarks.one_board import (
+    SEQUENCE_OFFSET,
+    Controller,
+    Emulator,
+    Namespace,
+    PacedFlow,
+    Tap,
+    read_trace,
+    send_paced,
+    sequence_of,
+)
+from evaluation.live import mininet_link, twin
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.runner import RunError
+from loko.controller.messages import barrier_request, features_request, hello
+from loko.device import Profile, load_profile
+from loko.document import PROFILES
+from loko.scenario import Case
+
+PROFILE: Final = "zodiac-fx"
+_SWITCH: Final = "s1"
+_PORTS: Final = {INPUT_PORT: "s1-eth1", OUTPUT_PORT: "s1-eth2"}
+_HOSTS: Final = {INPUT_PORT: "h1", OUTPUT_PORT: "h2"}
+_SETTLE_S: Final = 0.05
+_REST_NS: Final = 200_000_000
+"""Longer than the board needs for anything that it has been given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Train:
+    """Frames to send one after the other: when, relative to each other."""
+
+    count: int
+    interval_ns: int
+    spread_ns: int = 0
+    bursts: int = 1
+    """So many trains like this,"""
+    burst_interval_ns: int = 0
+    """beginning so far apart."""
+
+    @property
+    def frames(self) -> int:
+        """All frames of all bursts."""
+        return self.count * self.bursts
+
+    @property
+    def span_s(self) -> float:
+        """How long sending takes."""
+        return (self.count * self.interval_ns + (self.bursts - 1) * self.burst_interval_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What became of a train's frames, by their numbers: 0 and so on in the order in which they were sent."""
+
+    arrivals_ns: dict[int, int]
+    """First bit at the switch's input port."""
+    departures_ns: dict[int, int]
+    """First bit behind its output port."""
+    stalled: frozenset[int] = frozenset()
+    """Those that a stall of the host delayed, as far as the switch knows."""
+
+
+class Bench(ABC):
+    """A switch that is ready: it has the table of a corner."""
+
+    @abstractmethod
+    def carry(self, train: Train) -> Carried:
+        """Send a train and see what comes out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A kind of switch."""
+
+    name: str
+    title: str
+    live: bool
+    at: Callable[[Case, Path], Any]
+    """A context manager: a bench with the table of a corner, its files in a folder that is there."""
+
+
+def still_profile(folder: Path) -> Path:
+    """The profile without wait for the main loop and without timers' cost, as a file in `folder`."""
+    text = (PROFILES / f"{PROFILE}.toml").read_text(encoding="utf-8")
+    for key, value in (("loop_ps", 1000), ("cost_ps", 0)):
+        text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        if found != 1:
+            raise BenchmarkError(f"profile {PROFILE}: {key} stands {found} times in it, not once")
+    path = folder / "still.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class _VirtualBench(Bench):
+    """The firmware in virtual time."""
+
+    def __init__(self, corner: Case, folder: Path) -> None:
+        self._frame = frame(corner)
+        self._wire_ns = (8 + corner.frame_bytes) * 80
+        self._slot_ns = self._wire_ns + 12 * 80
+        self._board = switch_emulator.Board(
+            profile=str(still_profile(folder)), config={"ofchecks": False}, seed=1
+        )
+        self._now_ns = _REST_NS
+        self._board.connected(self._now_ns)
+        for segment in (hello(1), features_request(2), *table(corner), barrier_request(3)):
+            self._now_ns += 10_000_000
+            self._board.segment(self._now_ns, segment)
+        self._now_ns += _REST_NS
+        self._board.advance(self._now_ns)
+        self._board.outputs()
+
+    def carry(self, train: Train) -> Carried:
+        """As the others, but instants count from the board's power-up."""
+        self._board.segment(self._now_ns, barrier_request(4))
+        begins = list(instants(train, self._now_ns + _REST_NS))
+        free_ns = 0
+        for number, begin in enumerate(begins):
+            arrived = max(begin, free_ns) + self._wire_ns
+            free_ns = arrived + self._slot_ns - self._wire_ns
+            data = bytearray(self._frame)
+            data[SEQUENCE_OFFSET : SEQUENCE_OFFSET + 4] = number.to_bytes(4, "big")
+            self._board.frame(arrived, INPUT_PORT, bytes(data))
+        self._now_ns = begins[-1] + _REST_NS
+        self._board.advance(self._now_ns)
+        frames = [output for output in self._board.outputs() if output.kind == "frame"]
+        return Carried(
+            arrivals_ns=dict(enumerate(begins)),
+            departures_ns={sequence_of(output.data): output.at_ns for output in frames},
+        )
+
+
+def instants(train: Train, start_ns: int) -> Iterator[int]:
+    """When the frames of a train are due."""
+    golden = 0x9E3779B97F4A7C15
+    for burst in range(train.bursts):
+        at_ns = start_ns + burst * train.burst_interval_ns
+        for number in range(train.count):
+            yield at_ns
+            fraction = (number + 1) * golden % 2**64
+            at_ns += train.interval_ns - train.spread_ns // 2 + (fraction * train.spread_ns >> 64)
+
+
+class _LiveBench(Bench):
+    """A switch between veths, with taps at its input port and at the receiver."""
+
+    def __init__(
+        self, program: Path, namespace: Namespace, folder: Path, controller: Controller, corner: Case
+    ) -> None:
+        self._program, self._namespace, self._folder = program, namespace, folder
+        self._controller = controller
+        self._frame = frame(corner)
+        self._before = Tap(namespace, _PORTS[INPUT_PORT])
+        self._behind = Tap(namespace, _HOSTS[OUTPUT_PORT])
+        self._sent = 0
+
+    def carry(self, train: Train) -> Carried:
+        # A board that hears nothing for seconds sends an echo request, and a frame waits for it.
+        self._controller.barrier()
+        time.sleep(_SETTLE_S)
+        first = self._sent
+        self._sent += train.frames
+        flows = [
+            PacedFlow(
+                interface=_HOSTS[INPUT_PORT],
+                frame=self._frame,
+                count=train.count,
+                interval_ns=train.interval_ns,
+                spread_ns=train.spread_ns,
+                first_ns=burst * train.burst_interval_ns,
+            )
+            for burst in range(train.bursts)
+        ]
+        send_paced(self._program, self._namespace, self._folder, flows, elsewhere=core(), first_number=first)
+        return self._collect(first)
+
+    def _collect(self, first: int) -> Carried:
+        # What waits behind limited links takes its time.
+        departures = _by_number(self._behind, first)
+        while True:
+            time.sleep(_SETTLE_S)
+            more = _by_number(self._behind, first)
+            if not more:
+                break
+            departures = {**more, **departures}
+        return Carried(arrivals_ns=_by_number(self._before, first), departures_ns=departures)
+
+    def close(self) -> None:
+        """Take the taps away."""
+        self._before.close()
+        self._behind.close()
+
+
+class _FirmwareBench(_LiveBench):
+    """The live firmware emulator: its trace tells which frames a stall of the host delayed."""
+
+    trace: Path
+
+    def _collect(self, first: int) -> Carried:
+        carried = super()._collect(first)
+        numbers = {first + number for number in carried.departures_ns}
+        deadline = time.monotonic() + 2
+        departures = read_trace(self.trace)
+        while not numbers <= departures.keys() and time.monotonic() < deadline:
+            time.sleep(_SETTLE_S)
+            departures = read_trace(self.trace)
+        stalled = frozenset(
+            number - first for number in numbers & departures.keys() if departures[number].in_stall
+        )
+        return Carried(arrivals_ns=carried.arrivals_ns, departures_ns=carried.departures_ns, stalled=stalled)
+
+
+def _by_number(tap: Tap, first: int) -> dict[int, int]:
+    """Stamps by number since `first`; the first where the tap sees a frame twice, as it does at the twin."""
+    stamps: dict[int, int] = {}
+    for seen in tap.waiting(outgoing=False):
+        if len(seen.data) >= SEQUENCE_OFFSET + 4:
+            stamps.setdefault(sequence_of(seen.data) - first, seen.stamp_ns)
+    return stamps
+
+
+def core() -> int:
+    """The core of the switch; senders and all else have the others."""
+    return max(os.sched_getaffinity(0))
+
+
+def systems(program: Path) -> tuple[System, ...]:
+    """All kinds of switch; `program` is the built `zodiac-fx`."""
+
+    @contextmanager
+    def virtual(corner: Case, folder: Path) -> Iterator[Bench]:
+        yield _VirtualBench(corner, folder)
+
+    @contextmanager
+    def firmware(corner: Case, folder: Path) -> Iterator[Bench]:
+        trace = folder / "trace.csv"
+        process = f'cpu = {core()}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
+        with ExitStack() as stack:
+            namespace = stack.enter_context(_namespace())
+            controller = stack.enter_context(Controller(namespace))
+            stack.enter_context(
+                Emulator(
+                    program,
+                    namespace,
+                    folder,
+                    controller.port,
+                    process=process,
+                    profile=str(still_profile(folder)),
+                )
+            )
+            _install(controller, table(corner), one_by_one=True)
+            bench = _FirmwareBench(program, namespace, folder, controller, corner)
+            bench.trace = trace
+            stack.callback(bench.close)
+            yield bench
+
+    def openvswitch(build: Callable[[OpenVSwitch, Profile, Case, str], None]) -> Callable[..., Any]:
+        @contextmanager
+        def at(corner: Case, folder: Path) -> Iterator[Bench]:
+            with ExitStack() as stack:
+                namespace = stack.enter_context(_namespace())
+                controller = stack.enter_context(Controller(namespace))
+                with _told(), namespace.entered():
+                    ovs = OpenVSwitch(folder / "ovs", cpus={core()})
+                    stack.callback(ovs.close)
+                    build(ovs, load_profile(PROFILE), corner, f"127.0.0.1:{controller.port}")
+                _install(controller, table(corner), one_by_one=False)
+                bench = _LiveBench(program, namespace, folder, controller, corner)
+                stack.callback(bench.close)
+                yield bench
+
+        return at
+
+    return (
+        System(name="virtual", title="firmware, virtual", live=False, at=virtual),
+        System(name="live", title="firmware, live", live=True, at=firmware),
+        System(name="twin", title="OVS and tc twin", live=True, at=openvswitch(_build_twin)),
+        System(name="mininet", title="plain Mininet", live=True, at=openvswitch(_build_mininet)),
+    )
+
+
+def _build_twin(ovs: OpenVSwitch, profile: Profile, corner: Case, controller: str) -> None:
+    inner = twin.build(_SWITCH, _PORTS, twin.SharedQueue.of(profile, scenario(corner)))
+    ovs.add_switch(_SWITCH, datapath_id=1, ports=inner, controller=controller)
+
+
+def _build_mininet(ovs: OpenVSwitch, profile: Profile, corner: Case, controller: str) -> None:
+    ovs.add_switch(_SWITCH, datapath_id=1, ports=_PORTS, controller=controller)
+    wanted = mininet_link.LinkLimit.of(profile, scenario(corner))
+    for interface in _PORTS.values():
+        mininet_link.limit(interface, wanted)
+
+
+def _namespace() -> Namespace:
+    return Namespace([(_HOSTS[port], _PORTS[port]) for port in _PORTS])
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Pass on why Open vSwitch, tc or Mininet cannot be had here."""
+    try:
+        yield
+    except RunError as error:
+        raise BenchmarkError(str(error)) from None
+
+
+def _install(controller: Controller, entries: Sequence[bytes], *, one_by_one: bool) -> None:
+    """Set up the session and the table. The board reads one message a segment, so it gets one at a time."""
+    controller.handshake()
+    for entry in entries:
+        controller.send(entry)
+        if one_by_one:
+            controller.barrier()
+    controller.barrier()

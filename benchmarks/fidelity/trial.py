@@ -1,0 +1,187 @@
+"""What is sent through a switch at one corner, and how far the outcome is from the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from benchmarks.fidelity.corners import label
+from benchmarks.fidelity.expected import Device
+from benchmarks.fidelity.systems import Bench, Carried, Train
+from loko.scenario import Case
+
+RATES_PPS: Final = (1_000, 5_000)
+"""Of lone frames, where the device can do twice as much."""
+_LONE_SHARE: Final = 0.5
+_SLOW_SHARE: Final = 0.1
+"""Of the capacity, where it cannot."""
+_OVERLOAD: Final = 1.5
+_RUN_IN_SHARE: Final = 0.2
+"""Of an overload, before the throughput is counted: until the buffers are full."""
+_PAUSE_NS: Final = 5_000_000
+_EXTRA_FRAMES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long everything takes at one corner."""
+
+    lone_s: float = 1.2
+    overload_s: float = 0.4
+    bursts: int = 4
+
+
+QUICK: Final = Effort(lone_s=0.3, overload_s=0.2, bursts=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lone:
+    """Frames that come one by one: departure minus what the profile says."""
+
+    rate_pps: float
+    sent: int
+    lost: int
+    errors_ns: list[int]
+    """Of frames that no stall of the host delayed, as far as the switch knows."""
+    stalled_errors_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overload:
+    """More than the switch can do: what leaves, in frames a second."""
+
+    offered_pps: float
+    expected_pps: float
+    measured_pps: float
+
+    @property
+    def error(self) -> float:
+        """Relative to what is expected."""
+        return self.measured_pps / self.expected_pps - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """Frames back to back: how many pass."""
+
+    expected: int
+    passed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One switch at one corner."""
+
+    system: str
+    corner: str
+    processing_ns: float
+    """p_FX of the profile (equation 4)."""
+    capacity_pps: float
+    capacity_frames: int
+    lone: list[Lone]
+    overload: Overload
+    bursts: list[Burst]
+
+    def as_values(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_values(cls, values: dict[str, Any]) -> Trial:
+        """Back from JSON. Raises `TypeError` or `KeyError` if it is something else."""
+        return cls(
+            **{
+                **values,
+                "lone": [Lone(**one) for one in values["lone"]],
+                "overload": Overload(**values["overload"]),
+                "bursts": [Burst(**one) for one in values["bursts"]],
+            }
+        )
+
+
+def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effort) -> Trial:
+    """Send everything through a bench that has the corner's table."""
+    return Trial(
+        system=system,
+        corner=label(corner),
+        processing_ns=device.cpu_ns + 2 * device.inner_ns,
+        capacity_pps=device.capacity_pps,
+        capacity_frames=device.capacity_frames,
+        lone=[_lone(bench, device, rate, effort) for rate in _lone_rates(device)],
+        overload=_overload(bench, device, effort),
+        bursts=_bursts(bench, device, effort),
+    )
+
+
+def _lone_rates(device: Device) -> Sequence[float]:
+    fitting = [float(rate) for rate in RATES_PPS if rate <= _LONE_SHARE * device.capacity_pps]
+    return fitting or [_SLOW_SHARE * device.capacity_pps]
+
+
+def _lone(bench: Bench, device: Device, rate_pps: float, effort: Effort) -> Lone:
+    interval_ns = round(1e9 / rate_pps)
+    train = Train(count=int(rate_pps * effort.lone_s), interval_ns=interval_ns, spread_ns=interval_ns // 2)
+    carried = bench.carry(train)
+    outside: list[int] = []
+    inside: list[int] = []
+    for number, expected_ns in _expected(carried, device).items():
+        if expected_ns is not None and number in carried.departures_ns:
+            error_ns = carried.departures_ns[number] - expected_ns
+            (inside if number in carried.stalled else outside).append(error_ns)
+    return Lone(
+        rate_pps=rate_pps,
+        sent=train.frames,
+        lost=train.frames - len(carried.departures_ns),
+        errors_ns=outside,
+        stalled_errors_ns=inside,
+    )
+
+
+def _overload(bench: Bench, device: Device, effort: Effort) -> Overload:
+    interval_ns = max(round(1e9 / (_OVERLOAD * device.capacity_pps)), device.slot_ns)
+    train = Train(count=int(effort.overload_s * 1e9 / interval_ns), interval_ns=interval_ns)
+    carried = bench.carry(train)
+    first, last = min(carried.arrivals_ns.values()), max(carried.arrivals_ns.values())
+    begin = first + _RUN_IN_SHARE * (last - first)
+    expected = [at for at in _expected(carried, device).values() if at is not None]
+    return Overload(
+        offered_pps=1e9 * (len(carried.arrivals_ns) - 1) / (last - first),
+        expected_pps=_rate_pps(expected, begin, last),
+        measured_pps=_rate_pps(list(carried.departures_ns.values()), begin, last),
+    )
+
+
+def _rate_pps(instants_ns: Sequence[int], begin_ns: float, end_ns: float) -> float:
+    within = sorted(at for at in instants_ns if begin_ns <= at <= end_ns)
+    return 1e9 * (len(within) - 1) / (within[-1] - within[0]) if len(within) > 1 else 0.0
+
+
+def _bursts(bench: Bench, device: Device, effort: Effort) -> list[Burst]:
+    count = 2 * device.capacity_frames + _EXTRA_FRAMES
+    train = Train(
+        count=count,
+        interval_ns=device.slot_ns,
+        bursts=effort.bursts,
+        # Idle again even where nothing is lost.
+        burst_interval_ns=round(count * 1e9 / device.capacity_pps) + count * device.slot_ns + _PAUSE_NS,
+    )
+    carried = bench.carry(train)
+    expected = _expected(carried, device)
+    bursts = []
+    for first in range(0, train.frames, count):
+        numbers = range(first, first + count)
+        bursts.append(
+            Burst(
+                expected=sum(expected.get(number) is not None for number in numbers),
+                passed=sum(number in carried.departures_ns for number in numbers),
+            )
+        )
+    return bursts
+
+
+def _expected(carried: Carried, device: Device) -> dict[int, int | None]:
+    """What the profile says of the frames that came, by their numbers."""
+    order = sorted(carried.arrivals_ns, key=lambda number: carried.arrivals_ns[number])
+    departures = device.departures_ns([carried.arrivals_ns[number] for number in order])
+    return dict(zip(order, departures, strict=True))

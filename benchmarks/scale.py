@@ -1,0 +1,259 @@
+"""How many boards one process carries live on one core, and what a board takes of its memory.
+
+``python -m benchmarks.scale`` prints JSON. Rings of boards carry what Loko admits to them (section 6.2);
+one pinned thread runs all boards, senders and everything else have the other cores.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from benchmarks.live_accuracy import Errors, errors
+from benchmarks.measure import BenchmarkError
+from benchmarks.one_board import (
+    SEQUENCE_OFFSET,
+    Boards,
+    Controller,
+    Namespace,
+    PacedFlow,
+    Tap,
+    board_table,
+    build,
+    send_paced,
+    sequence_of,
+    udp_frame,
+)
+from benchmarks.ring import HOST_PORT, NEXT_PORT, PREVIOUS_PORT, admitted, ring, ring_links
+from loko.controller.messages import add_entry
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab
+
+GOAL_BOARDS: Final = 31
+GOAL_P99_NS: Final = 20_000
+GOAL_BOARD_BYTES: Final = 1 << 20
+
+HOPS: Final = 2
+"""Links between the boards that a flow passes: three boards."""
+BOARDS: Final = (3, 15, 31, 47, 63, 95, 127)
+SECONDS: Final = 5.0
+_DRAIN_S: Final = 0.1
+"""Longer than a frame needs to pass all of its boards."""
+_SEED: Final = 1
+
+
+class Links(StrEnum):
+    """How the boards of the ring are joined."""
+
+    INTERNAL = "internal"
+    """Inside the process, exactly timed."""
+    VETH = "veth"
+    """By pairs of interfaces, as if the other board were another machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingRun:
+    """What a ring of so many boards gave."""
+
+    boards: int
+    links: Links
+    hops: int
+    requested_flows: int
+    admitted_flows: int
+    sent_pps: float
+    """Frames a second that all senders sent together."""
+    boards_pps: float
+    """Frames a second that all boards received together."""
+    sent: int
+    received: int
+    dropped_by_boards: int
+    """Their buffers were full, which Loko excludes: this machine handed them frames in bursts."""
+    error_ns: Errors
+    """Departure towards a host, stamped there by the kernel, minus the intended one; without stalls."""
+    error_in_stalls_ns: Errors
+    stalls: int
+    worst_stall_ns: int
+    loop_p99_ns: int
+    memory_at_rest_bytes: int
+    """Proportional set size of the process, all of it locked in memory, when every board has its table."""
+    memory_bytes: int
+    """The same after the traffic."""
+    scheduling: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How far one process on one core goes."""
+
+    rings: tuple[RingRun, ...]
+    most_boards: int
+    """The largest ring with internal links that kept p99 within the goal; 0: none."""
+    board_bytes: int
+    """What one more board takes, from the smallest and the largest ring, after traffic."""
+
+
+def measure(
+    boards: Sequence[int] = BOARDS,
+    *,
+    hops: int = HOPS,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Scale:
+    """Measure rings, each larger, until one exceeds the goal; then the paper's with veths between the boards.
+
+    `tell` gets a line of progress now and then. Raises `BenchmarkError` without root.
+    """
+    if os.geteuid() != 0:
+        raise BenchmarkError("the live emulator needs root; run as root, or leave the part `scale` out")
+    program = build(release=True)
+    rings: list[RingRun] = []
+    for count in boards:
+        tell(f"ring of {count} boards")
+        rings.append(_ring_run(program, count, Links.INTERNAL, hops, seconds))
+        if rings[-1].error_ns.p99 > GOAL_P99_NS:
+            break
+    within = [run.boards for run in rings if run.error_ns.p99 <= GOAL_P99_NS]
+    small, large = rings[0], rings[-1]
+    more = max(large.boards - small.boards, 1)
+    tell(f"ring of {GOAL_BOARDS} boards, joined by veths")
+    rings.append(_ring_run(program, GOAL_BOARDS, Links.VETH, hops, seconds))
+    return Scale(
+        rings=tuple(rings),
+        most_boards=max(within, default=0),
+        board_bytes=(large.memory_bytes - small.memory_bytes) // more,
+    )
+
+
+def _ring_run(program: Path, boards: int, links: Links, hops: int, seconds: float) -> RingRun:
+    lab = ring(boards)
+    plan, requested = admitted(lab, hops=hops, seed=_SEED)
+    flows = [one.flow for one in plan.accepted]
+    paced = _paced(flows, seconds)
+    core = max(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory(prefix="loko-scale-") as name:
+        folder = Path(name)
+        trace = folder / "trace.csv"
+        process = f'cpu = {core}\ntrace = "{trace}"\ntrace_sequence_offset = {SEQUENCE_OFFSET}\n'
+        with _running(program, folder, lab, flows, links=links, process=process) as (
+            namespace,
+            emulator,
+            taps,
+        ):
+            memory = psutil.Process(emulator.process.pid)
+            at_rest = memory.memory_full_info().pss
+            send_paced(program, namespace, folder, paced, elsewhere=core)
+            time.sleep(_DRAIN_S)
+            after = memory.memory_full_info().pss
+            report = emulator.end()
+            seen = [frame for tap in taps for frame in tap.waiting(outgoing=False)]
+        observed = {sequence_of(frame.data): frame.stamp_ns for frame in seen}
+        outside, inside = errors(trace, observed)
+    sent = sum(flow.count for flow in paced)
+    counters = [board["counters"] for board in report["boards"].values()]
+    return RingRun(
+        boards=boards,
+        links=links,
+        hops=hops,
+        requested_flows=requested,
+        admitted_flows=len(flows),
+        sent_pps=sent / seconds,
+        boards_pps=sum(board["received"] for board in counters) / seconds,
+        sent=sent,
+        received=len(observed),
+        dropped_by_boards=sum(board["dropped_buffer"] for board in counters),
+        error_ns=Errors.of(outside),
+        error_in_stalls_ns=Errors.of(inside),
+        stalls=report["stalls"]["count"],
+        worst_stall_ns=report["stalls"]["worst_ns"],
+        loop_p99_ns=report["loop_ns"]["p99"],
+        memory_at_rest_bytes=at_rest,
+        memory_bytes=after,
+        scheduling=report["scheduling"],
+    )
+
+
+@contextmanager
+def _running(
+    program: Path, folder: Path, lab: Lab, flows: Sequence[Flow], *, links: Links, process: str
+) -> Iterator[tuple[Namespace, Boards, list[Tap]]]:
+    """The ring with the controllers' tables in all boards, and a tap at each host."""
+    pairs = [(f"h{number}", f"s{number}-eth{HOST_PORT}") for number in range(1, len(lab.hosts) + 1)]
+    between = ring_links(len(lab.switches))
+    if links is Links.VETH:
+        pairs += [(_interface(near), _interface(far)) for near, far in between]
+    else:
+        ends = ", ".join(f'["{near}", "{far}"]' for near, far in between)
+        process += f"internal_links = [{ends}]\n"
+    with ExitStack() as stack:
+        namespace = stack.enter_context(Namespace(pairs))
+        controllers = {name: stack.enter_context(Controller(namespace)) for name in lab.switches}
+        boards = "".join(
+            _board(name, controller, links, seed)
+            for seed, (name, controller) in enumerate(controllers.items(), 1)
+        )
+        emulator = stack.enter_context(Boards(program, namespace, folder, boards, process=process))
+        for controller in controllers.values():
+            controller.handshake()
+        for name, entries in switch_entries(lab, flows, entries=EVALUATION_ENTRIES).items():
+            _install(controllers[name], entries)
+        yield namespace, emulator, [stack.enter_context(Tap(namespace, host)) for host in lab.hosts]
+
+
+def _board(name: str, controller: Controller, links: Links, seed: int) -> str:
+    ports = (HOST_PORT, NEXT_PORT, PREVIOUS_PORT) if links is Links.VETH else (HOST_PORT,)
+    wiring = {port: _interface(Endpoint(node=name, port=port)) for port in ports}
+    return board_table(name, f"127.0.0.1:{controller.port}", wiring, seed=seed, settings="ofchecks = false\n")
+
+
+def _interface(end: Endpoint) -> str:
+    return f"{end.node}-eth{end.port}"
+
+
+def _install(controller: Controller, entries: Sequence[FlowEntry]) -> None:
+    """Give a board its table, an entry at a time, as the board reads them."""
+    for number, entry in enumerate(entries, 10):
+        controller.send(add_entry(entry, number))
+        controller.barrier()
+
+
+def _paced(flows: Sequence[Flow], seconds: float) -> list[PacedFlow]:
+    """The flows' senders: even intervals, which is all that bursts of one frame allow, at random phases."""
+    chance = random.Random(_SEED)
+    paced = []
+    for flow in flows:
+        interval_ns = math.ceil(flow.frame_bytes * 8e9 / flow.rate_bps)
+        source, destination = (int(host.removeprefix("h")) for host in (flow.source, flow.destination))
+        frame = udp_frame(
+            0,
+            frame_bytes=flow.frame_bytes,
+            udp_port=flow.udp_source,
+            source=source,
+            destination=destination,
+        )
+        paced.append(
+            PacedFlow(
+                interface=flow.source,
+                frame=frame,
+                count=int(seconds * 1e9) // interval_ns,
+                interval_ns=interval_ns,
+                first_ns=chance.randrange(interval_ns),
+            )
+        )
+    return paced
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure()), indent=1))

@@ -1,0 +1,307 @@
+"""Overload: fig. 12a of the paper in virtual time, and how far it depends on what no paper publishes."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Final
+
+import dpkt
+import numpy as np
+from switch_emulator import Network
+
+from evaluation.experiment import Sweep, experiments
+from evaluation.runner import LOST
+from evaluation.traffic import prepare, traffic
+from evaluation.virtual import VirtualRunner
+from loko.controller.messages import session_segments
+from loko.device import load_profile, profile_text
+from loko.entries import FlowEntry
+from loko.quantity import Count
+
+PROFILE: Final = "zodiac-fx"
+ENTRIES: Final = (17, 33)
+FRAME_BYTES: Final = 64
+"""Fig. 12a: five-tuple entries in decreasing priority, the first one used."""
+LARGEST_INPUT_MBPS: Final = 40.0
+BUFFER_FRAME_BYTES: Final = (64, 306, 1516)
+"""Frames of section 3.5 whose buffer capacity is printed: 25, 9 and 3."""
+
+_SWEEP_MBPS: Final = 0.5
+_PRECISION_MBPS: Final = 0.01
+"""Of the search for the maximum; the paper's was 0.65 (section 3.4.2)."""
+_LINE_RATE_MBPS: Final = 100.0
+_OVERHEAD_BYTES: Final = 20  # preamble and gap
+_FCS_BYTES: Final = 4
+_STEADY_S: Final = 0.5
+_DRAIN_NS: Final = 100_000_000
+_OVERLOADED: Final = 11.0  # m_r, the right end of fig. 17a
+_REPLAYS: Final = 3
+_REPLAY_S: Final = 2.0
+_SOURCE, _DESTINATION, _NOBODY = (IPv4Address(f"10.0.0.{host}") for host in (1, 2, 9))
+_UDP: Final = (5000, 6000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Output over input of one table, and the line through what lies beyond the maximum."""
+
+    entries: int
+    maximum_mbps: float
+    """Largest input that passes without loss."""
+    input_mbps: list[float]
+    output_mbps: list[float]
+    slope: float
+    """Output lost for each unit of input beyond the maximum; negative."""
+    intercept_mbps: float
+    determination: float
+    """R squared of the line: 1 means that all points lie on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one value of one parameter does; all others have their default."""
+
+    parameter: str
+    value: int
+    is_default: bool
+    curves: tuple[Curve, ...]
+    """One for each of `ENTRIES`."""
+    loss_of_fig17a: float
+    """Share of the observed packets lost at m_r = 11."""
+    largest_delay_of_fig17a_ms: float
+    longest_burst: tuple[int, ...]
+    """Packets that an idle switch takes at line rate without loss (section 3.5), by `BUFFER_FRAME_BYTES`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The figure with the profile as it is, and the effect of each number that is only assumed."""
+
+    default: Effect
+    effects: list[Effect]
+
+
+def measure(progress: Callable[[str], None] = lambda _: None) -> Sensitivity:
+    """Sweep the input of fig. 12a, then vary each assumption. `progress` gets what comes next."""
+    progress("as the profile says")
+    default = _effect("", 0, is_default=True)
+    effects = []
+    for parameter, quantity in assumptions().items():
+        for value in _steps(quantity):
+            if value == quantity.value:
+                effects.append(replace(default, parameter=parameter, value=value))
+                continue
+            progress(f"{parameter} = {value}")
+            effects.append(_effect(parameter, value, is_default=False))
+    return Sensitivity(default=default, effects=effects)
+
+
+def assumptions() -> dict[str, Count]:
+    """What the mechanism takes from the profile and the papers do not publish, with its range."""
+    profile = load_profile(PROFILE)
+    flow_control = profile.flow_control
+    found = {name: getattr(flow_control, name) for name in type(flow_control).model_fields}
+    found["buffer_bytes"] = profile.integrated_switch.buffer_bytes
+    return {name: quantity for name, quantity in found.items() if quantity.range is not None}
+
+
+def table(found: Sensitivity) -> str:
+    """The effects as a table in Markdown, without repeating that of the profile as it is, the first line."""
+    columns = [
+        "parameter",
+        "value",
+        *(f"maximum, {entries} entries [Mbit/s]" for entries in ENTRIES),
+        *(f"slope, {entries} entries" for entries in ENTRIES),
+        "R²",
+        "loss at m_r = 11",
+        "largest delay there [ms]",
+        f"longest burst at {', '.join(map(str, BUFFER_FRAME_BYTES))} bytes",
+    ]
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for effect in (found.default, *(effect for effect in found.effects if not effect.is_default)):
+        cells = [
+            f"`{effect.parameter}`" if effect.parameter else "profile",
+            f"{effect.value:,}" if effect.parameter else "as it is",
+            *(f"{curve.maximum_mbps:.2f}" for curve in effect.curves),
+            *(f"{curve.slope:.3f}" for curve in effect.curves),
+            f"{min((curve.determination for curve in effect.curves), default=1.0):.3f}",
+            f"{effect.loss_of_fig17a:.1%}",
+            f"{effect.largest_delay_of_fig17a_ms:.2f}",
+            ", ".join(map(str, effect.longest_burst)),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _steps(quantity: Count) -> list[int]:
+    """Both ends of the range, the default, and one value between each two."""
+    assert quantity.range is not None
+    low, high = quantity.range
+    ends = (low, quantity.value, high)
+    between = (_between(one, other) for one, other in itertools.pairwise(ends))
+    return sorted({*ends, *between})
+
+
+def _between(low: int, high: int) -> int:
+    spans_decades = low > 0 and high > 10 * low
+    return round((low * high) ** 0.5) if spans_decades else (low + high) // 2
+
+
+def _effect(parameter: str, value: int, *, is_default: bool) -> Effect:
+    with _profile({parameter: value} if parameter else {}) as profile:
+        loss, delay_ms = _fig17a(profile)
+        return Effect(
+            parameter=parameter,
+            value=value,
+            is_default=is_default,
+            curves=tuple(curve(profile, entries) for entries in ENTRIES),
+            loss_of_fig17a=loss,
+            largest_delay_of_fig17a_ms=delay_ms,
+            longest_burst=tuple(longest_burst(profile, frame_bytes) for frame_bytes in BUFFER_FRAME_BYTES),
+        )
+
+
+@contextmanager
+def _profile(values: dict[str, int]) -> Iterator[str]:
+    """Path of a profile with these values."""
+    with tempfile.TemporaryDirectory(prefix="loko-sensitivity-") as folder:
+        path = Path(folder) / f"{PROFILE}.toml"
+        path.write_text(profile_text(PROFILE, **values), encoding="utf-8")
+        yield str(path)
+
+
+def curve(profile: str, entries: int) -> Curve:
+    """Fig. 12a for one table: the maximum by bisection, then the output over evenly spaced inputs."""
+
+    def output(input_mbps: float) -> tuple[float, float]:
+        return _steady(profile, entries, input_mbps)
+
+    maximum = _maximum(lambda input_mbps: np.subtract(*output(input_mbps)) <= 0)
+    asked = np.arange(_SWEEP_MBPS, LARGEST_INPUT_MBPS + _SWEEP_MBPS / 2, _SWEEP_MBPS)
+    sent, received = np.array([output(input_mbps) for input_mbps in asked]).T
+    beyond = sent > maximum
+    slope, intercept = np.polyfit(sent[beyond], received[beyond], 1)
+    residuals = received[beyond] - (slope * sent[beyond] + intercept)
+    variance = float(np.var(received[beyond]))
+    return Curve(
+        entries=entries,
+        maximum_mbps=maximum,
+        input_mbps=sent.tolist(),
+        output_mbps=received.tolist(),
+        slope=float(slope),
+        intercept_mbps=float(intercept),
+        determination=1 - float(np.var(residuals)) / variance if variance > 0 else 1.0,
+    )
+
+
+def _maximum(passes: Callable[[float], bool]) -> float:
+    """Largest input that passes, by bisection, as in section 3.4.2."""
+    low, high = 0.0, LARGEST_INPUT_MBPS
+    while high - low > _PRECISION_MBPS:
+        middle = (low + high) / 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+def _steady(profile: str, entries: int, input_mbps: float) -> tuple[float, float]:
+    """Evenly spaced frames into one switch: what went in and what came out, in Mbit/s."""
+    network = _one_switch(profile, _decreasing_first(entries))
+    _add_source(network, FRAME_BYTES, input_mbps, observed=False)
+    result = network.run(duration_ns=round(_STEADY_S * 1e9), drain_ns=_DRAIN_NS)
+    counts = result.flows[0]
+    bits = 8 * FRAME_BYTES / _STEADY_S / 1e6
+    return counts["sent"] * bits, counts["received"] * bits
+
+
+def longest_burst(profile: str, frame_bytes: int) -> int:
+    """Packets of the longest burst at line rate that an idle switch forwards whole (section 3.5)."""
+    spacing_ns = (frame_bytes + _OVERHEAD_BYTES) * 8e3 / _LINE_RATE_MBPS
+    longest = 0
+    for packets in itertools.count(1):
+        network = _one_switch(profile, _increasing_last(load_profile(PROFILE).table.entries.value))
+        line_rate = _LINE_RATE_MBPS * frame_bytes / (frame_bytes + _OVERHEAD_BYTES)
+        _add_source(network, frame_bytes, line_rate, observed=False)
+        counts = network.run(duration_ns=round(packets * spacing_ns), drain_ns=_DRAIN_NS).flows[0]
+        if counts["received"] < counts["sent"]:
+            return longest
+        longest = counts["sent"]
+    raise AssertionError("a burst that is long enough overflows every buffer")
+
+
+def _fig17a(profile: str) -> tuple[float, float]:
+    """Loss and largest delay in ms of fig. 17a's observed packets at m_r = 11."""
+    sweep = experiments()["loko/fig17a"]
+    assert isinstance(sweep, Sweep)
+    setting = prepare(sweep)
+    lost = packets = 0
+    largest_ns = 0
+    with VirtualRunner(setting.lab, setting.admitted(), entries=sweep.entries, profile=profile) as runner:
+        for seed in range(_REPLAYS):
+            records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=seed)
+            arrived = records.received_ns != LOST
+            packets += len(arrived)
+            lost += int(np.count_nonzero(~arrived))
+            largest_ns = max(largest_ns, int((records.received_ns - records.sent_ns)[arrived].max()))
+    return lost / packets, largest_ns / 1e6
+
+
+def _one_switch(profile: str, entries: Sequence[FlowEntry]) -> Network:
+    """H1 at port 1 of a switch, H2 at port 2 (fig. 11a)."""
+    network = Network(seed=1)
+    network.add_board("s1", profile=profile, config={"ofchecks": False})
+    for port, host in enumerate(("H1", "H2"), start=1):
+        network.add_host(host)
+        network.connect(host, 1, "s1", port)
+    network.control("s1", session_segments(entries))
+    return network
+
+
+def _decreasing_first(count: int) -> list[FlowEntry]:
+    return [_entry(place, priority=count - place, used=place == 0) for place in range(count)]
+
+
+def _increasing_last(count: int) -> list[FlowEntry]:
+    return [_entry(place, priority=place + 1, used=place == count - 1) for place in range(count)]
+
+
+def _entry(place: int, *, priority: int, used: bool) -> FlowEntry:
+    return FlowEntry(
+        priority=priority,
+        nw_src=_SOURCE,
+        nw_dst=_DESTINATION if used else _NOBODY,
+        tp_src=_UDP[0],
+        tp_dst=_UDP[1] + place * (not used),
+        output_port=2,
+    )
+
+
+def _add_source(network: Network, frame_bytes: int, rate_mbps: float, *, observed: bool) -> None:
+    """H1 sends frames to H2, one after the other at this rate; the generator always has one ready."""
+    network.add_source(
+        "H1",
+        flow=0,
+        frame=_frame(frame_bytes),
+        sequence_offset=50,
+        shaper_rate_bps=rate_mbps * 1e6,
+        shaper_burst_bytes=frame_bytes,
+        offered_rate_bps=2 * rate_mbps * 1e6,
+        burst_bytes=frame_bytes,
+        queue_bytes=1000 * frame_bytes,
+        observed=observed,
+        destination="H2",
+    )
+
+
+def _frame(frame_bytes: int) -> bytes:
+    udp = dpkt.udp.UDP(sport=_UDP[0], dport=_UDP[1], data=bytes(frame_bytes - _FCS_BYTES - 42))
+    udp.ulen = len(udp)
+    ip = dpkt.ip.IP(src=_SOURCE.packed, dst=_DESTINATION.packed, p=dpkt.ip.IP_PROTO_UDP, data=udp)
+    ip.len = len(ip)
+    source, destination = (bytes([2, 0, 0, 0, 0, host]) for host in (1, 2))
+    return bytes(dpkt.ethernet.Ethernet(src=source, dst=destination, data=ip))

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The fuzz targets of switch-emulator/fuzz, instrumented, and the inputs that they begin with. Not a step of `make
+# setup`: `make fuzz` calls it. cargo builds only what has changed.
+#
+# The flags are those of `cargo fuzz build --sanitizer none`. They work with the stable compiler, so neither a nightly
+# nor cargo-fuzz is needed. Without an address sanitizer nothing is missed: the code under test forbids unsafe code.
+. "$(dirname "$0")/step.sh"
+use_tools
+
+readonly fuzz="$root/switch-emulator/fuzz"
+readonly coverage=(
+    -Cpasses=sancov-module
+    -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+    -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares
+)
+host=$(rustc -vV | sed -n 's/^host: //p')
+readonly host
+
+cd "$fuzz"
+rm -f "$state/fuzz.log"
+cargo fetch --locked --offline --quiet 2>/dev/null || logged fuzz retried cargo fetch --locked
+# The target is named so that the flags apply to it alone and not to build scripts and macros.
+logged fuzz env RUSTFLAGS="--cfg fuzzing ${coverage[*]}" \
+    cargo build --release --locked --offline --bins --target "$host"
+logged fuzz env -u RUSTFLAGS cargo run --locked --offline --example seeds -- ../firmware/tests/exchanges target/corpus
+
+ln -sfn "${CARGO_TARGET_DIR:-$fuzz/target}/$host/release" target/bin

@@ -1,0 +1,66 @@
+//! From the CPU to the front ports.
+
+use super::wire::{Link, Wire};
+use crate::port::{PortNumber, PORTS};
+use crate::time::Instant;
+
+/// Frames that the CPU's MAC holds for sending: 12 descriptors, one always empty.
+const TRANSMIT_DESCRIPTORS: usize = 11;
+
+/// From the CPU to the front ports.
+#[derive(Clone, Debug)]
+pub(crate) struct Egress {
+    wire: Wire,
+    inner: Link,
+    front: [Link; PORTS],
+    /// Until when the peer of each front port has asked it to pause.
+    paused_until: [Instant; PORTS],
+    /// When each of the last frames has left the CPU's MAC; a ring.
+    sent_at: [Instant; TRANSMIT_DESCRIPTORS],
+    next: usize,
+}
+
+impl Egress {
+    pub(crate) fn new(wire: Wire) -> Self {
+        Self {
+            wire,
+            inner: Link::default(),
+            front: [Link::default(); PORTS],
+            paused_until: [Instant::ZERO; PORTS],
+            sent_at: [Instant::ZERO; TRANSMIT_DESCRIPTORS],
+            next: 0,
+        }
+    }
+
+    /// The CPU hands a frame of `length` bytes (with FCS) to its MAC at `now`. Gives the instant at which it has
+    /// passed the integrated switch, or nothing when all descriptors are in use.
+    pub(crate) fn hand_over(&mut self, now: Instant, length: usize) -> Option<Instant> {
+        if self.sent_at[self.next] > now {
+            return None;
+        }
+        let duration = self.wire.inner(length);
+        let sent = self.inner.send(now, duration, self.wire.gap) + duration;
+        self.sent_at[self.next] = sent;
+        self.next = (self.next + 1) % TRANSMIT_DESCRIPTORS;
+        Some(sent + self.wire.transit)
+    }
+
+    /// The frame leaves by `port` as soon as that is free; gives the instant at which its first bit departs.
+    pub(crate) fn depart(&mut self, ready: Instant, port: PortNumber, length: usize) -> Instant {
+        let ready = ready.max(self.paused_until[port.index()]);
+        self.front[port.index()].send(ready, self.wire.front(length), self.wire.gap)
+    }
+
+    /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending; gives the instant at which the
+    /// integrated switch has it.
+    pub(crate) fn send_pause_frame(&mut self, now: Instant) -> Instant {
+        let duration = self.wire.pause_frame();
+        self.inner.send_first(now, duration, self.wire.gap) + duration
+    }
+
+    /// A pause frame has arrived on `port` at `now`: frames that are not yet on their way out by it wait, until `quanta`
+    /// have passed or another pause frame says otherwise.
+    pub(crate) fn pause_port(&mut self, now: Instant, port: PortNumber, quanta: u16) {
+        self.paused_until[port.index()] = now + self.wire.pause(u64::from(quanta));
+    }
+}

@@ -1,0 +1,89 @@
+//! How long frames take, and links that carry one after the other.
+
+use crate::profile::Profile;
+use crate::time::{Duration, Instant};
+
+/// A pause frame: as short as a frame can be, with FCS, and without tail tag since the MAC itself makes it.
+const PAUSE_FRAME_BYTES: usize = 64;
+/// A pause lasts a multiple of the time of this many bytes: 512 bits (IEEE 802.3, annex 31B).
+const PAUSE_QUANTUM_BYTES: u64 = 64;
+
+/// Durations on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    byte_ns: u64,
+    preamble_bytes: u64,
+    pub(super) gap: Duration,
+    tag_bytes: u64,
+    pub(super) transit: Duration,
+}
+
+impl Wire {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let byte_ns = 8_000_000_000 / profile.ports.link_rate_bps;
+        Self {
+            byte_ns,
+            preamble_bytes: profile.ports.preamble_bytes,
+            gap: Duration::from_nanos(profile.ports.interframe_gap_bytes * byte_ns),
+            tag_bytes: profile.ports.tail_tag_bytes,
+            transit: Duration::from_picos_rounded(profile.integrated_switch.transit_ps),
+        }
+    }
+
+    /// Sending preamble and a frame of `length` bytes (with FCS) on a front link.
+    pub(super) const fn front(&self, length: usize) -> Duration {
+        self.bytes(self.preamble_bytes + length as u64)
+    }
+
+    /// The same on the link to or from the CPU, where the frame carries a tail tag.
+    pub(super) const fn inner(&self, length: usize) -> Duration {
+        self.bytes(self.preamble_bytes + length as u64 + self.tag_bytes)
+    }
+
+    /// Sending a pause frame on the link from the CPU.
+    pub(super) const fn pause_frame(&self) -> Duration {
+        self.front(PAUSE_FRAME_BYTES)
+    }
+
+    /// How long a pause of so many quanta lasts.
+    pub(super) const fn pause(&self, quanta: u64) -> Duration {
+        self.bytes(quanta * PAUSE_QUANTUM_BYTES)
+    }
+
+    /// Sending so many bytes.
+    pub(super) const fn bytes(&self, bytes: u64) -> Duration {
+        Duration::from_nanos(bytes * self.byte_ns)
+    }
+}
+
+/// A link that sends one frame after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Link {
+    /// When the last frame began or will begin.
+    begun_at: Instant,
+    /// When the last frame and the gap after it have been sent.
+    pub(super) free_at: Instant,
+}
+
+impl Link {
+    /// Sends a frame that is ready at `ready`; gives the instant at which it begins.
+    pub(super) fn send(&mut self, ready: Instant, duration: Duration, gap: Duration) -> Instant {
+        self.begun_at = ready.max(self.free_at);
+        self.free_at = self.begun_at + duration + gap;
+        self.begun_at
+    }
+
+    /// The same for a frame that need not wait for one which begins later.
+    pub(super) fn send_first(
+        &mut self,
+        ready: Instant,
+        duration: Duration,
+        gap: Duration,
+    ) -> Instant {
+        if ready + duration + gap <= self.begun_at {
+            ready
+        } else {
+            self.send(ready, duration, gap)
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Tells the data thread that something waits for it.
+
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{AcqRel, Relaxed, Release},
+};
+use std::sync::Arc;
+
+/// Whether other threads have something for the data thread, so that it need not look at every board's channels.
+#[derive(Debug, Clone, Default)]
+pub struct News(Arc<AtomicBool>);
+
+impl News {
+    /// Something was put into a channel.
+    pub fn tell(&self) {
+        self.0.store(true, Release);
+    }
+
+    /// Whether there may be something that had not come at the last call.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        // A plain load first: it costs nothing as long as nothing comes.
+        self.0.load(Relaxed) && self.0.swap(false, AcqRel)
+    }
+}

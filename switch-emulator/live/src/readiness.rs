@@ -1,0 +1,103 @@
+//! Which of many interfaces have frames: one question to the kernel for all of them.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::Timespec;
+
+/// Interfaces that one question tells of; the others come with the next one, since the kernel goes round.
+const ANSWERS: usize = 64;
+const NOT_AT_ALL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// A set of sockets, each with a number.
+#[derive(Debug)]
+pub struct Readiness {
+    epoll: OwnedFd,
+}
+
+impl Readiness {
+    /// No sockets yet.
+    ///
+    /// # Errors
+    /// No free file descriptor.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+        })
+    }
+
+    /// Adds a socket; `number` is what tells of it later.
+    ///
+    /// # Errors
+    /// The system's limit of watched sockets is reached.
+    pub fn watch(&self, socket: impl AsFd, number: usize) -> io::Result<()> {
+        let data = EventData::new_u64(number as u64);
+        Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
+    }
+
+    /// Puts into `ready` the numbers of sockets that have something to read, or an error to tell, and says whether these
+    /// are all. Never waits.
+    pub fn ask(&self, ready: &mut Vec<usize>) -> bool {
+        ready.clear();
+        let mut answers = [MaybeUninit::<Event>::uninit(); ANSWERS];
+        // Fails only if a signal interrupts: then the next question tells.
+        if let Ok((answers, _)) = epoll::wait(&self.epoll, &mut answers, Some(&NOT_AT_ALL)) {
+            ready.extend(answers.iter().map(|event| event.data.u64() as usize));
+            return ready.len() < ANSWERS;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn tells_who_has_something_until_it_is_read() {
+        let readiness = Readiness::new().unwrap();
+        let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
+        for (number, (_, receiver)) in pairs.iter().enumerate() {
+            readiness.watch(receiver, number).unwrap();
+        }
+        let mut ready = vec![7];
+        assert!(readiness.ask(&mut ready), "all of none");
+        assert!(ready.is_empty(), "{ready:?}");
+        (&pairs[1].0).write_all(b"x").unwrap();
+        for _ in 0..2 {
+            readiness.ask(&mut ready);
+            assert_eq!(ready, [1]);
+        }
+        (&pairs[1].1).read_exact(&mut [0]).unwrap();
+        readiness.ask(&mut ready);
+        assert!(ready.is_empty(), "{ready:?}");
+    }
+
+    #[test]
+    fn everybody_has_a_turn() {
+        let readiness = Readiness::new().unwrap();
+        let pairs: Vec<_> = (0..3 * ANSWERS)
+            .map(|_| UnixStream::pair().unwrap())
+            .collect();
+        for (number, (sender, receiver)) in pairs.iter().enumerate() {
+            readiness.watch(receiver, number).unwrap();
+            (&*sender).write_all(b"x").unwrap();
+        }
+        let (mut seen, mut ready) = (vec![false; pairs.len()], Vec::new());
+        for _ in 0..3 {
+            assert!(!readiness.ask(&mut ready), "there are more");
+            for &number in &ready {
+                seen[number] = true;
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen));
+    }
+}

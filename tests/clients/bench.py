@@ -1,0 +1,130 @@
+"""A board, its hosts and one controller in operation."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
+from programs import REST_PORT, Program
+from wiretap import Kind, Message, Wiretap
+
+from benchmarks.one_board import wait_for
+
+START_PATIENCE_S = 90.0
+"""Frameworks load for a second, on a busy machine for much longer."""
+SETTLE_S = 0.2
+_LISTENING = "0A"
+
+
+class Bench:
+    """One controller drives one board; `asked` are the exercises of interest."""
+
+    def __init__(
+        self,
+        program: Program,
+        emulator: Path,
+        folder: Path,
+        *,
+        settings: str,
+        asked: frozenset[str],
+        native: bool = False,
+        cable: tuple[int, int] | None = None,
+    ) -> None:
+        self._program = program
+        self._emulator = emulator
+        self._folder = folder
+        self._settings = settings
+        self._asked = asked
+        self._native = native
+        self._cable = cable
+        self._open = ExitStack()
+        self._client: subprocess.Popen[bytes] | None = None
+
+    def asks(self, exercise: str) -> bool:
+        """Whether an exercise is of interest; long ones are left out otherwise."""
+        return exercise in self._asked
+
+    def __enter__(self) -> Self:
+        try:
+            self.network = self._open.enter_context(
+                BoardNetwork(self._folder, native=self._native, cable=self._cable)
+            )
+            self.tap = self._open.enter_context(
+                Wiretap(self.network.controller, CONTROLLER_PORT, self.network.controller_interface)
+            )
+            self._log = self._open.enter_context((self._folder / "controller.log").open("wb"))
+            self.start_controller()
+            self.board = self.network.switch_on(self._emulator, self._settings)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything."""
+        self.end_controller()
+        self._open.close()
+
+    def start_controller(self) -> None:
+        """Start the controller and wait until it listens."""
+        command = self._program.command(self._folder, self.network.controller_address, CONTROLLER_PORT)
+        self._client = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *self.network.controller.command(*command)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        wait_for(self._listens, f"controller that listens: {self.controller_log()}", START_PATIENCE_S)
+
+    def end_controller(self) -> None:
+        """Kill the controller, as a crash would."""
+        if self._client is not None:
+            self._client.kill()
+            self._client.wait()
+            self._client = None
+
+    def _listens(self) -> bool:
+        assert self._client is not None
+        assert self._client.poll() is None, f"the controller has ended: {self.controller_log()}"
+        lines = Path(f"/proc/{self.network.controller.pid}/net/tcp").read_text().splitlines()[1:]
+        found = [line.split() for line in lines]
+        return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in found)
+
+    def controller_log(self) -> str:
+        """What the controller has written."""
+        return (self._folder / "controller.log").read_text(errors="replace")
+
+    def handshake(self) -> Message:
+        """Wait for the end of the handshake; gives the board's features."""
+        [features, *_] = self.tap.wait(Kind.FEATURES_REPLY, from_board=True, patience_s=30.0)
+        time.sleep(SETTLE_S)
+        return features
+
+    def packet_ins(self) -> int:
+        """How many frames the controller has seen."""
+        return len(self.tap.from_board(Kind.PACKET_IN))
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the controller over HTTP; `{board}` in the path is the board."""
+        with self.network.controller.entered():
+            connection = http.client.HTTPConnection(self.network.controller_address, REST_PORT, timeout=10)
+            connection.connect()
+        data = json.dumps(body) if body is not None else None
+        connection.request(method, path.format(board=DATAPATH_ID), data)
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        assert reply.status == http.HTTPStatus.OK, f"{method} {path}: {reply.status} {text}"
+        return json.loads(text) if text else None

@@ -1,0 +1,166 @@
+"""A board with a host at each OpenFlow port, each in a namespace of its own, and a place for a controller."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.one_board import Emulator, Namespace, Tap, udp_frame
+
+CONTROLLER_PORT = 6633
+DATAPATH_ID = 0x70B3_D56C_0001
+"""The factory's; written into FEATURES_REPLY."""
+
+HOSTS = (1, 2, 3)
+NATIVE_PORT = 4
+NATIVE_CONTROLLER = "10.0.1.8"
+"""Where a board looks for its controller from the factory."""
+_RECEIVED = re.compile(r"(\d+) received")
+
+
+def address(host: int) -> str:
+    """IPv4 address of a host."""
+    return f"10.0.0.{host}"
+
+
+def ipv6(host: int) -> str:
+    """IPv6 address of a host."""
+    return f"fd00::{host}"
+
+
+def mac(host: int) -> str:
+    """Hardware address of a host."""
+    return f"02:00:00:00:00:{host:02x}"
+
+
+class BoardNetwork:
+    """Namespaces and cables, and the board once it is switched on.
+
+    Either the board's own namespace is also the controller's, and they meet at 127.0.0.1. Or the controller
+    has one of its own with the address that a board expects, and a cable to the native port.
+    """
+
+    def __init__(self, folder: Path, *, native: bool = False, cable: tuple[int, int] | None = None) -> None:
+        """With a cable, two ports of the board lead to each other; their hosts stand apart."""
+        self.folder = folder
+        self._native = native
+        self._open = ExitStack()
+        self.hosts: dict[int, Namespace] = {}
+        try:
+            cables = [(f"h{host}", f"s1-eth{host}") for host in HOSTS]
+            self.inside = self._open.enter_context(Namespace(cables))
+            for host in HOSTS:
+                self.hosts[host] = self._open.enter_context(Namespace([]))
+                self._move_out(host)
+            if cable is not None:
+                self._join(*cable)
+            self.controller = self._controller_place() if native else self.inside
+        except BaseException:
+            self._open.close()
+            raise
+
+    def _move_out(self, host: int) -> None:
+        outside, name = self.hosts[host], f"h{host}"
+        self.inside.run("ip", "link", "set", name, "netns", str(outside.pid))
+        outside.run("ip", "link", "set", name, "address", mac(host))
+        outside.run("ip", "address", "add", f"{address(host)}/24", "dev", name)
+        outside.run("ip", "link", "set", name, "up")
+
+    @property
+    def controller_address(self) -> str:
+        """Where the board looks for its controller."""
+        return NATIVE_CONTROLLER if self._native else "127.0.0.1"
+
+    @property
+    def controller_interface(self) -> str:
+        """Where the controller's traffic passes, in the controller's namespace."""
+        return "ctl" if self._native else "lo"
+
+    def _controller_place(self) -> Namespace:
+        place, near, far = self._open.enter_context(Namespace([])), "ctl", f"s1-eth{NATIVE_PORT}"
+        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+        self.inside.run("ip", "link", "set", far, "up")
+        self.inside.run("ip", "link", "set", near, "netns", str(place.pid))
+        place.run("ip", "address", "add", f"{NATIVE_CONTROLLER}/24", "dev", near)
+        place.run("ip", "link", "set", near, "up")
+        return place
+
+    def _join(self, *hosts: int) -> None:
+        for host in hosts:
+            self.inside.run("ip", "link", "delete", f"s1-eth{host}")
+        near, far = (f"s1-eth{host}" for host in hosts)
+        self.inside.run("ip", "link", "add", near, "type", "veth", "peer", "name", far)
+        for name in (near, far):
+            self.inside.run("ip", "link", "set", name, "up")
+
+    def introduce(self, *hosts: int) -> None:
+        """Tell hosts each other's addresses, so that they need not ask."""
+        for host, other in itertools.permutations(hosts, 2):
+            neighbour = ["to", address(other), "lladdr", mac(other), "dev", f"h{host}", "nud", "permanent"]
+            self.hosts[host].run("ip", "neighbour", "replace", *neighbour)
+
+    def enable_ipv6(self, *hosts: int) -> None:
+        """Give hosts IPv6 addresses."""
+        for host in hosts:
+            self.hosts[host].run("sysctl", "-qw", f"net.ipv6.conf.h{host}.disable_ipv6=0")
+            self.hosts[host].run("ip", "address", "add", f"{ipv6(host)}/64", "dev", f"h{host}", "nodad")
+
+    def switch_on(self, program: Path, settings: str = "") -> Emulator:
+        """Start the board, with the firmware's own housekeeping unless settings say otherwise."""
+        return self._open.enter_context(
+            Emulator(
+                program,
+                self.inside,
+                self.folder,
+                CONTROLLER_PORT,
+                settings=settings + ('control = "network"\n' if self._native else ""),
+                ports={port: f"s1-eth{port}" for port in (*HOSTS, *([NATIVE_PORT] if self._native else []))},
+                controller_address=self.controller_address,
+            )
+        )
+
+    def ping(
+        self,
+        source: int,
+        target: int,
+        *,
+        count: int = 1,
+        size: int = 56,
+        interval_s: float = 0.05,
+        version: int = 4,
+    ) -> int:
+        """Echo requests from one host to another; gives how many replies came."""
+        where = ipv6(target) if version == 6 else address(target)
+        options = ["-n", "-q", "-i", str(interval_s), "-c", str(count), "-s", str(size), "-W", "1"]
+        command = self.hosts[source].command("ping", *options, where)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = _RECEIVED.search(done.stdout)
+        assert found, f"ping: {done.stdout}{done.stderr}"
+        return int(found[1])
+
+    def udp_frames(self, source: int, target: int, *, ports: Iterable[int], gap_s: float = 0.005) -> int:
+        """Send a frame to each UDP port; gives how many come out at the target's interface."""
+        with Tap(self.hosts[source], f"h{source}") as near, Tap(self.hosts[target], f"h{target}") as far:
+            sent = 0
+            for port in ports:
+                near.send(udp_frame(sent, udp_port=port))
+                sent += 1
+                if gap_s:
+                    time.sleep(gap_s)  # a board keeps eight frames at most
+            seen = far.seen(outgoing=False, count=sent, patience_s=0.5)
+        return len(seen)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()

@@ -1,0 +1,116 @@
+"""The controllers, as their makers ship them, and how each is started."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.one_board import ROOT
+
+HERE = Path(__file__).parent
+INSTALLED = ROOT / ".clients"
+REST_PORT = 8080
+
+_EARLY_PYTHON = INSTALLED / "python" / "bin" / "python"
+_MEND = "run 'make clients' (set-up says why if it cannot be had here)"
+_ECHO_SETTINGS = "[DEFAULT]\necho_request_interval = 1\nmaximum_unreplied_echo_requests = 3\n"
+"""Without them neither framework ever sends an echo request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A controller that can be started: `command(folder, address, port)`."""
+
+    needs: Path | None
+    """What must be installed."""
+    command: Callable[[Path, str, int], Sequence[str]]
+
+    def missing(self) -> str | None:
+        """Why it cannot be started here, and how to mend that; None if it can."""
+        if self.needs is None or not self.needs.exists():
+            return f"{self.needs or 'ovs-testcontroller'} is not installed: {_MEND}"
+        return None
+
+
+def testcontroller(*options: str) -> Program:
+    """ovs-testcontroller of Open vSwitch; `with-flows.txt` lies beside this file."""
+    found = shutil.which("ovs-testcontroller") or INSTALLED / "openvswitch/usr/bin/ovs-testcontroller"
+    program = Path(found)
+    options = tuple(option.replace("with-flows.txt", str(HERE / "with-flows.txt")) for option in options)
+
+    def command(folder: Path, address: str, port: int) -> Sequence[str]:
+        control = f"--unixctl={folder / 'testcontroller.ctl'}"
+        return [str(program), "-vvconn:dbg", control, *options, f"ptcp:{port}:{address}"]
+
+    return Program(program, command)
+
+
+def early(framework: str, *applications: str, echo: bool = False) -> Program:
+    """Applications of Ryu 4.34 (`ryu`) or os-ken 1.4.1 (`os_ken`)."""
+
+    def command(folder: Path, address: str, port: int) -> Sequence[str]:
+        options = _framework_options(folder, address, port, echo=echo)
+        rest = ["--wsapi-host", address, "--wsapi-port", str(REST_PORT)]
+        return [
+            str(_EARLY_PYTHON),
+            str(HERE / "start_early.py"),
+            framework,
+            *options,
+            *rest,
+            *applications,
+        ]
+
+    return Program(_EARLY_PYTHON, command)
+
+
+def os_ken(*applications: str, echo: bool = False) -> Program:
+    """Applications on the os-ken that the testbed itself uses. It ships none any more: a name that ends in
+    `.py` is an application of os-ken 1.4.1, the last release with examples, or one beside this file.
+    """
+    examples = INSTALLED / "python" / "lib"
+
+    def command(folder: Path, address: str, port: int) -> Sequence[str]:
+        files = [str(_application(examples, name)) if name.endswith(".py") else name for name in applications]
+        options = _framework_options(folder, address, port, echo=echo)
+        return [sys.executable, str(HERE / "start_os_ken.py"), *options, "--", *files]
+
+    return Program(_EARLY_PYTHON, command)
+
+
+def _application(examples: Path, name: str) -> Path:
+    own = HERE / name
+    return own if own.exists() else next(examples.glob(f"python3*/site-packages/os_ken/app/{name}"))
+
+
+def _framework_options(folder: Path, address: str, port: int, *, echo: bool) -> list[str]:
+    settings = folder / "framework.conf"
+    settings.write_text(_ECHO_SETTINGS if echo else "")
+    return [
+        *("--ofp-listen-host", address, "--ofp-tcp-listen-port", str(port)),
+        *("--config-file", str(settings)),
+    ]
+
+
+PROGRAMS = {
+    "ovs-learning": testcontroller("-O", "OpenFlow10"),
+    "ovs-wildcards": testcontroller("-O", "OpenFlow10", "--wildcards", "--max-idle=2"),
+    "ovs-hub": testcontroller("-O", "OpenFlow10", "--hub"),
+    "ovs-noflow": testcontroller("-O", "OpenFlow10", "--noflow"),
+    "ovs-burst": testcontroller("-O", "OpenFlow10", "--noflow"),
+    "ovs-queue": testcontroller("-O", "OpenFlow10", "--queue=1"),
+    "ovs-flows": testcontroller("-O", "OpenFlow10", "--with-flows=with-flows.txt"),
+    "ovs-default": testcontroller(),
+    "ryu-switch": early("ryu", "ryu.app.simple_switch"),
+    "ryu-echo": early("ryu", "ryu.app.simple_switch", echo=True),
+    "ryu-switch-13": early("ryu", "ryu.app.simple_switch_13"),
+    "ryu-rest": early("ryu", "ryu.app.ofctl_rest"),
+    "ryu-topology": early("ryu", "--observe-links", "ryu.app.rest_topology"),
+    "ryu-firewall": early("ryu", "ryu.app.rest_firewall"),
+    "osken-switch": os_ken("simple_switch.py"),
+    "osken-echo": os_ken("simple_switch.py", echo=True),
+    "osken-ofctl": os_ken("os_ken.app.ofctl.service", "ask_by_ofctl.py"),
+    "osken-early-rest": early("os_ken", "os_ken.app.ofctl_rest"),
+}

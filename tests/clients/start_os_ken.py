@@ -1,0 +1,18 @@
+"""Start applications of os-ken, which has no program of its own for it any more.
+
+python start_os_ken.py OPTION ... -- APPLICATION ...
+"""
+
+import sys
+
+from os_ken import cfg, log
+from os_ken.base.app_manager import AppManager
+
+log.early_init_log()
+separator = sys.argv.index("--")
+applications = ["os_ken.controller.ofp_handler", *sys.argv[separator + 1 :]]
+manager = AppManager.get_instance()
+manager.load_apps(applications)  # declares the options, too
+cfg.CONF(args=sys.argv[1:separator], project="os_ken")
+log.init_log()
+AppManager.run_apps(applications)

@@ -1,0 +1,116 @@
+"""Controllers that others wrote drive a live board; what comes of it is what `outcomes.yml` says."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import outcomes
+import pytest
+import rest_trials
+import trials
+from bench import Bench
+from programs import PROGRAMS
+
+from benchmarks.one_board import build
+
+CONTROLLERS = {controller.name: controller for controller in outcomes.load()}
+TRIALS = {"rest": rest_trials.rest} | {
+    trial.__name__: trial
+    for trial in (
+        trials.learning_switch,
+        trials.idle_flows,
+        trials.hub,
+        trials.no_flows,
+        trials.early_burst,
+        trials.queues,
+        trials.prepared_flows,
+        trials.newer_version,
+        trials.topology,
+        trials.firewall,
+        trials.barriers,
+        trials.asking_controller,
+    )
+}
+CABLES = {"topology": (1, 2)}
+CASES = [
+    (name, mode)
+    for name, controller in CONTROLLERS.items()
+    for mode in outcomes.MODES
+    if controller.expected(mode)
+]
+AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What came of a trial, and what the emulator said."""
+
+    exercises: dict[str, bool]
+    log: str
+
+
+def attempt(name: str, mode: str, emulator: Path, folder: Path) -> Observed:
+    controller = CONTROLLERS[name]
+    settings = "".join(f"{key} = {value}\n" for key, value in controller.board.items())
+    if mode == "spec":
+        settings += 'quirks = "spec"\n'
+    cable = CABLES.get(controller.trial)
+    asked = frozenset(controller.expected(mode))
+    native = mode == "network"
+    with Bench(
+        PROGRAMS[name], emulator, folder, settings=settings, asked=asked, native=native, cable=cable
+    ) as bench:
+        exercises = dict(TRIALS[controller.trial](bench))
+        return Observed(exercises, bench.board.log())
+
+
+@pytest.fixture(scope="module")
+def attempts(request, tmp_path_factory):
+    """All trials that are to be tested. Some run at once, because most of their time is waiting."""
+    chosen = [
+        item.callspec.params["case"]
+        for item in request.session.items
+        if getattr(item, "function", None) is test_outcomes
+    ]
+    emulator = build(release=False)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            (name, mode): pool.submit(
+                attempt, name, mode, emulator, tmp_path_factory.mktemp(f"{name}-{mode}")
+            )
+            for name, mode in chosen
+            if PROGRAMS[name].missing() is None
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.namespaces
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
+@pytest.mark.xdist_group("live")
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_outcomes(case: tuple[str, str], attempts: dict[tuple[str, str], Future[Observed]]) -> None:
+    name, mode = case
+    if missing := PROGRAMS[name].missing():
+        pytest.skip(missing)
+    controller, observed = CONTROLLERS[name], attempts[case].result()
+    expected = controller.expected(mode, observed.log)
+    exercises = observed.exercises
+    if mode == "spec":  # what works with the firmware is not told again
+        exercises = {name: worked for name, worked in exercises.items() if name in expected}
+    assert exercises == expected, observed.log
+    if mode == "firmware":  # over the network a message may be lost before the board can complain of it
+        failed = [it for it in controller.exercises.values() if it.expected(mode) == outcomes.FAILS]
+        assert [outcome.log for outcome in failed if outcome.log not in observed.log] == []
+
+
+def test_every_program_has_outcomes():
+    assert set(CONTROLLERS) == set(PROGRAMS)
+
+
+def test_documentation_tells_the_outcomes():
+    text = outcomes.DOCUMENT.read_text()
+    tables = outcomes.render(outcomes.load())
+    assert outcomes.written(text, tables) == text, "run 'python tests/clients/outcomes.py'"

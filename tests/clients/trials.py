@@ -1,0 +1,187 @@
+"""What each controller is put through. A trial yields exercises and whether what was asked for happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from bench import Bench
+from board_network import DATAPATH_ID
+from wiretap import Kind
+
+LARGE = 600
+"""Bytes in an echo request whose frame is longer than the 512 bytes that fit in a PACKET_OUT."""
+
+PACKET_IN_FRAME = 10
+"""Where the frame begins in the body of a PACKET_IN."""
+LLDP = bytes.fromhex("88cc")
+
+BOARD_ECHO_XID = 0xD204_0000
+NO_SESSION_PATIENCE_S = 3.5
+PREPARED_UDP_PORTS = 20
+"""In `with-flows.txt`: an entry for each of so many ports, and one for each direction of everything else."""
+RETRANSMISSION_S = 1.0
+BURST_PORT, BURST_FRAMES = 5000, 12
+MOST = 125
+IDLE_S = 5.0
+"""Two seconds of idle timeout, one and a half until the board looks, and some to spare."""
+
+
+def learning_switch(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """A switch that learns addresses and sets up flow entries."""
+    yield from reachability(bench)
+    before = bench.packet_ins()
+    replies = bench.network.ping(1, 2, count=5)
+    yield "forwarding by flow entries", replies == 5 and bench.packet_ins() == before
+    yield from large_frames(bench)
+    yield from echoes(bench)
+    yield from ipv6(bench)
+    yield from reconnection(bench)
+
+
+def idle_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """A learning switch whose entries should go after two idle seconds."""
+    yield from reachability(bench)
+    before = bench.packet_ins()
+    time.sleep(IDLE_S)
+    yield "idle timeout of flow entries", bench.network.ping(1, 2) == 1 and bench.packet_ins() > before
+
+
+def hub(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Every frame goes out of every port."""
+    yield from reachability(bench)
+
+
+def no_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Every frame passes the controller."""
+    yield from reachability(bench)
+    before = bench.packet_ins()
+    replies = bench.network.ping(1, 2, count=5)
+    yield "forwarding by the controller", replies == 5 and bench.packet_ins() >= before + 10
+    yield from large_frames(bench)
+
+
+def early_burst(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Hosts send at once as soon as the session stands, while TCP still sends little at a time."""
+    bench.handshake()
+    bench.network.udp_frames(1, 3, ports=[BURST_PORT] * BURST_FRAMES, gap_s=0)
+    yield "12 frames at once, at the beginning", bench.network.ping(1, 2) == 1
+
+
+def queues(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Frames are sent to a queue of a port."""
+    bench.handshake()
+    yield "ENQUEUE in place of OUTPUT", bench.network.ping(1, 2) == 1
+
+
+def prepared_flows(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Flow entries are written one after the other as soon as the board connects."""
+    bench.handshake()
+    bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=PREPARED_UDP_PORTS + 2)
+    time.sleep(RETRANSMISSION_S)
+    chosen = bench.network.udp_frames(1, 3, ports=range(1, PREPARED_UDP_PORTS + 1))
+    replies = bench.network.ping(1, 2, count=3)
+    # A frame without an entry would be flooded by the controller, and reach its target, too.
+    yield (
+        "22 flow entries at once",
+        (chosen, replies, bench.packet_ins()) == (PREPARED_UDP_PORTS, 3, 0),
+    )
+
+
+def newer_version(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """A controller that would rather, or only, speak a newer OpenFlow."""
+    bench.tap.wait(Kind.HELLO, from_board=False, patience_s=30.0)
+    deadline = time.monotonic() + NO_SESSION_PATIENCE_S
+    while time.monotonic() < deadline and not bench.tap.from_board(Kind.FEATURES_REPLY):
+        time.sleep(0.1)
+    yield "handshake", bool(bench.tap.from_board(Kind.FEATURES_REPLY)) and bench.network.ping(1, 2) == 1
+
+
+def topology(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """LLDP frames that leave a port come back at another."""
+    bench.handshake()
+    switches = bench.request("GET", "/v1.0/topology/switches")
+    yield (
+        "switch and ports",
+        [(int(s["dpid"], 16), len(s["ports"])) for s in switches] == [(DATAPATH_ID, 3)],
+    )
+    # Ryu takes no link from a switch to itself for one, so what counts is that its frames come back.
+    seen = bench.tap.wait(Kind.PACKET_IN, from_board=True, count=2)
+    types = [packet_in.body[PACKET_IN_FRAME:][12:14] for packet_in in seen]
+    yield "LLDP from port to port", types.count(LLDP) == 2
+
+
+def firewall(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """An application that relies on the switch's own forwarding, port NORMAL."""
+    bench.handshake()
+    time.sleep(0.5)
+    yield "flow entry with port NORMAL", not bench.tap.from_board(Kind.ERROR)
+
+
+def barriers(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Requests that end with a barrier."""
+    bench.handshake()
+    time.sleep(1)
+    log = bench.controller_log()
+    yield "flow entry and barrier", "barrier passed" in log
+    yield "description and barrier, not awaited between", "description: 0.84" in log
+
+
+def reachability(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """Handshake, ARP and ICMP."""
+    features = bench.handshake()
+    yield "handshake", int.from_bytes(features.body[:8], "big") == DATAPATH_ID
+    yield "ARP and ping", bench.network.ping(1, 2) == 1 and bench.network.ping(2, 3) == 1
+
+
+def large_frames(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """The first frame to an address is large, so that the controller has to send it."""
+    exercise = "PACKET_OUT with a frame of more than 512 bytes"
+    if bench.asks(exercise):
+        bench.network.introduce(1, 3)
+        yield exercise, bench.network.ping(1, 3, size=LARGE) == 1
+
+
+def asking_controller(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """A controller that asks whether the board is there, from the first moment of the session."""
+    bench.handshake()
+    requests = {request.xid for request in bench.tap.wait(Kind.ECHO_REQUEST, from_board=False)}
+    replies = {reply.xid for reply in bench.tap.wait(Kind.ECHO_REPLY, from_board=True, patience_s=20.0)}
+    yield "echo, asked by the controller", bool(replies) and replies <= requests
+
+
+def echoes(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """The board asks whether the controller is there."""
+    if bench.asks("echo, asked by the board"):
+        bench.tap.wait(Kind.ECHO_REQUEST, from_board=True)
+        replies = bench.tap.wait(Kind.ECHO_REPLY, from_board=False)
+        yield "echo, asked by the board", replies[0].xid == BOARD_ECHO_XID
+
+
+def ipv6(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """IPv6 between two hosts: some packets, then more than the table has entries."""
+    few, many = "flow entries for IPv6", "130 IPv6 packets in one session"
+    if not (bench.asks(few) or bench.asks(many)):
+        return
+    bench.network.enable_ipv6(1, 2)
+    bench.network.ping(1, 2, count=2, version=6)
+    if bench.asks(few):
+        before = bench.packet_ins()
+        replies = bench.network.ping(1, 2, count=5, version=6)
+        yield few, replies == 5 and bench.packet_ins() < before + 5
+    if bench.asks(many):
+        session = bench.tap.messages[-1].session
+        replies = bench.network.ping(1, 2, count=130, interval_s=0.01, version=6)
+        refused = bench.tap.from_board(Kind.ERROR)
+        yield many, replies >= MOST and bench.tap.messages[-1].session == session and not refused
+
+
+def reconnection(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """The controller is killed and started again."""
+    if bench.asks("reconnection"):
+        bench.end_controller()
+        sessions = len(bench.tap.from_board(Kind.FEATURES_REPLY))
+        bench.start_controller()
+        bench.tap.wait(Kind.FEATURES_REPLY, from_board=True, count=sessions + 1, patience_s=30.0)
+        time.sleep(0.2)
+        yield "reconnection", bench.network.ping(1, 2, count=3) == 3

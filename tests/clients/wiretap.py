@@ -1,0 +1,157 @@
+"""What passes between a board and its controller, read beside the connection and without touching it."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import TracebackType
+from typing import Self
+
+import dpkt
+
+from benchmarks.one_board import Namespace
+
+_ETH_P_ALL = 3
+_SO_RCVBUFFORCE = 33
+_QUEUE_BYTES = 1 << 24
+_FRAME_BYTES = 1 << 16
+_PACKET_OUTGOING = 4
+
+
+class Kind(IntEnum):
+    """Types of OpenFlow 1.0 messages."""
+
+    HELLO = 0
+    ERROR = 1
+    ECHO_REQUEST = 2
+    ECHO_REPLY = 3
+    VENDOR = 4
+    FEATURES_REQUEST = 5
+    FEATURES_REPLY = 6
+    GET_CONFIG_REQUEST = 7
+    GET_CONFIG_REPLY = 8
+    SET_CONFIG = 9
+    PACKET_IN = 10
+    FLOW_REMOVED = 11
+    PORT_STATUS = 12
+    PACKET_OUT = 13
+    FLOW_MOD = 14
+    PORT_MOD = 15
+    STATS_REQUEST = 16
+    STATS_REPLY = 17
+    BARRIER_REQUEST = 18
+    BARRIER_REPLY = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One OpenFlow message; its body follows the 8-byte header."""
+
+    session: int
+    from_board: bool
+    version: int
+    kind: int
+    xid: int
+    body: bytes
+
+    @property
+    def name(self) -> str:
+        """Its type as OpenFlow 1.0 names it."""
+        return Kind(self.kind).name if self.kind in Kind.__members__.values() else f"TYPE_{self.kind}"
+
+
+@dataclass(slots=True)
+class _Stream:
+    session: int
+    next_sequence: int | None = None
+    data: bytearray = field(default_factory=bytearray)
+
+
+class Wiretap:
+    """Every message of every session with a controller's port, in order."""
+
+    def __init__(self, namespace: Namespace, port: int, interface: str = "lo") -> None:
+        self._port = port
+        with namespace.entered():
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _QUEUE_BYTES)
+        with namespace.entered():
+            self._socket.bind((interface, _ETH_P_ALL))
+        # What is sent on the loopback interface passes twice.
+        self._loopback = interface == "lo"
+        self._streams: dict[tuple[bytes, int, bytes, int], _Stream] = {}
+        self._messages: list[Message] = []
+        self._sessions = 0
+
+    @property
+    def messages(self) -> list[Message]:
+        """All messages so far."""
+        while select.select([self._socket], [], [], 0)[0]:
+            frame, origin = self._socket.recvfrom(_FRAME_BYTES)
+            if not (self._loopback and origin[2] == _PACKET_OUTGOING):
+                self._take(frame)
+        return self._messages
+
+    def kinds(self) -> Counter[tuple[bool, str]]:
+        return Counter((message.from_board, message.name) for message in self.messages)
+
+    def from_board(self, kind: Kind) -> list[Message]:
+        """Messages of a type that the board has sent."""
+        return [message for message in self.messages if message.from_board and message.kind == kind]
+
+    def from_controller(self, kind: Kind) -> list[Message]:
+        """Messages of a type that the controller has sent."""
+        return [message for message in self.messages if not message.from_board and message.kind == kind]
+
+    def wait(
+        self, kind: Kind, *, from_board: bool, count: int = 1, patience_s: float = 10.0
+    ) -> list[Message]:
+        """Wait until so many messages of a type have passed."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            found = self.from_board(kind) if from_board else self.from_controller(kind)
+            if len(found) >= count:
+                return found
+            left_s = deadline - time.monotonic()
+            assert left_s > 0, f"{len(found)} of {count} {kind.name} within {patience_s} s: {self.kinds()}"
+            select.select([self._socket], [], [], left_s)
+
+    def _take(self, frame: bytes) -> None:
+        packet = dpkt.ethernet.Ethernet(frame).data
+        segment = packet.data if isinstance(packet, dpkt.ip.IP) else None
+        if not isinstance(segment, dpkt.tcp.TCP) or self._port not in {segment.sport, segment.dport}:
+            return
+        from_board = segment.dport == self._port
+        ends = (packet.src, segment.sport, packet.dst, segment.dport)
+        if segment.flags & dpkt.tcp.TH_SYN:
+            other = self._streams.get((packet.dst, segment.dport, packet.src, segment.sport))
+            if from_board or other is None:
+                self._sessions += 1
+            self._streams[ends] = _Stream(self._sessions, (segment.seq + 1) % 2**32)
+            return
+        stream = self._streams.get(ends)
+        # What the receiver has had already, or not all of: a frame that was sent again or cut short.
+        if stream is None or segment.seq != stream.next_sequence:
+            return
+        stream.next_sequence = (segment.seq + len(segment.data)) % 2**32
+        stream.data += segment.data
+        while len(stream.data) >= 8:
+            version, kind, length, xid = struct.unpack_from("!BBHI", stream.data)
+            if length < 8 or len(stream.data) < length:
+                return
+            body = bytes(stream.data[8:length])
+            del stream.data[:length]
+            self._messages.append(Message(stream.session, from_board, version, kind, xid, body))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()

@@ -1,0 +1,63 @@
+"""Overload through the Python module: fig. 12a, section 3.5, and the table of sensitivities."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.overload_picture import pictures
+from benchmarks.sensitivity import PROFILE, Effect, Sensitivity, assumptions, curve, longest_burst, table
+from loko.device import load_profile, profile_text
+from loko.document import InputError
+
+
+def test_the_output_equals_the_input_and_then_falls_linearly() -> None:
+    found = curve(PROFILE, 33)
+    for sent, received in zip(found.input_mbps, found.output_mbps, strict=True):
+        assert (received == sent) == (sent <= found.maximum_mbps)
+    assert found.slope < -0.05
+    assert found.determination > 0.98
+    images = pictures([found, found])
+    assert images[".png"].startswith(b"\x89PNG")
+    assert images[".svg"] == pictures([found, found])[".svg"]
+
+
+@pytest.mark.parametrize(("frame_bytes", "packets"), [(64, 25), (306, 9), (1516, 3)])
+def test_the_longest_burst_is_the_paper_s_buffer(frame_bytes: int, packets: int) -> None:
+    assert longest_burst(PROFILE, frame_bytes) == packets
+
+
+def test_every_assumption_about_overload_is_varied() -> None:
+    flow_control = load_profile(PROFILE).flow_control
+    names = {name for name in type(flow_control).model_fields if getattr(flow_control, name).range}
+    assert names | {"buffer_bytes"} == set(assumptions())
+    assert {"pause_quanta", "resume_units", "held_frames", "discard_permille"} <= names
+
+
+def test_the_table_names_what_was_varied_once() -> None:
+    def effect(parameter: str, value: int, *, is_default: bool) -> Effect:
+        return Effect(
+            parameter=parameter,
+            value=value,
+            is_default=is_default,
+            curves=(),
+            loss_of_fig17a=0.5,
+            largest_delay_of_fig17a_ms=1.0,
+            longest_burst=(25, 9, 3),
+        )
+
+    found = Sensitivity(
+        default=effect("", 0, is_default=True),
+        effects=[effect("held_frames", 0, is_default=True), effect("held_frames", 250, is_default=False)],
+    )
+    text = table(found)
+    assert text.count("`held_frames`") == 1
+    assert "250" in text
+    assert "25, 9, 3" in text
+
+
+def test_a_profile_s_number_is_replaced_by_its_key() -> None:
+    assert "held_frames = { value = 7, source" in profile_text(PROFILE, held_frames=7)
+    with pytest.raises(InputError, match="has 0 numbers named speed"):
+        profile_text(PROFILE, speed=1)
+    with pytest.raises(InputError, match="numbers named per_byte_ps"):
+        profile_text(PROFILE, per_byte_ps=1)
