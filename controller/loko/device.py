@@ -120,9 +120,6 @@ class ControlCost(Strict):
     segment_ps: Count
     acknowledge_ps: Count
     acknowledgement_ps: Count
-    native_frame_ps: Count
-    native_answer_ps: Count
-    native_answer_per_byte_ps: Count
     send_ps: Count
     native_frame_ps: Count
     native_answer_ps: Count
