@@ -125,7 +125,7 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("openvswitch") as device:
         found = data_plane.measure(device, table, (64, 306), samples=30, seed=1)
-        held = buffer.capacity(device, 306, burst_frames=4000)
+        held = buffer.capacity_by_one_burst(device, 306, frames=4000)
     for samples in found.values():
         assert len(samples.times_ns) + samples.disturbed == 30
         assert (samples.times_ns > 0).all()

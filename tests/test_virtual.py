@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -136,6 +137,7 @@ def banana_lab(folder: Path) -> Lab:
     """The two-switch lab with other switches in it; nothing else is changed."""
     text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
     text = text.replace("profile: zodiac-fx", "profile: banana-pi-r1").replace(", ofchecks: false", "")
+    text = re.sub(r", ip_address: [\d.]+", "", text)
     path = folder / "lab.yml"
     path.write_text(text, encoding="utf-8")
     return load_lab(path)

@@ -1,7 +1,7 @@
 """What the profile says of each frame: a second account of the delay terms in ``docs/architecture.md``.
 
-It shares no code with the firmware crate. Without a wait for the main loop and without timers, as the bench
-has it (`systems`), a frame's departure follows from the arrivals alone.
+It shares no code with the firmware crate. Without a wait for the main loop, timers and pause frames, as the
+bench has it (`systems`), a frame's departure follows from the arrivals alone.
 """
 
 from __future__ import annotations

@@ -104,9 +104,9 @@ class System:
 
 
 def still_profile(folder: Path) -> Path:
-    """The profile without wait for the main loop and without timers' cost, as a file in `folder`."""
+    """The profile without wait for the main loop, timers' cost and pause frames, as a file in `folder`."""
     text = (PROFILES / f"{PROFILE}.toml").read_text(encoding="utf-8")
-    for key, value in (("loop_ps", 1000), ("cost_ps", 0)):
+    for key, value in (("loop_ps", 1000), ("cost_ps", 0), ("pause_quanta", 0)):
         text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
         if found != 1:
             raise BenchmarkError(f"profile {PROFILE}: {key} stands {found} times in it, not once")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +14,6 @@ from evaluation.bench import buffer, throughput
 from evaluation.bench.campaign import Measured, Part, parts, table_name
 from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
-from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
 
 SAMPLES: Final = 1000
@@ -47,17 +48,18 @@ def _throughput() -> Iterator[Part]:
 
 def _buffer() -> Part:
     def measure(device: Device, _seed: int) -> Measured:
-        found = {}
-        for size in SIZES:
-            try:
-                one = buffer.capacity(device, size, burst_frames=_BURST_FRAMES)
-            except RunError:  # nothing was lost: there is no number
-                found[size] = (_NOTHING, 0)
-            else:
-                found[size] = (_one(one.frames), int(one.disturbed))
-        return found
+        return {size: _held(device, size) for size in SIZES}
 
     return Part("buffer", table_name(buffer.SLOWEST), measure)
+
+
+def _held(device: Device, size: int) -> tuple[NDArray[np.int64], int]:
+    """What the switch holds; nothing if no burst loses a frame."""
+    for way in (buffer.capacity, partial(buffer.capacity_by_one_burst, frames=_BURST_FRAMES)):
+        with suppress(buffer.NothingLostError):
+            one = way(device, size)
+            return _one(one.frames), int(one.disturbed)
+    return _NOTHING, 0
 
 
 def _one(value: float) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 ``fail_state``, ``openflow_version``, ``ethertype_filter``, ``ofchecks``, ``quirks`` (``"firmware"`` or
 ``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
 TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
-``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``, ``loop_phase_ns``.
-Other devices have ``mac`` only.
+``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``,
+``loop_phase_ns``. Other devices have ``mac`` only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,8 +106,8 @@ class Flow:
 class Board:
     """One board in virtual time, powered up at 0.
 
-    With ``control="network"`` in its settings it makes its TCP connection itself, by frames on its native ports, and
-    takes no notice of `connected`, `disconnected` and `segment`.
+    With ``control="network"`` in its settings it makes its TCP connection itself, by frames on its native
+    ports, and takes no notice of `connected`, `disconnected` and `segment`.
 
     Calls are in order of time: an instant before the last one raises `ValueError`.
     """
@@ -242,9 +242,9 @@ class Network:
     def add_controller(self, name: str, *, config: Mapping[str, object] | None = None) -> None:
         """Add a controller that boards with ``control="network"`` reach by frames.
 
-        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds its addresses
-        by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the factory looks for, 10.0.1.8
-        and 6633.
+        Each of its ports, numbered as you like, takes the cable of one board's native port. *config* holds its
+        addresses by name: ``mac``, ``ip_address`` and ``tcp_port``; without it what a board from the factory
+        looks for, 10.0.1.8 and 6633.
         """
 
     def add_host(self, name: str) -> None:
@@ -266,7 +266,8 @@ class Network:
         """Hand each as one TCP segment to a board and return what the board sent meanwhile.
 
         The first call opens the session. In the run, the board's echo requests are answered. A board with
-        ``control="network"`` gets them as frames from the controller at its native port, while the whole network lives.
+        ``control="network"`` gets them as frames from the controller at its native port, while the whole
+        network lives.
         """
 
     def add_source(

@@ -17,7 +17,7 @@ const PROTOCOLS: [u8; 4] = [17, 6, 1, 2];
 /// A frame without FCS.
 pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
     let [form, number]: [u8; 2] = input.arbitrary()?;
-    match form % 4 {
+    match form % 5 {
         0 => {
             let length = usize::from(input.arbitrary::<u16>()? % 1_600);
             let given = length.min(input.len());
@@ -37,6 +37,14 @@ pub(crate) fn read(input: &mut Unstructured) -> Result<Vec<u8>> {
             frame[23] = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
             // One byte of the headers as the fuzzer likes it.
             frame[usize::from(at) % 60] = value;
+            Ok(frame)
+        }
+        3 => {
+            // A pause of so many quanta; 0 ends it.
+            let quanta = u16::from(number) << 8;
+            let mut frame = vec![0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 2, 0, 0, 0, 0, 2];
+            frame.extend([0x88, 0x08, 0x00, 0x01]);
+            frame.extend(quanta.to_be_bytes());
             Ok(frame)
         }
         _ => {

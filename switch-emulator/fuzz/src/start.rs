@@ -1,7 +1,9 @@
 //! The board that an input begins with.
 
+use std::sync::OnceLock;
+
 use arbitrary::{Result, Unstructured};
-use zodiac_firmware::{Config, FailState, Instant, Quirks};
+use zodiac_firmware::{Config, FailState, Instant, Profile, Quirks, ZODIAC_FX};
 
 /// How the board is set and when its power comes on: the first four bytes of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Start {
     pub ofchecks: bool,
     /// Whether only usual types of frames pass.
     pub ethertype_filter: bool,
+    /// Whether the integrated switch holds frames for the paused CPU, as fits into its memory.
+    pub holding: bool,
     /// 0, 1 or 4.
     pub openflow_version: u8,
     /// Which of four delays of acknowledgements.
@@ -27,6 +31,9 @@ pub struct Start {
 
 /// From at once to later than the next housekeeping tick.
 const ACKNOWLEDGEMENT_NS: [u64; 4] = [0, 200_000, 50_000_000, 2_000_000_000];
+
+/// The most that the profile allows for.
+pub(crate) const HELD_FRAMES: u64 = 500;
 
 const VERSIONS: [u8; 4] = [0, 1, 4, 0];
 
@@ -52,6 +59,7 @@ impl Start {
             safe: flags & 2 != 0,
             ofchecks: flags & 4 == 0,
             ethertype_filter: flags & 8 != 0,
+            holding: flags & 16 != 0,
             openflow_version: VERSIONS[usize::from(choices & 3)],
             acknowledgement: (choices >> 2 & 3) ^ 1,
             boot_exponent: boot % 63,
@@ -65,13 +73,26 @@ impl Start {
         let flags = u8::from(self.specification)
             | u8::from(self.safe) << 1
             | u8::from(!self.ofchecks) << 2
-            | u8::from(self.ethertype_filter) << 3;
+            | u8::from(self.ethertype_filter) << 3
+            | u8::from(self.holding) << 4;
         let version = VERSIONS
             .iter()
             .position(|version| *version == self.openflow_version)
             .unwrap_or(0) as u8;
         let choices = version | (self.acknowledgement ^ 1) << 2;
         [flags, choices, self.boot_exponent, self.seed]
+    }
+
+    /// The board's device.
+    pub(crate) fn profile(&self) -> &'static Profile {
+        static PROFILES: OnceLock<[Profile; 2]> = OnceLock::new();
+        let profiles = PROFILES.get_or_init(|| {
+            let usual = Profile::from_toml(ZODIAC_FX).expect("the crate's own profile");
+            let mut holding = usual.clone();
+            holding.flow_control.held_frames = HELD_FRAMES;
+            [usual, holding]
+        });
+        &profiles[usize::from(self.holding)]
     }
 
     /// The board's settings.

@@ -1,13 +1,11 @@
 //! A board whose every output is checked.
 
-use std::sync::OnceLock;
-
 use peak_alloc::PeakAlloc;
 use zodiac_firmware::{
-    Board, Counters, Duration, EepromImage, Instant, Output, OutputKind, PortNumber, Profile,
-    ZODIAC_FX,
+    Board, Counters, Duration, EepromImage, Instant, Output, OutputKind, PortNumber,
 };
 
+use crate::start::HELD_FRAMES;
 use crate::testbed::{message, SETTLE};
 use crate::{reply, Start, Step};
 
@@ -23,7 +21,7 @@ const ENTRIES: usize = 128;
 /// Units of the receive ring.
 const RING_UNITS: u64 = 24;
 /// Frames on their way to the CPU at most: those in the ring, and those that the integrated switch holds.
-const MOST_IN_FLIGHT: u64 = RING_UNITS + 65_536 / 85 + 2;
+const MOST_IN_FLIGHT: u64 = RING_UNITS + 65_536 / 85 + 2 + HELD_FRAMES;
 /// Calls and repetitions of one input, so that it ends soon.
 const MOST_CALLS: u32 = 4_000;
 /// Time that one input may take on the board's clock.
@@ -65,13 +63,8 @@ pub struct WatchedBoard {
     bytes_before: usize,
 }
 
-fn profile() -> &'static Profile {
-    static PROFILE: OnceLock<Profile> = OnceLock::new();
-    PROFILE.get_or_init(|| Profile::from_toml(ZODIAC_FX).expect("the crate's own profile"))
-}
-
 fn make(start: Start) -> Board {
-    Board::new(profile(), start.config(), start.seed.into()).expect("valid settings")
+    Board::new(start.profile(), start.config(), start.seed.into()).expect("valid settings")
 }
 
 impl WatchedBoard {
@@ -81,7 +74,7 @@ impl WatchedBoard {
     /// When something does not hold, as all methods.
     #[must_use]
     pub fn new(start: Start) -> Self {
-        let _ = profile(); // its memory is not the board's
+        let _ = start.profile(); // its memory is not the board's
         let bytes_before = MEMORY.current_usage();
         let mut watched = Self {
             board: make(start),
@@ -193,16 +186,17 @@ impl WatchedBoard {
     }
 
     fn frame(&mut self, port: PortNumber, frame: &[u8]) {
-        // Port 4 is no OpenFlow port in the factory's settings.
-        if !RECEIVED_BYTES.contains(&frame.len()) || port.get() == 4 {
-            self.ignored += 1;
-        }
         self.step_other();
         let mut owned = Vec::with_capacity(frame.len());
         owned.extend_from_slice(frame);
         self.other.frame_owned(self.now, port, owned);
         let earliest = self.earliest();
         self.board.frame(self.now, port, frame);
+        // Port 4 is no OpenFlow port in the factory's settings, but pauses end at each.
+        let paused = self.board.counters().pauses_received > self.counters.pauses_received;
+        if !RECEIVED_BYTES.contains(&frame.len()) || (port.get() == 4 && !paused) {
+            self.ignored += 1;
+        }
         self.check(earliest);
     }
 
@@ -368,6 +362,9 @@ impl WatchedBoard {
             (before.forwarded, counters.forwarded),
             (before.dropped_buffer, counters.dropped_buffer),
             (before.dropped_switch, counters.dropped_switch),
+            (before.dropped_return, counters.dropped_return),
+            (before.pauses_sent, counters.pauses_sent),
+            (before.pauses_received, counters.pauses_received),
             (before.dropped_transmit, counters.dropped_transmit),
             (before.dropped_policy, counters.dropped_policy),
             (before.dropped_size, counters.dropped_size),
@@ -385,8 +382,11 @@ impl WatchedBoard {
 
     /// Frames that were received and are neither done nor lost.
     fn in_flight(&self, counters: &Counters) -> u64 {
-        let gone =
-            counters.processed + counters.dropped_buffer + counters.dropped_switch + self.ignored;
+        let gone = counters.processed
+            + counters.dropped_buffer
+            + counters.dropped_switch
+            + counters.pauses_received
+            + self.ignored;
         assert!(gone <= counters.received, "{counters:?}");
         counters.received - gone
     }
