@@ -417,8 +417,8 @@ impl WatchedBoard {
         self.last = None;
         self.written = Vec::new();
         let held = MEMORY.current_usage().wrapping_sub(self.bytes_before);
-        // A queue keeps the room that the longest backlog needed.
-        let most = 2 * (MOST_BYTES_AT_REST + 32 * self.typed as usize);
+        // Queues keep the room that the longest backlog needed, of what was typed and of what was printed for it.
+        let most = 2 * (MOST_BYTES_AT_REST + 64 * self.typed as usize);
         assert!(held <= most, "two boards hold {held} bytes");
         let before = self.bytes_before;
         drop(self);
