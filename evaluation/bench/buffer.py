@@ -18,6 +18,10 @@ SLOWEST: Final = Table(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, acti
 """The paper's table: the slower the switch, the clearer its backlog."""
 
 
+class NothingLostError(RunError):
+    """No burst was long enough."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
     """Frames of one length that the switch held when it lost the first one."""
@@ -30,7 +34,7 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
     """Send longer and longer bursts as fast as the link allows, until a frame of one is lost.
 
     The last frame of the first such burst is one too many; what overload does to the others does not matter
-    then. Raises `RunError` if nothing is lost.
+    then. Raises `NothingLostError`.
     """
     device.load(flow_mods(table))
     for length in range(1, _BURST_FRAMES + 1):
@@ -40,7 +44,25 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
             left = passage.left_ns[:-1]
             gone = int(np.count_nonzero((left != MISSING) & (left <= arrived_ns)))
             return Capacity(length - 1 - gone, bool(passage.disturbed.any()))
-    raise RunError(
+    raise NothingLostError(
         f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
         " its buffer cannot be told from its speed"
     )
+
+
+def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, frames: int) -> Capacity:
+    """As `capacity`, from one burst so long that it must lose frames: for switches that hold hundreds.
+
+    Only for switches that drop what finds no room and do nothing else about it. Raises
+    `NothingLostError`.
+    """
+    device.load(flow_mods(table))
+    passage = device.send([0] * frames, [frame(size, number) for number in range(frames)])
+    lost = np.flatnonzero(passage.left_ns == MISSING)
+    if not len(lost):
+        raise NothingLostError(f"{device.name}: loses nothing of a burst of {frames} frames of {size} bytes")
+    first = int(lost[0])
+    arrived_ns = passage.entered_ns[first] + device.wire.time_ns(size)
+    left = passage.left_ns[:first]
+    gone = int(np.count_nonzero((left != MISSING) & (left <= arrived_ns)))
+    return Capacity(first - gone, bool(passage.disturbed.any()))

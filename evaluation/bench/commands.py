@@ -16,7 +16,9 @@ from rich.table import Table as Printed
 
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
+from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.findings import find, read_samples
+from evaluation.bench.live.commands import check, judge
 from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
@@ -30,6 +32,10 @@ bench_app = typer.Typer(
 
 _SAMPLES: Final = "samples.sqlite"
 _US: Final = 1000
+
+bench_app.command("analyse")(analyse_captures)
+bench_app.command("check")(check)
+bench_app.command("preconditions")(judge)
 
 DeviceOption = Annotated[str, typer.Option(help="A profile: the board that it describes, in virtual time.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.equations import Wire
+from loko.device import Ports
 
 Instants = NDArray[np.int64]
 MISSING = -1
@@ -41,13 +42,25 @@ class ControlFrame:
     payload: bytes
 
 
+def wire_of(ports: Ports) -> Wire:
+    """The links of a profile's ports."""
+    return Wire(
+        rate_bps=ports.link_rate_bps.value,
+        preamble_bytes=ports.preamble_bytes.value,
+        gap_bytes=ports.interframe_gap_bytes.value,
+        tag_bytes=ports.tail_tag_bytes.value,
+    )
+
+
 class Device(Protocol):
     """A switch under test."""
 
     name: str
     wire: Wire
-    now_ns: int
-    """Where the bench's clock is."""
+
+    @property
+    def now_ns(self) -> int:
+        """Where the bench's clock is."""
 
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""

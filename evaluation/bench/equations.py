@@ -73,4 +73,6 @@ def throughput_bps(frame_bytes: int, processing_ns: float, wire: Wire) -> float:
     """Equation 6: the slower of the CPU and its link."""
     overhead_bytes = wire.tag_bytes + wire.preamble_bytes + wire.gap_bytes
     link_bps = frame_bytes / (frame_bytes + overhead_bytes) * wire.rate_bps
-    return min(frame_bytes * _NS_BITS / cpu_time_ns(processing_ns, frame_bytes, wire), link_bps)
+    cpu_ns = cpu_time_ns(processing_ns, frame_bytes, wire)
+    # Another kind of switch may be faster than a CPU behind such a link could be.
+    return link_bps if cpu_ns <= 0 else min(frame_bytes * _NS_BITS / cpu_ns, link_bps)

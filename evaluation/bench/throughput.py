@@ -43,8 +43,10 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
         steady = seen[seen <= passage.entered_ns[-1]]
         if len(steady) > 1:
             output_bps = (len(steady) - 1) * size * _NS_BITS / float(steady[-1] - steady[0])
+    begun = passage.entered_ns[passage.entered_ns != MISSING]
     return Rate(
-        input_bps=size * _NS_BITS / gap_ns,
+        # As it was: a generator in real time may be slower than it was told.
+        input_bps=(len(begun) - 1) * size * _NS_BITS / float(begun[-1] - begun[0]),
         output_bps=output_bps,
         lost=frames - len(seen),
         disturbed=int(np.count_nonzero(passage.disturbed)),
@@ -56,13 +58,15 @@ def maximum_bps(
 ) -> float:
     """The highest input rate at which nothing is lost, found to within `precision_bps`.
 
-    The result is the middle of the last interval. Raises `RunError` if even the lowest rate loses frames.
+    The result is the middle of the last interval, or the highest rate that the bench can offer. Raises
+    `RunError` if even the lowest rate loses frames.
     """
     device.load(flow_mods(table))
     line_bps = size * _NS_BITS / _line_gap_ns(device, size)
-    if not carry(device, size, line_bps, _frames(line_bps, precision_bps)).lost:
-        return line_bps
-    low_bps, high_bps = 0.0, line_bps
+    most = carry(device, size, line_bps, _frames(line_bps, precision_bps))
+    if not most.lost:
+        return most.input_bps
+    low_bps, high_bps = 0.0, min(most.input_bps, line_bps)
     while high_bps - low_bps > precision_bps:
         middle_bps = (low_bps + high_bps) / 2
         if carry(device, size, middle_bps, _frames(middle_bps, precision_bps)).lost:

@@ -9,8 +9,7 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, number_of, segments_of
-from evaluation.bench.device import MISSING, ControlFrame, Passage
-from evaluation.bench.equations import Wire
+from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
 from evaluation.runner import RunError
 from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
 from loko.device import load_profile
@@ -32,14 +31,8 @@ class VirtualDevice:
         self, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, *, seed: int = 0
     ) -> None:
         """A board of this profile with these settings. Raises `InputError`."""
-        ports = load_profile(profile).ports
         self.name = profile
-        self.wire = Wire(
-            rate_bps=ports.link_rate_bps.value,
-            preamble_bytes=ports.preamble_bytes.value,
-            gap_bytes=ports.interframe_gap_bytes.value,
-            tag_bytes=ports.tail_tag_bytes.value,
-        )
+        self.wire = wire_of(load_profile(profile).ports)
         self.now_ns = 0
         self._profile = profile
         self._config = {"ofchecks": False, **(config or {})}

@@ -81,13 +81,18 @@ class OpenVSwitch:
         """Where `ovs-ofctl` reaches a switch."""
         return f"unix:{self._folder / switch}.mgmt"
 
+    @property
+    def pid(self) -> int:
+        """The process that forwards."""
+        return self._daemons[-1].pid
+
     def connected(self, switches: Collection[str]) -> dict[str, bool]:
         """Whether each switch's connection to its controller stands. Raises `RunError`.
 
         The database knows it by name, but up to 5 s late; so it is asked only if not all of them stand.
         """
         self.check()
-        connections = psutil.Process(self._daemons[-1].pid).net_connections(kind="tcp")
+        connections = psutil.Process(self.pid).net_connections(kind="tcp")
         if sum(one.status == psutil.CONN_ESTABLISHED for one in connections) >= len(switches):
             return dict.fromkeys(switches, True)
         return {

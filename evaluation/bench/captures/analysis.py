@@ -1,0 +1,333 @@
+"""Processing times, losses and the backlog at the first loss, from captures on both sides of a switch."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.bench.captures.files import read_capture
+from evaluation.bench.captures.fingerprint import fingerprint
+from evaluation.bench.captures.pairing import Fate, Pairing, Sighting
+from evaluation.bench.captures.record import Captured
+from evaluation.bench.device import MISSING
+from evaluation.bench.equations import Wire, data_time_ns
+from loko.document import InputError
+
+_KEPT_SAMPLES: Final = 1_000_000
+"""Of each length of frame. Of more, quantiles come from so many that are drawn at random."""
+_REORDERED: Final = 4096
+"""Records of a file may be out of order by so many: each interface's are written in blocks."""
+_QUANTILES: Final = (5, 25, 50, 75, 95)
+_US: Final = 1000
+
+
+class Stamp(StrEnum):
+    """What instant of a frame its stamp means."""
+
+    START = "start"
+    """The start of frame delimiter, as DAG cards and network cards with a clock of their own stamp."""
+    END = "end"
+    """The end, as a kernel stamps what it has received."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedTap:
+    """Where the frames of a tap are."""
+
+    path: Path
+    interface: str | None = None
+    """Number or name of the interface in the file; None: all of it."""
+
+    def holds(self, frame: Captured) -> bool:
+        """Whether a frame of the file is of this tap."""
+        return self.interface is None or self.interface in (frame.interface, frame.interface_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Processing times of frames of one length (equation 4): what a boxplot shows, in nanoseconds."""
+
+    frame_bytes: int
+    samples: int
+    min_ns: int
+    max_ns: int
+    mean_ns: float
+    quantiles_ns: dict[int, float]
+    """By per cent: 5, 25, 50, 75, 95."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstLoss:
+    """The first frame that did not come out."""
+
+    at_ns: int
+    frame_bytes: int
+    backlog_frames: int
+    """Frames that the switch held when this one had arrived: its capacity, if bursts fill it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What a pair of captures says of a switch."""
+
+    entered: int
+    left: int
+    lost: int
+    under_way: int
+    """Frames at the end of the capture of which nobody knows."""
+    unknown: int
+    """Frames at the exit that had not entered."""
+    not_ip: int
+    """Frames without IPv4, which cannot be told apart."""
+    times: tuple[Times, ...]
+    first_loss: FirstLoss | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        first = self.first_loss
+        return {
+            **{
+                key: getattr(self, key)
+                for key in ("entered", "left", "lost", "under_way", "unknown", "not_ip")
+            },
+            "sizes": [
+                {
+                    "frame_bytes": one.frame_bytes,
+                    "samples": one.samples,
+                    "min_ns": one.min_ns,
+                    **{f"p{percent}_ns": value for percent, value in one.quantiles_ns.items()},
+                    "max_ns": one.max_ns,
+                    "mean_ns": one.mean_ns,
+                }
+                for one in self.times
+            ],
+            "first_loss": None
+            if first is None
+            else {
+                "at_ns": first.at_ns,
+                "frame_bytes": first.frame_bytes,
+                "backlog_frames": first.backlog_frames,
+            },
+        }
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """For a table; `HEADINGS` are its columns."""
+        for one in self.times:
+            values = (one.min_ns, *one.quantiles_ns.values(), one.max_ns, one.mean_ns)
+            yield str(one.frame_bytes), str(one.samples), *(f"{value / _US:.2f}" for value in values)
+
+
+HEADINGS: Final = ("bytes", "frames", "min us", *(f"p{percent}" for percent in _QUANTILES), "max", "mean")
+
+
+def taps_of(
+    files: list[Path], *, in_interface: str | None = None, out_interface: str | None = None
+) -> tuple[CapturedTap, CapturedTap]:
+    """The taps at entrance and exit: two files, or two interfaces of one. Raises `InputError`."""
+    if len(files) == 2:
+        return (
+            CapturedTap(path=files[0], interface=in_interface),
+            CapturedTap(path=files[1], interface=out_interface),
+        )
+    if len(files) != 1:
+        raise InputError(f"{len(files)} capture files: give one with both taps, or two, the entrance's first")
+    entrance, way_out = in_interface or "0", out_interface or "1"
+    if entrance == way_out:
+        raise InputError(
+            f"--in-interface and --out-interface are both {entrance}; name two, or give two files"
+        )
+    return (
+        CapturedTap(path=files[0], interface=entrance),
+        CapturedTap(path=files[0], interface=way_out),
+    )
+
+
+def analyse(
+    entrance: CapturedTap,
+    way_out: CapturedTap,
+    wire: Wire,
+    *,
+    stamps: Stamp = Stamp.START,
+    at_sender: bool = False,
+) -> Analysis:
+    """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
+
+    `at_sender`: the entrance's frames were captured where they were sent, on their way to the line. Each
+    then counts from when the line, busy with those before, could begin it.
+    """
+    reading = _Reading(wire, stamps, at_sender=at_sender)
+    # A file with both taps is read twice: so each tap's frames are in order by themselves.
+    seen = heapq.merge(
+        reading.sightings(entrance, at_exit=False),
+        reading.sightings(way_out, at_exit=True),
+        key=lambda one: one.at_ns,
+    )
+    found, pairing = _Found(wire), Pairing()
+    entered = left = 0
+    for one in seen:
+        if one.at_exit:
+            left += 1
+            fates = pairing.leave(one)
+        else:
+            entered += 1
+            fates = pairing.enter(one, one.at_ns + wire.time_ns(one.length_bytes))
+        for fate in fates:
+            found.add(fate)
+    lost, under_way = pairing.end()
+    for fate in lost:
+        found.add(fate)
+    for tap, count in ((entrance, entered), (way_out, left)):
+        if not count:
+            raise InputError(f"{tap.path}: no frame with IPv4 {reading.where(tap)}")
+    return Analysis(
+        entered=entered,
+        left=left - pairing.unknown,
+        lost=found.lost,
+        under_way=under_way,
+        unknown=pairing.unknown,
+        not_ip=reading.not_ip,
+        times=found.times(),
+        first_loss=found.first_loss,
+    )
+
+
+class _Reading:
+    """Reads taps as sightings in the order of their instants."""
+
+    def __init__(self, wire: Wire, stamps: Stamp, *, at_sender: bool) -> None:
+        self._wire = wire
+        self._stamps = stamps
+        self._at_sender = at_sender
+        self._interfaces: dict[str, None] = {}
+        self.not_ip = 0
+
+    def sightings(self, tap: CapturedTap, *, at_exit: bool) -> Iterator[Sighting]:
+        frames = (
+            one
+            for frame in read_capture(tap.path)
+            if self._noted(frame) and tap.holds(frame) and (one := self._sighting(frame, at_exit=at_exit))
+        )
+        return self._on_the_line(_in_order(tap.path, frames))
+
+    def _on_the_line(self, seen: Iterable[Sighting]) -> Iterator[Sighting]:
+        wire, free_ns = self._wire, 0
+        for one in seen:
+            if self._at_sender and not one.at_exit:
+                begins_ns = max(one.at_ns, free_ns)
+                free_ns = begins_ns + wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.gap_bytes)
+                yield replace(one, at_ns=begins_ns)
+            else:
+                yield one
+
+    def where(self, tap: CapturedTap) -> str:
+        if tap.interface is None:
+            return "is in it"
+        there = ", ".join(self._interfaces) or "none"
+        return f"of interface {tap.interface} is in it; it has the interfaces {there}"
+
+    def _noted(self, frame: Captured) -> bool:
+        name = frame.interface_name
+        self._interfaces.setdefault(frame.interface if name is None else f"{frame.interface} ({name})")
+        return True
+
+    def _sighting(self, frame: Captured, *, at_exit: bool) -> Sighting | None:
+        content = fingerprint(frame)
+        if content is None:
+            self.not_ip += 1
+            return None
+        stamp_ns = frame.stamp_ns
+        if self._stamps is Stamp.END:
+            stamp_ns -= self._wire.time_ns(frame.length_bytes)
+        return Sighting(stamp_ns, at_exit, frame.length_bytes, content)
+
+
+def _in_order(path: Path, seen: Iterable[Sighting]) -> Iterator[Sighting]:
+    """Sort what is out of order by a little. Raises `InputError` if it is more."""
+    waiting: list[tuple[int, int, Sighting]] = []
+    last_ns = 0
+
+    def next_one() -> Sighting:
+        at_ns, _, one = heapq.heappop(waiting)
+        if at_ns < last_ns:
+            raise InputError(
+                f"{path}: stamps go back by {last_ns - at_ns} ns; sort the file with 'reordercap'"
+            )
+        return one
+
+    for number, one in enumerate(seen):
+        heapq.heappush(waiting, (one.at_ns, number, one))
+        if len(waiting) > _REORDERED:
+            first = next_one()
+            last_ns = first.at_ns
+            yield first
+    while waiting:
+        yield next_one()
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Values of which there may be too many: all of them, or a fair choice."""
+
+    count: int = 0
+    total: int = 0
+    least: int = 0
+    most: int = 0
+    kept: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, value: int, choice: random.Random) -> None:
+        self.least = min(self.least, value) if self.count else value
+        self.most = max(self.most, value) if self.count else value
+        self.count += 1
+        self.total += value
+        if len(self.kept) < _KEPT_SAMPLES:
+            self.kept.append(value)
+        elif (place := choice.randrange(self.count)) < _KEPT_SAMPLES:
+            self.kept[place] = value
+
+
+class _Found:
+    """Collects fates."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._samples: dict[int, _Sample] = {}
+        self._choice = random.Random(0)
+        self.lost = 0
+        self.first_loss: FirstLoss | None = None
+
+    def add(self, fate: Fate) -> None:
+        if fate.left_ns == MISSING:
+            self.lost += 1
+            if self.first_loss is None or fate.entered_ns < self.first_loss.at_ns:
+                self.first_loss = FirstLoss(
+                    at_ns=fate.entered_ns,
+                    frame_bytes=fate.length_bytes,
+                    backlog_frames=fate.backlog_frames,
+                )
+            return
+        time_ns = data_time_ns(fate.left_ns - fate.entered_ns, fate.length_bytes, self._wire)
+        self._samples.setdefault(fate.length_bytes, _Sample()).add(time_ns, self._choice)
+
+    def times(self) -> tuple[Times, ...]:
+        found = []
+        for size, sample in sorted(self._samples.items()):
+            quantiles = np.percentile(np.frombuffer(sample.kept, dtype=np.int64), _QUANTILES)
+            found.append(
+                Times(
+                    frame_bytes=size,
+                    samples=sample.count,
+                    min_ns=sample.least,
+                    max_ns=sample.most,
+                    mean_ns=sample.total / sample.count,
+                    quantiles_ns=dict(zip(_QUANTILES, map(float, quantiles), strict=True)),
+                )
+            )
+        return tuple(found)

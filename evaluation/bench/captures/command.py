@@ -1,0 +1,73 @@
+"""The command `loko bench analyse`: what captures of others say of a switch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.bench.captures.analysis import HEADINGS, Analysis, Stamp, analyse, taps_of
+from evaluation.bench.equations import Wire
+
+FilesArgument = Annotated[
+    list[Path], typer.Argument(help="One capture with both taps, or two: the entrance's first.")
+]
+InOption = Annotated[
+    str | None, typer.Option(help="Interface of the entrance, number or name. Default in one file: 0.")
+]
+OutOption = Annotated[
+    str | None, typer.Option(help="Interface of the exit, number or name. Default in one file: 1.")
+]
+StampsOption = Annotated[Stamp, typer.Option(help="What the stamps mean: a frame's start or its end.")]
+SenderOption = Annotated[
+    bool, typer.Option("--at-sender", help="The entrance was captured on the sending machine itself.")
+]
+RateOption = Annotated[int, typer.Option(min=1_000_000, help="Rate of the links in bit/s.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def analyse_captures(
+    files: FilesArgument,
+    *,
+    in_interface: InOption = None,
+    out_interface: OutOption = None,
+    stamps: StampsOption = Stamp.START,
+    at_sender: SenderOption = False,
+    link_rate_bps: RateOption = 100_000_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Processing times, losses and backlog at the first loss, from captures on both sides of a switch.
+
+    Reads pcap, pcapng and Endace ERF, also compressed with gzip. Frames are recognised by what they carry, so
+    their headers may have been rewritten.
+
+    Example: loko bench analyse in.pcap out.pcap
+    """
+    entrance, way_out = taps_of(files, in_interface=in_interface, out_interface=out_interface)
+    found = analyse(entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=1))
+    else:
+        _print(found)
+
+
+def _print(found: Analysis) -> None:
+    table = Table(*HEADINGS, box=None, padding=(0, 2, 0, 0))
+    for row in found.rows():
+        table.add_row(*row)
+    Console().print(table)
+    typer.echo(
+        f"{found.entered} frames entered, {found.left} left, {found.lost} were lost;"
+        f" at the end {found.under_way} may have been under way"
+    )
+    if found.unknown or found.not_ip:
+        typer.echo(f"left out: {found.unknown} that left without entering, {found.not_ip} without IPv4")
+    if first := found.first_loss:
+        typer.echo(
+            f"first loss: a frame of {first.frame_bytes} bytes at {first.at_ns} ns,"
+            f" when the switch held {first.backlog_frames}"
+        )

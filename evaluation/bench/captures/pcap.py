@@ -1,0 +1,164 @@
+"""pcap and pcapng files, record by record.
+
+dpkt reads both, but keeps neither a frame's length on the wire nor its interface, and takes a file that was
+cut off for a complete one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from evaluation.bench.captures.record import FCS_BYTES, Captured, Reader
+from loko.document import InputError
+
+_NS: Final = 1_000_000_000
+_ETHERNET: Final = 1
+_LONGEST_RECORD: Final = 1 << 24
+_MAX_SNAP: Final = 1 << 18
+
+PCAP_MAGICS: Final = {
+    bytes.fromhex("d4c3b2a1"): ("<", 1000),
+    bytes.fromhex("a1b2c3d4"): (">", 1000),
+    bytes.fromhex("4d3cb2a1"): ("<", 1),
+    bytes.fromhex("a1b23c4d"): (">", 1),
+}
+"""By the first four bytes of a file: order of bytes, and nanoseconds in a unit of the stamps' fractions."""
+
+PCAPNG_MAGIC: Final = bytes.fromhex("0a0d0d0a")
+_ORDERS: Final = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d"): ">"}
+_SECTION: Final = 0x0A0D0D0A
+_INTERFACE: Final = 1
+_OLD_PACKET: Final = 2
+_SIMPLE_PACKET: Final = 3
+_PACKET: Final = 6
+_END, _NAME, _RESOLUTION, _OFFSET = 0, 2, 9, 14
+_MICROSECONDS: Final = 6
+_BINARY: Final = 0x80
+
+
+def read_pcap(reader: Reader) -> Iterator[Captured]:
+    """The frames of a pcap file. Raises `InputError`."""
+    order, unit_ns = PCAP_MAGICS[reader.exactly(4, "the file's header")]
+    _, _, _, _, _, link = struct.unpack(f"{order}HHiIII", reader.exactly(20, "the file's header"))
+    if link & 0x0FFFFFFF != _ETHERNET:
+        raise InputError(
+            f"{reader.path}: holds no Ethernet frames (link type {link & 0x0FFFFFFF}), only those count"
+        )
+    header = struct.Struct(f"{order}IIII")
+    number = 0
+    while data := reader.perhaps(header.size, f"the header of frame {number + 1}"):
+        number += 1
+        seconds, fraction, kept, length = header.unpack(data)
+        if kept > _MAX_SNAP or fraction * unit_ns >= _NS:
+            raise reader.damaged(f"frame {number} has an impossible header")
+        frame = reader.exactly(kept, f"frame {number}")
+        yield Captured(seconds * _NS + fraction * unit_ns, "0", None, max(length, kept) + FCS_BYTES, frame)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    name: str | None
+    link: int
+    resolution: int
+    offset_s: int
+
+    def stamp_ns(self, units: int) -> int:
+        exponent = self.resolution & ~_BINARY
+        per_second: int = (2 if self.resolution & _BINARY else 10) ** exponent
+        return self.offset_s * _NS + units * _NS // per_second
+
+
+def read_pcapng(reader: Reader) -> Iterator[Captured]:
+    """The frames of a pcapng file, with the interfaces numbered as in their section. Raises `InputError`."""
+    order = "<"
+    interfaces: list[_Interface] = []
+    number = 0
+    while kind := reader.perhaps(4, "a block's header"):
+        if kind == PCAPNG_MAGIC:
+            order, interfaces = _section(reader), []
+            continue
+        block, body = _block(reader, order, kind)
+        if block == _INTERFACE:
+            interfaces.append(_interface(reader, order, body))
+        elif block in (_PACKET, _OLD_PACKET):
+            number += 1
+            interface, captured = _packet(reader, order, block, body, number)
+            if interface >= len(interfaces):
+                raise reader.damaged(
+                    f"frame {number} belongs to interface {interface}, which is not described"
+                )
+            described = interfaces[interface]
+            if described.link == _ETHERNET:
+                stamp_ns = described.stamp_ns(captured.stamp_ns)
+                yield replace(captured, stamp_ns=stamp_ns, interface_name=described.name)
+        elif block == _SIMPLE_PACKET:
+            raise InputError(f"{reader.path}: frame {number + 1} has no time stamp; capture with stamps")
+
+
+def _section(reader: Reader) -> str:
+    length = reader.exactly(4, "a section's header")
+    order = _ORDERS.get(reader.exactly(4, "a section's header"))
+    if order is None:
+        raise reader.damaged("a section does not tell its order of bytes")
+    (total,) = struct.unpack(f"{order}I", length)
+    if not 28 <= total <= _LONGEST_RECORD or total % 4:
+        raise reader.damaged(f"a section's header claims {total} bytes")
+    rest = reader.exactly(total - 12, "a section's header")
+    (major,) = struct.unpack_from(f"{order}H", rest)
+    if major != 1:
+        raise InputError(f"{reader.path}: is pcapng version {major}; only version 1 is known")
+    return order
+
+
+def _block(reader: Reader, order: str, kind: bytes) -> tuple[int, bytes]:
+    (block,) = struct.unpack(f"{order}I", kind)
+    (total,) = struct.unpack(f"{order}I", reader.exactly(4, "a block's header"))
+    if not 12 <= total <= _LONGEST_RECORD or total % 4:
+        raise reader.damaged(f"a block claims {total} bytes")
+    body = reader.exactly(total - 12, "a block")
+    if struct.unpack(f"{order}I", reader.exactly(4, "a block")) != (total,):
+        raise reader.damaged("a block's two lengths differ")
+    return block, body
+
+
+def _interface(reader: Reader, order: str, body: bytes) -> _Interface:
+    if len(body) < 8:
+        raise reader.damaged("the description of an interface is too short")
+    (link,) = struct.unpack_from(f"{order}H", body)
+    name, resolution, offset_s = None, _MICROSECONDS, 0
+    for code, value in _options(reader, order, body[8:]):
+        if code == _NAME:
+            name = value.decode("utf-8", errors="replace").rstrip("\0")
+        elif code == _RESOLUTION and len(value) == 1:
+            resolution = value[0]
+        elif code == _OFFSET and len(value) == 8:
+            (offset_s,) = struct.unpack(f"{order}q", value)
+    return _Interface(name, link, resolution, offset_s)
+
+
+def _options(reader: Reader, order: str, body: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(body):
+        code, length = struct.unpack_from(f"{order}HH", body, at)
+        if code == _END:
+            return
+        if at + 4 + length > len(body):
+            raise reader.damaged("an option is longer than its block")
+        yield code, body[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+
+
+def _packet(reader: Reader, order: str, block: int, body: bytes, number: int) -> tuple[int, Captured]:
+    """The interface, and a frame whose stamp is in the interface's units."""
+    if len(body) < 20:
+        raise reader.damaged(f"frame {number} is too short")
+    place, high, low, kept, length = struct.unpack_from(f"{order}IIIII", body)
+    if block == _OLD_PACKET:  # which has 16 bits of drops behind 16 of the interface
+        (place,) = struct.unpack_from(f"{order}H", body)
+    if 20 + kept > len(body):
+        raise reader.damaged(f"frame {number} is longer than its block")
+    frame = body[20 : 20 + kept]
+    return place, Captured(high << 32 | low, str(place), None, max(length, kept) + FCS_BYTES, frame)

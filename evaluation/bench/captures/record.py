@@ -1,0 +1,58 @@
+"""A frame as a capture file holds it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from loko.document import InputError
+
+FCS_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A frame of an Ethernet interface."""
+
+    stamp_ns: int
+    """As the file says; what instant of the frame it means is another matter (`Stamp`)."""
+    interface: str
+    """Number of the interface in the file."""
+    interface_name: str | None
+    length_bytes: int
+    """On the wire, with FCS, without preamble."""
+    data: bytes
+    """What was kept of it; may end early, may end with the FCS."""
+
+
+class Reader:
+    """The bytes of a capture file, and where they are. Every fault is an `InputError` in one line."""
+
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        self.path = path
+        self.at = 0
+        self._stream = stream
+
+    def exactly(self, count: int, what: str) -> bytes:
+        """The next bytes. Raises `InputError` if the file ends before."""
+        data = self.perhaps(count, what)
+        if len(data) < count:
+            raise self.damaged(f"the file ends in the middle of {what}")
+        return data
+
+    def perhaps(self, count: int, what: str) -> bytes:
+        """The next bytes, or none at the end of the file. Raises `InputError` if it ends in between."""
+        try:
+            data = self._stream.read(count)
+        except (OSError, EOFError, zlib.error) as error:  # a compressed file that is damaged
+            raise self.damaged(f"cannot be read: {error}") from None
+        if data and len(data) < count:
+            raise self.damaged(f"the file ends in the middle of {what}")
+        self.at += len(data)
+        return data
+
+    def damaged(self, what: str) -> InputError:
+        """The error that says where the file is not as it should be."""
+        return InputError(f"{self.path}: byte {self.at}: {what}; capture again, or cut the file off before")

@@ -1,0 +1,155 @@
+"""The inventory: which switch is on the bench, between which interfaces, and where its controller is."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, RootModel, field_validator, model_validator
+
+from evaluation.bench.cases import IN_PORT, OUT_PORT
+from evaluation.bench.equations import Wire
+from loko.document import LABS, Strict, find, read
+
+BENCHES: Final = LABS / "bench"
+_VETH_RATE_BPS: Final = 100_000_000_000
+"""A veth has no rate; at this one, what the equations take off for the wire is a few nanoseconds."""
+_ADDRESS: Final = re.compile(r"(\d+\.\d+\.\d+\.\d+):(\d{1,5})")
+_INTERFACE: Final = re.compile(r"[^\s/:]{1,15}")
+_DATAPATH: Final = re.compile(r"[0-9a-f]{16}")
+
+Setting = str | int | bool
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Emulator(Strict):
+    """An emulated board in real time; the bench builds everything around it."""
+
+    kind: Literal["emulator"]
+    name: Name
+    profile: str = "zodiac-fx"
+    config: dict[str, Setting] = Field(default_factory=dict)
+    """The board's settings by name."""
+
+
+class SoftwareSwitch(Strict):
+    """An Open vSwitch with its datapath in user space; the bench builds everything around it."""
+
+    kind: Literal["openvswitch"]
+    name: Name
+    link_rate_bps: Annotated[int, Field(ge=1_000_000)] = _VETH_RATE_BPS
+    """What the equations take for the links. Its links are veths, so there is no need to give it."""
+    real_time: bool = False
+    """Whether its threads get real-time priority, so that other programs do not slow it down."""
+
+
+class Port(Strict):
+    """A port of the switch on this machine."""
+
+    interface: str
+    """What the cable from the port ends in: it sends or receives the frames."""
+    tap: str | None = None
+    """What sees the frames pass, such as a card behind an optical tap. Default: the interface itself."""
+
+    @field_validator("interface", "tap")
+    @classmethod
+    def _possible(cls, name: str | None) -> str | None:
+        if name is not None and not _INTERFACE.fullmatch(name):
+            raise ValueError(f"'{name}' is no name of a network interface, such as enp3s0f0")
+        return name
+
+    @property
+    def tap_interface(self) -> str:
+        """The interface with the tap."""
+        return self.tap or self.interface
+
+    @property
+    def passive(self) -> bool:
+        """Whether the tap only listens."""
+        return self.tap_interface != self.interface
+
+
+class Controller(Port):
+    """Where the switch finds its controller: the bench listens there."""
+
+    listen: str
+    """Address and TCP port that the switch is set to."""
+
+    @field_validator("listen")
+    @classmethod
+    def _address(cls, text: str) -> str:
+        found = _ADDRESS.fullmatch(text)
+        if not found or not 0 < int(found[2]) < 65536:
+            raise ValueError(f"'{text}' is no address and port, such as 10.0.1.8:6633")
+        IPv4Address(found[1])
+        return text
+
+    @property
+    def address(self) -> str:
+        """The address to listen at."""
+        return self.listen.partition(":")[0]
+
+    @property
+    def port(self) -> int:
+        """The TCP port to listen at."""
+        return int(self.listen.partition(":")[2])
+
+
+class Link(Strict):
+    """The switch's links, as the equations need them."""
+
+    rate_bps: Annotated[int, Field(ge=1_000_000)] = 100_000_000
+    preamble_bytes: Annotated[int, Field(ge=0)] = 8
+    gap_bytes: Annotated[int, Field(ge=0)] = 12
+    tag_bytes: Annotated[int, Field(ge=0)] = 1
+    """What a frame carries in addition on the way to the CPU; 1 for the Zodiac FX."""
+
+    def wire(self) -> Wire:
+        """For the equations."""
+        return Wire(**self.model_dump())
+
+
+class Hardware(Strict):
+    """A real switch on real interfaces of this machine."""
+
+    kind: Literal["hardware"]
+    name: Name
+    ports: dict[int, Port]
+    controller: Controller
+    datapath_id: str | None = None
+    """What the switch says of itself, 16 hexadecimal digits; tells it from another one of the same kind."""
+    link: Link = Link()
+    console: str | None = None
+    """The board's serial console, such as /dev/ttyACM0, for people who look for what is wrong."""
+
+    @field_validator("datapath_id")
+    @classmethod
+    def _sixteen_digits(cls, text: str | None) -> str | None:
+        if text is not None and not _DATAPATH.fullmatch(text):
+            raise ValueError(f"'{text}' is no datapath id: write 16 hexadecimal digits in quotes")
+        return text
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Hardware:
+        if set(self.ports) != {IN_PORT, OUT_PORT}:
+            raise ValueError(f"ports: the bench needs ports {IN_PORT} and {OUT_PORT} and no others")
+        ends = [*(self.ports[port] for port in (IN_PORT, OUT_PORT)), self.controller]
+        names = [name for end in ends for name in dict.fromkeys((end.interface, end.tap_interface))]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"interface {name} is named for two ends; each needs one of its own")
+        return self
+
+
+Entry = Emulator | SoftwareSwitch | Hardware
+
+
+class _File(RootModel[Annotated[Entry, Field(discriminator="kind")]]):
+    pass
+
+
+def load_inventory(name_or_path: str | Path) -> Entry:
+    """An inventory by its name in ``labs/bench`` or by path. Raises `InputError` in one line."""
+    return read(find(name_or_path, BENCHES, ".yml", "inventory"), _File).root

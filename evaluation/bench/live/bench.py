@@ -1,0 +1,88 @@
+"""A switch between instruments, and how the instruments are put around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from evaluation.bench.cases import IN_PORT, OUT_PORT
+from evaluation.bench.equations import Wire
+from evaluation.bench.inventory import Controller, Entry, Port
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.live_device import Instruments, LiveDevice
+from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
+from evaluation.runner import Stall
+
+SWITCH: Final = "s1"
+"""Name of a switch that the bench makes itself."""
+DATAPATH_ID: Final = 0x70B3D56C0001
+"""Its datapath id: that of a board is its MAC address, and this is the factory's."""
+BENCH_PORTS: Final = MappingProxyType({1: Port(interface="bench1"), 2: Port(interface="bench2")})
+"""The bench's ends of the cables to it."""
+SWITCH_PORTS: Final = MappingProxyType({1: f"{SWITCH}-eth1", 2: f"{SWITCH}-eth2"})
+"""Its own ends."""
+START_S: Final = 30.0
+CONNECT_S: Final = 60.0
+"""How long a switch may take until it runs, and until it has found its controller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is around the switch."""
+
+    ports: Mapping[int, Port]
+    controller: Controller
+    datapath_id: int | None
+    """What the switch should say of itself; None: anything."""
+    wire: Wire
+    endpoint: ControllerEndpoint
+    core: int
+    """For the thread that sends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A switch between instruments; it need not have connected yet."""
+
+    name: str
+    around: Surroundings
+    device: LiveDevice
+    stamps: str
+    """Whose stamps the taps give."""
+
+
+def assemble(
+    stack: ExitStack,
+    entry: Entry,
+    around: Surroundings,
+    stalls: Callable[[], Sequence[Stall]] = tuple,
+    renew: Callable[[], None] | None = None,
+) -> Bench:
+    """Put taps and sender in place, until the stack is closed. Raises `RunError`."""
+    ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
+    # At the exit the bench only receives, so there any tap is as good as a passive one.
+    passive = [ends[0].passive, True, ends[2].passive]
+    hardware = stamps_in_hardware(
+        [clock_of(end.tap_interface, passive=only) for end, only in zip(ends, passive, strict=True)]
+    )
+    taps = [stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)) for end in ends]
+    instruments = Instruments(
+        in_interface=ends[0].interface,
+        in_tap=taps[0],
+        out_tap=taps[1],
+        control_tap=taps[2],
+        controller=around.endpoint,
+        core=around.core,
+        in_tap_passive=ends[0].passive,
+    )
+    device = LiveDevice(entry.name, around.wire, instruments, stalls, renew)
+    stack.callback(device.close)
+    return Bench(
+        name=entry.name,
+        around=around,
+        device=device,
+        stamps="the network card" if hardware else "the kernel",
+    )

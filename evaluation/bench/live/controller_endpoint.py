@@ -1,0 +1,162 @@
+"""The controller's end of a switch's connection: plain TCP, one segment a write."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from types import TracebackType
+from typing import Final, Self
+
+from evaluation.bench.cases import segments_of
+from evaluation.runner import RunError
+from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
+
+_HEADER: Final = struct.Struct("!BBHI")
+_ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6, 19
+PACKET_IN: Final = 10
+ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
+"""Types of messages that a switch sends unasked: echo, packet in, flow removed, port status."""
+_TABLE_FULL: Final = bytes.fromhex("00030000")
+"""Type and code of the error FLOW_MOD_FAILED, ALL_TABLES_FULL."""
+_ANSWER_S: Final = 30.0
+_CHUNK_BYTES: Final = 65536
+
+
+class ControllerEndpoint:
+    """A listening socket and the session of one switch."""
+
+    def __init__(self, address: str, port: int) -> None:
+        """Listen. Raises `RunError` if the address cannot be had."""
+        self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._session: socket.socket | None = None
+        self._bytes = b""
+        try:
+            self._listener.bind((address, port))
+        except OSError as error:
+            self._listener.close()
+            raise RunError(
+                f"controller: cannot listen at {address}:{port} ({error.strerror}); give one of this"
+                " machine's own addresses and a free port"
+            ) from None
+        self._listener.listen()
+        self.address, self.port = self._listener.getsockname()
+
+    def accept(self, timeout_s: float) -> int | None:
+        """Take a switch's new connection, agree on OpenFlow 1.0; its datapath id, or None if none comes."""
+        deadline = time.monotonic() + timeout_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._listener.settimeout(left_s)
+            try:
+                accepted, _ = self._listener.accept()
+            except TimeoutError:
+                return None
+            if self._session is not None:
+                self._session.close()
+            self._session = accepted
+            self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._bytes = b""
+            self.write(hello(1))
+            try:
+                reply = self.ask(features_request(2), _FEATURES_REPLY)
+            except RunError:  # a connection that was given up before; another follows
+                continue
+            return int.from_bytes(reply[8:16], "big")
+        return None
+
+    def write(self, segment: bytes) -> None:
+        """Send a segment. Raises `RunError` without a connection."""
+        if self._session is None:
+            raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
+        try:
+            self._session.sendall(segment)
+        except OSError as error:
+            raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
+
+    def ask(self, segment: bytes, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
+        """Send a segment and wait for a message of a type. Raises `RunError`, also if an error comes."""
+        self.write(segment)
+        return self.expect(kind, timeout_s=timeout_s)
+
+    def expect(self, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
+        """Wait for a message of a type. Raises `RunError`, also if an error comes."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            for message in self._messages(max(deadline - time.monotonic(), 0)):
+                if message[1] == _ERROR:
+                    raise RunError(_described(message))
+                if message[1] == kind:
+                    return message
+            if time.monotonic() >= deadline:
+                raise RunError(f"the switch sends no message of type {kind} within {timeout_s:g} s")
+
+    def messages(self, wait_s: float = 0.0) -> list[bytes]:
+        """What has come, echo requests answered; waits for something at most so long. Raises `RunError`."""
+        return self._messages(wait_s)
+
+    def load(self, messages: list[bytes], xid: int = 1) -> None:
+        """Send messages without reply, each segment confirmed by a barrier. Raises `RunError`."""
+        for segment in segments_of(messages, SEGMENT_BYTES):
+            self.write(segment)
+            self.ask(barrier_request(xid), _BARRIER_REPLY)
+
+    def _messages(self, wait_s: float) -> list[bytes]:
+        if self._session is None:
+            raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
+        if not self._complete_bytes() and select.select([self._session], [], [], wait_s)[0]:
+            self._read()
+        found = []
+        while length := self._complete_bytes():
+            message, self._bytes = self._bytes[:length], self._bytes[length:]
+            if message[1] == _ECHO_REQUEST:
+                self.write(
+                    _HEADER.pack(1, _ECHO_REPLY, length, *struct.unpack("!I", message[4:8])) + message[8:]
+                )
+            else:
+                found.append(message)
+        return found
+
+    def _complete_bytes(self) -> int:
+        """Length of the first message that was read completely; 0 without one."""
+        if len(self._bytes) < _HEADER.size:
+            return 0
+        length = int.from_bytes(self._bytes[2:4], "big")
+        if length < _HEADER.size:
+            raise RunError("controller: what the switch sends is not OpenFlow")
+        return length if len(self._bytes) >= length else 0
+
+    def _read(self) -> None:
+        assert self._session is not None
+        try:
+            data = self._session.recv(_CHUNK_BYTES)
+        except OSError as error:
+            raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
+        if not data:
+            raise RunError("controller: the switch closed the connection")
+        self._bytes += data
+
+    def close(self) -> None:
+        """End the session and listen no longer."""
+        if self._session is not None:
+            self._session.close()
+        self._listener.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _described(error: bytes) -> str:
+    """An OpenFlow error in one line."""
+    if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL:
+        return (
+            "the switch's table is full: a Zodiac FX keeps the memory of what other messages deleted;"
+            " switch it off and on and run again"
+        )
+    return f"the switch answers with an error: {error[:64].hex()}"

@@ -1,0 +1,124 @@
+"""An emulated board on the bench: the program `zodiac-fx` in a network of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from evaluation.bench.device import wire_of
+from evaluation.bench.inventory import Controller, Emulator
+from evaluation.bench.live.bench import (
+    BENCH_PORTS,
+    CONNECT_S,
+    DATAPATH_ID,
+    START_S,
+    SWITCH,
+    SWITCH_PORTS,
+    Bench,
+    Surroundings,
+    assemble,
+)
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.own_network import own_network
+from evaluation.live.boards import Boards
+from evaluation.live.cores import CorePlan
+from evaluation.live.programs import require_emulator, run
+from evaluation.runner import RunError, Stall
+from loko.device import load_profile
+from loko.lab import Lab, Switch
+
+_NATIVE_PORT: Final = 4
+_BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
+_CONTROLLER: Final = Controller(interface="bench4", listen="10.0.1.8:6633")
+"""Where a board with its factory settings looks for its controller."""
+
+
+@contextmanager
+def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
+    """The board, running, with its files in `folder`. Raises `RunError` or `InputError`."""
+    require_emulator()
+    wire = wire_of(load_profile(entry.profile).ports)
+    near = {port: end.interface for port, end in BENCH_PORTS.items()} | {_NATIVE_PORT: _CONTROLLER.interface}
+    with ExitStack() as stack:
+        stack.enter_context(own_network([(near[port], far) for port, far in _BOARD_PORTS.items()]))
+        address = ["ip", "address", "add", f"{_CONTROLLER.address}/24", "dev", _CONTROLLER.interface]
+        run(address, what="the controller's address")
+        endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
+        board = _Board(entry, folder, endpoint)
+        stack.callback(board.end)
+        around = Surroundings(
+            ports=BENCH_PORTS,
+            controller=_CONTROLLER,
+            datapath_id=DATAPATH_ID,
+            wire=wire,
+            endpoint=endpoint,
+            core=min(CorePlan.here().others),
+        )
+        yield assemble(stack, entry, around, board.stalls, board.renew)
+
+
+class _Board:
+    """A board that can be switched off and on."""
+
+    def __init__(self, entry: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
+        switch = Switch(
+            name=SWITCH,
+            datapath_id=DATAPATH_ID,
+            profile=load_profile(entry.profile),
+            config={"ofchecks": False, **entry.config, "control": "network"},
+        )
+        self._lab = Lab(
+            name=entry.name,
+            title=entry.name,
+            path=folder,
+            switches={SWITCH: switch},
+            hosts={},
+            links=(),
+            control_port=_CONTROLLER.port,
+        )
+        self._folder = folder
+        self._endpoint = endpoint
+        self._known_stalls = 0
+        self._boards = self._start()
+
+    def _start(self) -> Boards:
+        for left in self._folder.glob("*.ready"):
+            left.unlink()
+        boards = Boards(
+            self._lab,
+            {SWITCH: _BOARD_PORTS},
+            controller=_CONTROLLER.listen,
+            cpu=CorePlan.here().emulator,
+            seed=0,
+            folder=self._folder,
+        )
+        try:
+            boards.daemon.wait_ready(START_S)
+        except BaseException:
+            boards.daemon.end()
+            raise
+        return boards
+
+    def renew(self) -> None:
+        """Switch it off and on and wait until it has connected. Raises `RunError`."""
+        self.end()
+        self._known_stalls = 0
+        self._boards = self._start()
+        if self._endpoint.accept(CONNECT_S) is None:
+            raise RunError(f"{self._lab.name}: the board does not connect after it was switched on again")
+
+    def stalls(self) -> Sequence[Stall]:
+        """The emulator's stalls since the last question. Raises `RunError` if there were too many."""
+        report = self._boards.report()
+        if report.stalls_truncated:
+            raise RunError("the host stalls the emulator too often: use a quieter machine, or more cores")
+        new = report.stalls[self._known_stalls :]
+        self._known_stalls = len(report.stalls)
+        return new
+
+    def end(self) -> None:
+        """Switch it off."""
+        self._boards.daemon.end()

@@ -1,0 +1,57 @@
+"""A real switch on the bench, on interfaces of this machine."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from evaluation.bench.inventory import Hardware
+from evaluation.bench.live.bench import Bench, Surroundings, assemble
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.live.cores import CorePlan
+from evaluation.live.interfaces import switch_off_offloads
+from loko.document import InputError
+
+_IFF_UP: Final = 1
+_SIOCGIFFLAGS: Final = 0x8913
+_NAME_BYTES: Final = 16
+_REQUEST_BYTES: Final = 40
+"""`struct ifreq`: a name, then what is asked for."""
+_LOOPBACK: Final = "lo"
+
+
+@contextmanager
+def hardware_switch(entry: Hardware) -> Iterator[Bench]:
+    """The switch of an inventory. Raises `RunError` or `InputError`."""
+    for end in (*entry.ports.values(), entry.controller):
+        for name in dict.fromkeys((end.interface, end.tap_interface)):
+            require_interface(name)
+        if end.interface != _LOOPBACK:
+            switch_off_offloads(end.interface, what=f"interface {end.interface}")
+    with ExitStack() as stack:
+        controller = entry.controller
+        around = Surroundings(
+            ports=entry.ports,
+            controller=controller,
+            datapath_id=None if entry.datapath_id is None else int(entry.datapath_id, 16),
+            wire=entry.link.wire(),
+            endpoint=stack.enter_context(ControllerEndpoint(controller.address, controller.port)),
+            core=CorePlan.here().emulator,
+        )
+        yield assemble(stack, entry, around)
+
+
+def require_interface(name: str) -> None:
+    """Raise `InputError` if this machine has no such interface or it is down."""
+    there = sorted(one for _, one in socket.if_nameindex())
+    if name not in there:
+        raise InputError(f"interface {name} does not exist; this machine has {', '.join(there)}")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        request = name.encode().ljust(_REQUEST_BYTES, b"\0")
+        flags = struct.unpack_from("=H", fcntl.ioctl(opened, _SIOCGIFFLAGS, request), _NAME_BYTES)[0]
+    if not flags & _IFF_UP:
+        raise InputError(f"interface {name} is down: set it up with 'ip link set {name} up'")

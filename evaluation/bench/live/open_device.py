@@ -1,0 +1,62 @@
+"""From an inventory to a switch under test: what the bench builds, starts, and ends again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from evaluation.bench.inventory import Emulator, Entry, Hardware, load_inventory
+from evaluation.bench.live.bench import CONNECT_S, Bench
+from evaluation.bench.live.emulated_board import emulated_board
+from evaluation.bench.live.hardware_switch import hardware_switch
+from evaluation.bench.live.live_device import LiveDevice
+from evaluation.bench.live.pacing import unlimited_realtime
+from evaluation.bench.live.self_test import self_test
+from evaluation.bench.live.software_switch import software_switch
+from evaluation.live.background import state_folder
+from evaluation.live.exclusion import claim
+from evaluation.runner import RunError
+
+
+@contextmanager
+def open_device(name_or_path: str | Path) -> Iterator[LiveDevice]:
+    """The switch of an inventory, connected, its wiring tested, with an empty table.
+
+    Raises `InputError` or `RunError` in one line.
+    """
+    with open_bench(load_inventory(name_or_path)) as bench:
+        self_test(bench, connect_s=CONNECT_S)
+        yield bench.device
+
+
+@contextmanager
+def open_bench(entry: Entry) -> Iterator[Bench]:
+    """What an inventory describes, with the instruments in place; the switch has not connected yet."""
+    with ExitStack() as stack:
+        stack.enter_context(claim())
+        stack.enter_context(unlimited_realtime())
+        if isinstance(entry, Hardware):
+            yield stack.enter_context(hardware_switch(entry))
+            return
+        folder = stack.enter_context(_files())
+        if isinstance(entry, Emulator):
+            yield stack.enter_context(emulated_board(entry, folder))
+        else:
+            yield stack.enter_context(software_switch(entry, folder))
+
+
+@contextmanager
+def _files() -> Iterator[Path]:
+    """A folder for configuration, logs and sockets. There is one bench at a time, so what is left is old."""
+    folder = state_folder() / "bench"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made ({error.strerror}): run it as root") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

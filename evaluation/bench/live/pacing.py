@@ -1,0 +1,80 @@
+"""Actions at exact instants: a thread that spins on a core of its own until the instant has come."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from evaluation.live.realtime_limit import LIMIT, RealtimeLimit
+from evaluation.runner import Stall
+
+STALL_NS: Final = 50_000
+"""A longer pause of the spinning thread is a stall: the host ran something else."""
+
+_PRIORITY: Final = 50
+_SLEEP_NS: Final = 3_000_000
+"""A longer gap is slept through, all but its end."""
+_SPIN_NS: Final = 1_000_000
+
+
+def at_instants(steps: Iterable[tuple[int, Callable[[bytes], object], bytes]]) -> list[Stall]:
+    """Carry out steps, each so many nanoseconds after the one before; stalls by the wall clock.
+
+    A step that is late by less than its gap leaves the following ones where they were, so that the rate stays
+    exact; after a longer delay everything moves, so that no burst follows.
+    """
+    clock = time.perf_counter_ns
+    stalls: list[Stall] = []
+    begin = now = clock()
+    for gap_ns, act, data in steps:
+        due = begin + gap_ns
+        if gap_ns > _SLEEP_NS:
+            time.sleep(max(due - clock() - _SPIN_NS, 0) / 1e9)
+            now = clock()
+        while True:
+            before, now = now, clock()
+            if now - before > STALL_NS:
+                stalls.append(Stall(start_ns=time.time_ns() - (now - before), duration_ns=now - before))
+            if now >= due:
+                break
+        act(data)
+        begin = due if now - due <= gap_ns else now
+    return stalls
+
+
+@contextmanager
+def undisturbed(core: int | None) -> Iterator[None]:
+    """Meanwhile this thread is alone on a core, as far as the kernel permits."""
+    cores = os.sched_getaffinity(0)
+    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with contextlib.suppress(PermissionError):
+            wanted = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, wanted, os.sched_param(_PRIORITY))
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, parameters)
+        os.sched_setaffinity(0, cores)
+        if collecting:
+            gc.enable()
+
+
+@contextmanager
+def unlimited_realtime() -> Iterator[None]:
+    """Meanwhile real-time threads may run all the time; afterwards, or after a kill, as before."""
+    limit = RealtimeLimit()
+    try:
+        with contextlib.suppress(OSError):
+            LIMIT.write_text("-1", encoding="ascii")
+        yield
+    finally:
+        limit.wait()

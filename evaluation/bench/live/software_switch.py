@@ -1,0 +1,65 @@
+"""Open vSwitch on the bench, with its datapath in user space, in a network of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from evaluation.bench.equations import Wire
+from evaluation.bench.inventory import Controller, SoftwareSwitch
+from evaluation.bench.live.bench import (
+    BENCH_PORTS,
+    DATAPATH_ID,
+    SWITCH,
+    SWITCH_PORTS,
+    Bench,
+    Surroundings,
+    assemble,
+)
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.own_network import own_network
+from evaluation.live.cores import CorePlan
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.runner import RunError
+
+_CONTROLLER: Final = Controller(interface="lo", listen="127.0.0.1:6633")
+_PRIORITY: Final = 40
+"""Below the sender's."""
+
+
+@contextmanager
+def software_switch(entry: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
+    """The switch, running, with its files in `folder`. Raises `RunError`."""
+    cores = CorePlan.here()
+    with ExitStack() as stack:
+        cables = [(end.interface, SWITCH_PORTS[port]) for port, end in BENCH_PORTS.items()]
+        stack.enter_context(own_network(cables))
+        endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
+        switch = OpenVSwitch(folder, cpus=[cores.emulator])
+        stack.callback(switch.close)
+        switch.add_switch(SWITCH, datapath_id=DATAPATH_ID, ports=SWITCH_PORTS, controller=_CONTROLLER.listen)
+        if entry.real_time:
+            _raise_priority(switch.pid)
+        around = Surroundings(
+            ports=BENCH_PORTS,
+            controller=_CONTROLLER,
+            datapath_id=DATAPATH_ID,
+            wire=Wire(rate_bps=entry.link_rate_bps, tag_bytes=0),
+            endpoint=endpoint,
+            core=min(cores.others),
+        )
+        yield assemble(stack, entry, around)
+
+
+def _raise_priority(pid: int) -> None:
+    """Give every thread of a process real-time priority. Raises `RunError`."""
+    try:
+        for thread in psutil.Process(pid).threads():
+            os.sched_setscheduler(thread.id, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    except (OSError, psutil.Error) as error:
+        raise RunError(f"real_time: the kernel refuses real-time priority ({error}); leave it out") from None

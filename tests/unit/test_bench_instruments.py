@@ -1,0 +1,196 @@
+"""The live instruments' arithmetic and protocol, without interfaces, privileges or a clock that matters."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+import dpkt
+import numpy as np
+import pytest
+from os_ken.ofproto import ofproto_v1_0 as of
+
+from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.device import MISSING
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.interruptions import disturbed
+from evaluation.bench.live.live_device import control_frame, message_types, on_the_line, strict_delete
+from evaluation.bench.live.pacing import at_instants
+from evaluation.bench.live.packet_tap import Clock, Seen, stamps_in_hardware
+from evaluation.runner import RunError, Stall
+from loko.controller.messages import barrier_request, echo_request
+from loko.scenario import Action, Match
+
+
+def instants(*values):
+    return np.array(values, dtype=np.int64)
+
+
+def test_a_line_begins_no_frame_before_it_is_free() -> None:
+    line = instants(100, 100, 100, 100)
+    assert on_the_line(instants(0, 10, 20, 500), line).tolist() == [0, 100, 200, 500]
+    assert on_the_line(instants(0, MISSING, 20, 500), line).tolist() == [0, MISSING, 100, 500]
+    assert on_the_line(instants(MISSING), instants(1)).tolist() == [MISSING]
+
+
+@pytest.mark.parametrize(
+    ("stalls", "met"),
+    [
+        ([], [False, False, False, True]),
+        ([(15, 3)], [False, False, False, True]),
+        ([(5, 1)], [True, False, False, True]),
+        ([(19, 100)], [False, True, False, True]),
+        ([(0, 40), (5, 1)], [True, True, False, True]),
+        ([(20_000_000, 1)], [False, False, True, True]),
+    ],
+)
+def test_frames_that_pass_during_a_stall_are_disturbed(stalls, met) -> None:
+    """Two frames from 0 to 10 and from 20 to 30, one of 1000 that is lost, one that the entrance missed."""
+    entered, left = instants(0, 20, 1000, MISSING), instants(10, 30, MISSING, MISSING)
+    found = disturbed(entered, left, [Stall(start_ns=start, duration_ns=length) for start, length in stalls])
+    assert found.tolist() == met
+
+
+def test_stamps_of_two_clocks_are_never_mixed() -> None:
+    card, other, kernel = Clock(0, True), Clock(1, True), Clock(None, True)
+    assert stamps_in_hardware([card, card, card])
+    assert not stamps_in_hardware([card, other])
+    assert not stamps_in_hardware([card, kernel])
+    assert not stamps_in_hardware([card, Clock(0, False)])
+    assert not stamps_in_hardware([kernel, kernel])
+
+
+def test_steps_come_in_order_and_each_has_its_data() -> None:
+    done = []
+    at_instants([(gap, done.append, bytes([number])) for number, gap in enumerate((0, 1000, 0, 4_000_000))])
+    assert done == [b"\0", b"\1", b"\2", b"\3"]
+
+
+def test_what_was_added_is_deleted_strictly() -> None:
+    add = flow_mods(Table(entries=1, match=Match.FIVE_TUPLE, action=Action.SET_TP_SRC))[0]
+    delete = strict_delete(add)
+    assert len(delete) == of.OFP_FLOW_MOD_SIZE == int.from_bytes(delete[2:4], "big")
+    assert delete[8:56] == add[8:56]  # match and cookie
+    assert int.from_bytes(delete[56:58], "big") == of.OFPFC_DELETE_STRICT
+    assert delete[62:64] == add[62:64]  # priority
+    assert int.from_bytes(delete[68:70], "big") == of.OFPP_NONE
+
+
+def test_messages_in_a_segment_are_told_apart() -> None:
+    assert message_types(b"") == []
+    assert message_types(barrier_request(1) + echo_request(2)) == [
+        of.OFPT_BARRIER_REQUEST,
+        of.OFPT_ECHO_REQUEST,
+    ]
+    assert message_types(b"\1\2\0\0\0\0\0\0") == [of.OFPT_ECHO_REQUEST]  # a length that cannot be
+
+
+def tcp(payload, *, sport=6633, dport=40000):
+    segment = dpkt.tcp.TCP(sport=sport, dport=dport, data=payload)
+    packet = dpkt.ip.IP(src=b"\n\0\1\x08", dst=b"\n\0\1c", p=6, data=segment)
+    packet.len = len(packet)
+    return bytes(dpkt.ethernet.Ethernet(src=b"\2" * 6, dst=b"\4" * 6, type=0x0800, data=packet))
+
+
+def test_openflow_on_the_controllers_link_is_recognised() -> None:
+    asked = control_frame(Seen(5, True, tcp(barrier_request(1))), 6633)
+    assert asked is not None
+    assert (asked.at_ns, asked.from_switch, asked.length_bytes) == (5, False, 14 + 20 + 20 + 8 + 4)
+    assert asked.payload == barrier_request(1)
+    answered = control_frame(Seen(5, False, tcp(barrier_request(1), sport=40000, dport=6633)), 6633)
+    assert answered is not None
+    assert answered.from_switch
+    unasked = tcp(echo_request(1), sport=40000, dport=6633)
+    for other in (unasked, tcp(b""), tcp(barrier_request(1), sport=1), b"", b"\0" * 60):
+        assert control_frame(Seen(5, False, other), 6633) is None
+
+
+class Switch(threading.Thread):
+    """Connects and answers as it is told: for each message of a type, these bytes."""
+
+    def __init__(self, port, answers) -> None:
+        super().__init__(daemon=True)
+        self.session = socket.create_connection(("127.0.0.1", port))
+        self.answers = answers
+        self.heard: list[int] = []
+        self.start()
+
+    def run(self) -> None:
+        buffer = b""
+        with self.session:
+            while data := self.session.recv(4096):
+                buffer += data
+                while len(buffer) >= 8 and len(buffer) >= (length := int.from_bytes(buffer[2:4], "big")):
+                    self.heard.append(buffer[1])
+                    if answer := self.answers.get(buffer[1]):
+                        self.session.sendall(answer)
+                    buffer = buffer[length:]
+
+
+def message(kind, body=b""):
+    return struct.pack("!BBHI", 1, kind, 8 + len(body), 9) + body
+
+
+FEATURES = message(of.OFPT_FEATURES_REPLY, (0x2A).to_bytes(8, "big") + bytes(16))
+
+
+@pytest.fixture
+def endpoint():
+    with ControllerEndpoint("127.0.0.1", 0) as opened:
+        yield opened
+    for thread in threading.enumerate():
+        if isinstance(thread, Switch):
+            thread.join(10)
+
+
+def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint) -> None:
+    unasked = message(of.OFPT_ECHO_REQUEST) + message(of.OFPT_PACKET_IN, bytes(12))
+    answers = {
+        of.OFPT_FEATURES_REQUEST: FEATURES,
+        of.OFPT_BARRIER_REQUEST: unasked + message(of.OFPT_BARRIER_REPLY),
+    }
+    switch = Switch(endpoint.port, answers)
+    assert endpoint.accept(10) == 0x2A
+    endpoint.load(flow_mods(Table(entries=9, match=Match.PORT, action=Action.OUTPUT)))
+    switch.session.shutdown(socket.SHUT_WR)
+    with pytest.raises(RunError, match="the switch closed the connection"):
+        endpoint.expect(of.OFPT_BARRIER_REPLY)
+    switch.join(10)
+    assert switch.heard.count(of.OFPT_FLOW_MOD) == 9
+    # Six entries fit a segment, and each segment is confirmed; the echo was answered each time.
+    assert switch.heard.count(of.OFPT_BARRIER_REQUEST) == 2
+    assert switch.heard.count(of.OFPT_ECHO_REPLY) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("00010003", "the switch answers with an error: 0101000c"),
+        ("00030000", "the switch's table is full: "),
+    ],
+)
+def test_an_error_of_the_switch_is_told(endpoint, body: str, said: str) -> None:
+    answers = {
+        of.OFPT_FEATURES_REQUEST: FEATURES,
+        of.OFPT_BARRIER_REQUEST: message(of.OFPT_ERROR, bytes.fromhex(body)),
+    }
+    Switch(endpoint.port, answers)
+    assert endpoint.accept(10) == 0x2A
+    with pytest.raises(RunError, match=said):
+        endpoint.load([barrier_request(1)])
+
+
+def test_no_switch_and_a_silent_one_are_waited_for_in_vain(endpoint) -> None:
+    assert endpoint.accept(0.05) is None
+    with pytest.raises(RunError, match=r"no switch is connected to 127\.0\.0\.1"):
+        endpoint.write(b"")
+    Switch(endpoint.port, {of.OFPT_FEATURES_REQUEST: FEATURES})
+    assert endpoint.accept(10) == 0x2A
+    with pytest.raises(RunError, match=r"no message of type 19 within 0\.05 s"):
+        endpoint.expect(of.OFPT_BARRIER_REPLY, timeout_s=0.05)
+
+
+def test_an_address_of_somebody_else_is_refused() -> None:
+    with pytest.raises(RunError, match=r"cannot listen at 192\.0\.2\.1:6633 .* own addresses"):
+        ControllerEndpoint("192.0.2.1", 6633)
