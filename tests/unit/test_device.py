@@ -188,8 +188,8 @@ def test_profile_by_path(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         (
-            "units = { value",
-            "unit = { value",
+            "\nunits = { value",
+            "\nunit = { value",
             "buffer: unknown key 'unit' (allowed: packets, units, unit_bytes)",
         ),
         (

@@ -1,14 +1,15 @@
 //! The board on its control network: addresses, ARP, ping, and the TCP connection to the controller.
 
 mod testbed;
+mod testbed_network;
 
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetFrame, Icmpv4Packet, Icmpv4Repr, IpProtocol,
     TcpControl, TcpRepr,
 };
-use testbed::network::{arp, ethernet, ip, ip_header, Connection, Network, BOARD, PEER};
 use testbed::{everything, message, port, quiet_config, quiet_profile, udp, FlowMod};
+use testbed_network::{arp, ethernet, ip, ip_header, Connection, Network, BOARD, PEER};
 use zodiac_firmware::{Config, Duration};
 
 const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
@@ -148,7 +149,7 @@ fn every_second_segment_is_acknowledged_at_once_and_one_by_the_timers() {
             payload: &set_config,
             ..connection.header()
         });
-        connection.next = connection.next + set_config.len();
+        connection.next += set_config.len();
         network.wait(Duration::from_millis(4));
         acknowledged.push(network.segments.len());
     }

@@ -201,7 +201,8 @@ impl ControllerHost {
                 }
                 changed = true;
                 for message in session.messages.take(&bytes) {
-                    if let Some(reply) = echo_replies(&message) {
+                    // Before the controller's HELLO the board asks in version 0 (quirk 6), and would not take an answer.
+                    if let Some(reply) = echo_replies(&message).filter(|_| message[0] != 0) {
                         session.answers.push((now_ns + ECHO_DELAY_NS, reply));
                     }
                     session.messages.received.push(message);
@@ -243,7 +244,7 @@ impl ControllerHost {
         self.session(board).is_some_and(|session| {
             let socket = self.sockets.get::<tcp::Socket>(session.socket);
             let silent_ns = now_ns.saturating_sub(session.since_ns);
-            let lasts = session.spoken || silent_ns < SILENCE_NS || silent_ns > BORNE_NS;
+            let lasts = session.spoken || !(SILENCE_NS..=BORNE_NS).contains(&silent_ns);
             socket.state() == tcp::State::Established && lasts
         })
     }

@@ -84,19 +84,19 @@ impl RoundTrip {
 mod tests {
     use super::*;
 
-    fn seconds(round_trip: &RoundTrip) -> f64 {
-        round_trip.timeout().as_nanos() as f64 / 1e9
+    fn millis(round_trip: &RoundTrip) -> u64 {
+        round_trip.timeout().as_nanos() / 1_000_000
     }
 
     #[test]
     fn the_first_timeout_is_3_s_and_short_round_trips_bring_it_down() {
         let mut round_trip = RoundTrip::new();
-        assert_eq!(seconds(&round_trip), 3.0);
+        assert_eq!(millis(&round_trip), 3_000);
         for end in 1..10 {
             round_trip.sent(Instant::ZERO, end);
             round_trip.acknowledged(Instant::from_nanos(200_000), end);
         }
-        assert_eq!(seconds(&round_trip), 1.5);
+        assert_eq!(millis(&round_trip), 1_500);
     }
 
     #[test]
@@ -105,10 +105,10 @@ mod tests {
         let mut timeouts = Vec::new();
         for _ in 0..3 {
             round_trip.time_out();
-            timeouts.push(seconds(&round_trip));
+            timeouts.push(millis(&round_trip));
         }
-        assert_eq!(timeouts, [6.0, 12.0, 24.0]);
+        assert_eq!(timeouts, [6_000, 12_000, 24_000]);
         round_trip.acknowledged(Instant::ZERO, 0);
-        assert_eq!((seconds(&round_trip), round_trip.repetitions()), (3.0, 0));
+        assert_eq!((millis(&round_trip), round_trip.repetitions()), (3_000, 0));
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "../testbed/mod.rs"]
 mod testbed;
+#[path = "../testbed_network/mod.rs"]
+mod testbed_network;
 
 mod connection;
 mod flow_mod;

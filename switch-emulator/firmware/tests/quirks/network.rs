@@ -4,10 +4,10 @@ use smoltcp::wire::{TcpControl, TcpRepr};
 use zodiac_firmware::{Config, Duration, Event, FailState};
 
 use super::{with, FIRMWARE, SPEC};
-use crate::testbed::network::{Connection, Network, Segment, PEER_INITIAL};
 use crate::testbed::{
     everything, message, output, port, quiet_config, quiet_profile, udp, FlowMod,
 };
+use crate::testbed_network::{Connection, Network, Segment, PEER_INITIAL};
 
 const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 /// An `ECHO_REPLY` of version 0.
@@ -40,11 +40,11 @@ fn finish(network: &mut Network, connection: &mut Connection) {
         control: TcpControl::Fin,
         ..connection.header()
     });
-    connection.next = connection.next + 1;
+    connection.next += 1;
     network.wait(Duration::from_millis(4));
 }
 
-fn of<'a>(network: &'a Network, control: TcpControl) -> impl Iterator<Item = &'a Segment> {
+fn of(network: &Network, control: TcpControl) -> impl Iterator<Item = &Segment> {
     let segments = network.segments.iter();
     segments.filter(move |segment| segment.control == control)
 }

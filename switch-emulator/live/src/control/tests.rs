@@ -21,7 +21,8 @@ impl Bench {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (sender, lines) = mpsc::channel();
         let controllers = [listener.local_addr().unwrap()];
-        let (control, mut ports) = Control::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
+        let (control, mut ports) =
+            Control::new(Clock::start(), &controllers, &News::default(), sender).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (waker, flag) = (control.waker(), Arc::clone(&stop));
         let thread = Some(thread::spawn(move || control.run(&flag)));

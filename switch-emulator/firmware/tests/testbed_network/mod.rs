@@ -1,4 +1,5 @@
 //! A controller's end of the control network, written by hand, so that it can also misbehave.
+#![allow(dead_code, unreachable_pub)] // each test uses its part
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +11,7 @@ use smoltcp::wire::{
 };
 use zodiac_firmware::{Config, Control, Duration, Instant, Profile};
 
-use super::{port, Departure, Testbed};
+use crate::testbed::{port, Departure, Testbed};
 
 pub const PEER_MAC: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 8]);
 pub const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 8);
@@ -165,7 +166,7 @@ impl Network {
             payload,
             ..connection.header()
         });
-        connection.next = connection.next + payload.len();
+        connection.next += payload.len();
         self.wait(Duration::from_millis(4));
         self.read(connection)
     }
@@ -176,7 +177,7 @@ impl Network {
         for segment in std::mem::take(&mut self.segments) {
             let whole = segment.missing == 0 && segment.from == connection.board_port;
             if whole && segment.sequence == connection.expected {
-                connection.expected = connection.expected + segment.payload.len();
+                connection.expected += segment.payload.len();
                 bytes.extend(segment.payload);
             }
         }
