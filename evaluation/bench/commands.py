@@ -17,11 +17,12 @@ from rich.table import Table as Printed
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
+from evaluation.bench.choice import Choice, choose
+from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find, read_samples
 from evaluation.bench.live.commands import check, judge
 from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
 from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.provenance import commit
 from loko.device import load_profile
@@ -37,7 +38,7 @@ bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
 
-DeviceOption = Annotated[str, typer.Option(help="A profile: the board that it describes, in virtual time.")]
+DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual time. Or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
@@ -85,16 +86,15 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    folder = _folder(device, out)
+    folder, chosen = _folder(device, out), choose(device)
     _measure(campaign.PROCEDURES, device, out, samples, seed)
-    bench = VirtualDevice(device, seed=seed)
-    with SampleStore(folder / _SAMPLES, _parameters(device, samples, seed)) as store:
+    with SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
         found = read_samples(store)
-    form = form_of(device)
-    transit_ps = load_profile(device).integrated_switch.transit_ps.value
-    findings = find(found, bench.wire, action_offsets(form), transit_ps)
+    form, known = form_of(chosen.form), load_profile(chosen.form)
+    transit_ps = known.integrated_switch.transit_ps.value
+    findings = find(found, wire_of(known.ports), action_offsets(form), transit_ps)
     profile = measured_profile(
-        form, findings, name=f"{bench.name}-measured", title=f"Measured: {form['title']}"
+        form, findings, name=f"{Path(device).stem}-measured", title=f"Measured: {Path(device).stem}"
     )
     write_atomically(folder / "profile.toml", profile.text.encode())
     summary = {
@@ -121,12 +121,12 @@ def _measure(
     procedures: tuple[Procedure, ...], device: str, out: Path | None, samples: int, seed: int
 ) -> dict[Procedure, list[Row]]:
     """Measure what is missing; a row for each part and length of frame."""
-    folder = _folder(device, out)
+    folder, chosen = _folder(device, out), choose(device)
     todo = campaign.parts(procedures, samples=samples)
-    bench = VirtualDevice(device, seed=seed)
     with (
         alone_in(folder),
-        SampleStore(folder / _SAMPLES, _parameters(device, samples, seed)) as store,
+        SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store,
+        chosen.opened(seed) as bench,
         _progress(len(todo)) as tell,
     ):
         campaign.run(bench, todo, store, seed=seed, on_part=tell)
@@ -160,9 +160,9 @@ def _folder(device: str, out: Path | None) -> Path:
     return output_directory(out if out is not None else Path("results") / "bench" / Path(device).stem)
 
 
-def _parameters(device: str, samples: int, seed: int) -> Row:
+def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
     """What samples depend on; with anything else they are measured anew."""
-    return {"device": form_of(device), "samples": samples, "seed": seed, "commit": commit()}
+    return {**chosen.identity, "samples": samples, "seed": seed, "commit": commit()}
 
 
 @contextmanager

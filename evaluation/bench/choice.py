@@ -1,0 +1,51 @@
+"""Which switch a command measures: a board in virtual time, or one that an inventory describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.bench.device import Device
+from evaluation.bench.inventory import Emulator, Entry, load_inventory
+from evaluation.bench.profile_document import form_of
+from evaluation.bench.virtual import VirtualDevice
+
+_INVENTORIES: Final = {".yml", ".yaml"}
+_FORM: Final = "zodiac-fx"
+"""The profile whose cost model a switch without one is measured by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A switch to be measured."""
+
+    name: str
+    form: str
+    """The profile that lends the measured one its form."""
+    identity: dict[str, Any]
+    """What its samples depend on."""
+    entry: Entry | None
+    """Its place in an inventory; None in virtual time."""
+
+    @contextmanager
+    def opened(self, seed: int) -> Iterator[Device]:
+        """The switch, ready to be measured. Raises `InputError` or `RunError`."""
+        if self.entry is None:
+            yield VirtualDevice(self.form, seed=seed)
+            return
+        from evaluation.bench.live.open_device import open_device  # noqa: PLC0415 - Linux only, needs root
+
+        with open_device(self.name) as device:
+            yield device
+
+
+def choose(device: str) -> Choice:
+    """A profile's name or path, or an inventory's path. Raises `InputError`."""
+    if Path(device).suffix in _INVENTORIES:
+        entry = load_inventory(device)
+        form = entry.profile if isinstance(entry, Emulator) else _FORM
+        return Choice(device, form, {"inventory": entry.model_dump(mode="json")}, entry)
+    return Choice(device, device, {"profile": form_of(device)}, None)
