@@ -13,9 +13,11 @@ use crate::openflow::Agent;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
 use crate::port::{PortMask, PortNumber};
 use crate::profile::Profile;
+use crate::random::SplitMix;
 use crate::settings::{EepromError, EepromImage, Settings};
 use crate::table::Flow;
 use crate::time::{Duration, Instant};
+use crate::work::{Control, Work};
 
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);
@@ -24,40 +26,6 @@ const TICK: Duration = Duration::from_millis(501);
 const MIN_RECEIVED_BYTES: usize = 14;
 /// Longest frame that the CPU's MAC receives, without FCS: 1536 bytes with FCS and tail tag.
 const MAX_RECEIVED_BYTES: usize = 1_531;
-
-/// What came by the TCP session with the controller.
-#[derive(Debug)]
-enum Control {
-    Connected,
-    Disconnected,
-    Segment {
-        /// When it arrived at the native port.
-        arrived: Instant,
-        payload: Vec<u8>,
-    },
-}
-
-/// What the main loop finds next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    Frame,
-    Control,
-    /// The IP stack, though nothing has come.
-    Stack,
-    Console,
-    Tick,
-}
-
-impl Work {
-    /// What the console's trace calls it, if it logs such work.
-    const fn traced(self) -> Option<&'static str> {
-        match self {
-            Self::Frame => Some("frame"),
-            Self::Control => Some("controller"),
-            Self::Stack | Self::Console | Self::Tick => None,
-        }
-    }
-}
 
 /// What a board is made of.
 #[derive(Clone, Debug)]
@@ -133,7 +101,7 @@ impl Board {
         let native_ports = settings.boot();
         let config = settings.apply(config, native_ports);
         let wire = Wire::new(profile);
-        let mut random = SplitMix(*seed);
+        let mut random = SplitMix::new(*seed);
         let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
         let timer_phase = random.below(profile.cpu.timers.period_ns);
         let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
@@ -525,18 +493,5 @@ impl Board {
             None => {}
         }
         Duration::ZERO
-    }
-}
-
-/// A small generator for phases.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound.max(1)
     }
 }

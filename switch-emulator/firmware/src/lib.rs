@@ -60,9 +60,11 @@ mod packet;
 mod port;
 mod profile;
 mod quirks;
+mod random;
 mod settings;
 mod table;
 mod time;
+mod work;
 
 pub use board::Board;
 pub use config::{Config, ConfigError, Control, FailState, MacAddress};

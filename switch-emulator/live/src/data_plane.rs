@@ -1,6 +1,5 @@
 //! The data thread: reads interfaces, runs the boards, sends frames at their departure instants.
 
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
@@ -14,7 +13,7 @@ use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
 use crate::news::News;
-use crate::packet_socket::{PacketSocket, ReceiveBuffer};
+use crate::packet_socket::ReceiveBuffer;
 use crate::segmentation;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
@@ -483,38 +482,4 @@ impl DataPlane {
             self.telemetry.tell(Message::Counters { board, counters });
         }
     }
-}
-
-/// Measures how long after the call to send a frame an interface's peer stamps it, on the loopback interface: the
-/// constant part of the way, to be subtracted from departures. `None` if loopback is down or not to be had.
-#[must_use]
-pub fn measure_send_lead(clock: Clock) -> Option<Duration> {
-    const ROUNDS: usize = 101;
-    const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
-    let sender = PacketSocket::open("lo", "the program").ok()?;
-    let receiver = PacketSocket::open("lo", "the program").ok()?;
-    let mut buffer = ReceiveBuffer::new();
-    let mut frame = vec![0; 302];
-    frame[12..14].copy_from_slice(&TYPE_LOCAL_EXPERIMENTAL);
-    let mut once = |round: usize| -> io::Result<Option<u64>> {
-        frame[14..22].copy_from_slice(&round.to_be_bytes());
-        let pair = clock.pair();
-        sender.send(&frame)?;
-        while let Some(received) = receiver.receive(&mut buffer)? {
-            if received.data == frame {
-                return Ok(Some(
-                    received.stamp_realtime_ns.saturating_sub(pair.realtime_ns),
-                ));
-            }
-        }
-        Ok(None)
-    };
-    let mut leads: Vec<u64> = (0..ROUNDS)
-        .filter_map(|round| once(round).ok().flatten())
-        .collect();
-    leads.sort_unstable();
-    leads
-        .get(leads.len() / 2)
-        .copied()
-        .map(Duration::from_nanos)
 }

@@ -16,7 +16,7 @@
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
-//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`send_lead`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -43,6 +43,7 @@ pub mod realtime;
 pub mod receive_port;
 pub mod report;
 pub mod segmentation;
+pub mod send_lead;
 pub mod stall;
 pub mod stream;
 pub mod supervisor;

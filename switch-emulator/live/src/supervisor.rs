@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Config, PortAddress, Scheduling};
 use crate::console::Consoles;
 use crate::control::Control;
-use crate::data_plane::{measure_send_lead, Channels, DataPlane, Timing};
+use crate::data_plane::{Channels, DataPlane, Timing};
 use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
 use crate::error::{RunError, StartError};
@@ -23,6 +23,7 @@ use crate::news::News;
 use crate::packet_socket::{Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
+use crate::send_lead::measure_send_lead;
 use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
