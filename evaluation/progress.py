@@ -11,21 +11,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evaluation.campaign import Job
 
 
+def terminal_bar(unit: str) -> Progress:
+    """A bar that counts so many of a unit, with the time left; silent without a terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
+
+
 class ProgressBar:
     """Shows how many runs are done and how long the rest may take."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("runs"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
+        self._bar = terminal_bar("runs")
         self._task = self._bar.add_task("starting", total=None)
 
     def __enter__(self) -> Self:

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import dpkt
-from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.controller.messages import PROTOCOL, serialized
+from loko.controller.messages import flow_mod
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -160,20 +159,14 @@ def flow_mods(table: Table) -> list[bytes]:
     step = _ORDERED[table.priorities]
     first = _FIRST_PRIORITY if step > 0 else _FIRST_PRIORITY + table.entries
     return [
-        _flow_mod(
+        flow_mod(
             _match(table.match, None if place == used else place),
-            first + step * place,
-            table.action,
+            _actions(table.action),
+            priority=first + step * place,
+            xid=first + step * place,
         )
         for place in range(table.entries)
     ]
-
-
-def _flow_mod(match: Any, priority: int, action: Action) -> bytes:
-    message = parser.OFPFlowMod(
-        PROTOCOL, match, cookie=0, command=of.OFPFC_ADD, priority=priority, actions=list(_actions(action))
-    )
-    return serialized(message, priority)
 
 
 def _match(kind: Match | Alone, other: int | None) -> Any:

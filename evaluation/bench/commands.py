@@ -11,19 +11,20 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Printed
 
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.choice import Choice, choose
+from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find, read_samples
 from evaluation.bench.live.commands import check, judge
 from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory, write_atomically
+from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
 from loko.device import load_profile
 
@@ -44,8 +45,6 @@ SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_PAPER_SAMPLES: Final = 100
-
 
 def _command(procedure: Procedure, text: str) -> None:
     """Make the command of one procedure; they differ in nothing but what they measure."""
@@ -55,7 +54,7 @@ def _command(procedure: Procedure, text: str) -> None:
         *,
         device: DeviceOption = "zodiac-fx",
         out: OutOption = None,
-        samples: SamplesOption = _PAPER_SAMPLES,
+        samples: SamplesOption = PAPER_SAMPLES,
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
@@ -75,7 +74,7 @@ def measure_all(
     *,
     device: DeviceOption = "zodiac-fx",
     out: OutOption = None,
-    samples: SamplesOption = _PAPER_SAMPLES,
+    samples: SamplesOption = PAPER_SAMPLES,
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,17 +166,7 @@ def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Any]:
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    )
-    with bar:
+    with terminal_bar("parts") as bar:
         task = bar.add_task("measuring", total=total)
 
         def tell(part: Part) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,12 +13,11 @@ from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.runner import RunError
-from loko.controller.messages import barrier_request, echo_request
+from loko.controller.messages import barrier_request
 
 _SPACING_NS: Final = 6_000_000
 """Longer than a board works on any message of the control plane."""
 _JITTER_NS: Final = 100_000
-_ECHO_REPLY: Final = 3
 _BARRIER_REPLY: Final = 19
 _XID: Final = 7
 _BARRIER: Final = barrier_request(_XID)
@@ -31,14 +29,6 @@ class Samples:
 
     times_ns: NDArray[np.int64]
     late_barriers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Echo:
-    """The processing time of an echo request, and when it was sent."""
-
-    sent_ns: int
-    time_ns: int
 
 
 def with_reply(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
@@ -79,32 +69,11 @@ def _answers(
         yield first, reply
 
 
-def echo_over_time(device: Device, *, interval_ns: int, count: int) -> list[Echo]:
-    """Fig. 6a: an echo request at every interval, whatever the switch does meanwhile."""
-    request = echo_request(_XID)
-    seen = device.control([interval_ns] * count, [request] * count)
-    found, waiting = [], deque[ControlFrame]()
-    for one in seen:
-        if not one.from_switch:
-            waiting.append(one)
-        elif one.payload[1] == _ECHO_REPLY and waiting:
-            asked = waiting.popleft()
-            time_ns = control_time_ns(one.at_ns - asked.at_ns, asked.length_bytes, device.wire)
-            found.append(Echo(asked.at_ns, time_ns))
-    return found
-
-
 def without_reply(
-    device: Device,
-    prepare: Callable[[], Sequence[bytes]],
-    subject: bytes,
-    *,
-    barrier_ns: int,
-    samples: int,
+    device: Device, table: Sequence[bytes], subject: bytes, *, barrier_ns: int, samples: int
 ) -> Samples:
     """Equations 2 and 3: the table is made anew for each sample, then the subject and a barrier follow."""
     times, late = [], 0
-    table = prepare()
     for _ in range(samples):
         device.load(table)
         seen = device.control([_SPACING_NS, 0], [subject, _BARRIER])

@@ -13,7 +13,14 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.controller.messages import PROTOCOL, barrier_request, echo_request, features_request, serialized
+from loko.controller.messages import (
+    PROTOCOL,
+    barrier_request,
+    echo_request,
+    features_request,
+    flow_mod,
+    serialized,
+)
 
 _XID: Final = 7
 _BARRIER: Final = barrier_request(_XID)
@@ -203,7 +210,4 @@ def _entry(place: int, actions: int) -> bytes:
 
 def _flow_mod(command: int, match: Any, *, actions: int = 0, priority: int = 100) -> bytes:
     outputs = [parser.OFPActionOutput(2, 0xFFFF) for _ in range(actions)]
-    message = parser.OFPFlowMod(
-        PROTOCOL, match, cookie=1, command=command, priority=priority, actions=outputs
-    )
-    return serialized(message, _XID)
+    return flow_mod(match, outputs, priority=priority, xid=_XID, command=command, cookie=1)

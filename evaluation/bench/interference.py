@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.cases import OUT_PORT, UDP_OUT, frame
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.equations import Wire, data_time_ns
 from evaluation.runner import RunError
-from loko.controller.messages import PROTOCOL, serialized
+from loko.controller.messages import flow_mod
 
 _SIZES: Final = (64, 306, 790, 1516)
 _SPACING_NS: Final = 4_000_000
@@ -70,15 +69,7 @@ def table(leader: Leader) -> list[bytes]:
 
 
 def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
-    message = parser.OFPFlowMod(
-        PROTOCOL,
-        parser.OFPMatch(tp_dst=udp),
-        cookie=0,
-        command=of.OFPFC_ADD,
-        priority=priority,
-        actions=list(actions),
-    )
-    return serialized(message, priority)
+    return flow_mod(parser.OFPMatch(tp_dst=udp), actions, priority=priority, xid=priority)
 
 
 def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> NDArray[np.int64]:

@@ -84,7 +84,7 @@ def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
 def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None:
     question = next(one for one in questions() if one.name == "delete all 128")
     found = control_plane.without_reply(
-        device, lambda: question.table, question.segments[0], barrier_ns=92_000, samples=3
+        device, question.table, question.segments[0], barrier_ns=92_000, samples=3
     )
     assert found.late_barriers == 0
     assert np.median(found.times_ns) == pytest.approx(2_300_000, rel=0.02)

@@ -65,13 +65,22 @@ def flow_stats_request(xid: int) -> bytes:
 
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
+    output = parser.OFPActionOutput(entry.output_port, 0xFFFF)
+    return flow_mod(_match_of(entry), [output], priority=entry.priority, xid=xid)
+
+
+def flow_mod(
+    match: Any,
+    actions: Sequence[Any],
+    *,
+    priority: int,
+    xid: int,
+    command: int = of.OFPFC_ADD,
+    cookie: int = 0,
+) -> bytes:
+    """FLOW_MOD with an os-ken match and os-ken actions, without timeouts."""
     message = parser.OFPFlowMod(
-        PROTOCOL,
-        _match_of(entry),
-        cookie=0,
-        command=of.OFPFC_ADD,
-        priority=entry.priority,
-        actions=[parser.OFPActionOutput(entry.output_port, 0xFFFF)],
+        PROTOCOL, match, cookie=cookie, command=command, priority=priority, actions=list(actions)
     )
     return serialized(message, xid)
 
