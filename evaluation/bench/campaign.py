@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal, cast, get_args
 
 import numpy as np
@@ -74,6 +75,12 @@ class Part:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
+    def measured(self, device: Device, seed: int) -> Measured:
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
+        device.begin(mine)
+        return self.measure(device, mine)
+
 
 def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
     """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
@@ -96,10 +103,9 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
     there = store.parts()
-    for number, part in enumerate(todo):
+    for part in todo:
         if part.key not in there:
-            device.begin(seed + number)
-            store.keep(part.key, part.measure(device, seed + number))
+            store.keep(part.key, part.measured(device, seed))
         on_part(part)
 
 
@@ -194,7 +200,9 @@ def _idle(samples: int) -> Iterator[Part]:
 
 def _backlog() -> Iterator[Part]:
     for train in range(_TRAINS):
-        yield Part("backlog", f"train {train}", lambda device, _: {backlog.SIZE: (backlog.measure(device), 0)})
+        yield Part(
+            "backlog", f"train {train}", lambda device, _: {backlog.SIZE: (backlog.measure(device), 0)}
+        )
 
 
 def _housekeeping() -> Iterator[Part]:

@@ -85,9 +85,7 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
         interrupted=sum(one.interrupted for one in centres.values())
         / sum(one.samples + one.interrupted for one in centres.values()),
         capacity_frames=_capacity_frames(samples),
-        equation_6_error=_equation_6(
-            samples, {case: one.value_ns for case, one in centres.items()}, wire
-        ),
+        equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
     )
 
 
