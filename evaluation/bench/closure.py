@@ -92,7 +92,7 @@ def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
     scenario = Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
     service = service_curve(profile, scenario)
     yield "R", service.rate_bps
-    yield "T", service.latency_ns
+    yield "T", service.curve.latency_ns
     for scheme in SCHEMES.values():
         allocation = allocate(service, scheme)
         yield f"{scheme.name}, rate", allocation.max_rate_bps
@@ -107,7 +107,7 @@ _UNIT_BYTES: Final = (100, 260)
 
 
 def perturbed(form: Mapping[str, Any], seed: int) -> Values:
-    """A switch that nobody has seen: every cost up to 30 % cheaper or dearer, another loop, timer and buffer."""
+    """A switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
     random = np.random.default_rng(seed)
     values: Values = copy.deepcopy(dict(form))
     for key, number in quantities(values):

@@ -14,7 +14,7 @@ _REASONS: Final = {
     "integrated_switch.buffer_bytes": (
         "fills only if several ports bring more than the link to the CPU carries; the bench sends into one"
     ),
-    "flow_control.front_ports": "only a pause frame into the port of exit tells it; the bench does not send there",
+    "flow_control.front_ports": "only pause frames into the port of exit tell it; the bench sends none there",
     "flow_control.": "matters only beyond the maximum throughput, which the campaign does not go into",
     "buffer.": "several rules give the same number of frames of every length",
     "table.entries": "the switch took every entry that the bench tried",
