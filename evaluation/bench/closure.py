@@ -20,11 +20,24 @@ VIRTUAL_TOLERANCE: Final = 0.01
 LIVE_TOLERANCE: Final = 0.03
 MODEL_TOLERANCE: Final = 0.02
 
+_REPLIES: Final = (
+    "barrier",
+    "description",
+    "echo",
+    "features",
+    "flow_refused",
+    "flow_statistics",
+    "get_config",
+    "port_statistics",
+    "send",
+    "table_statistics",
+    "vendor",
+)
 _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
-    "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0, "integrated_switch.transit_ps": 2.0},
-    "cpu.control.acknowledgement_ps": {"cpu.control.interrupt_ps": 1.0},
+    "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
+    **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
 }
-"""Numbers of which only the sum with others shows."""
+"""Numbers of which only the sum with others shows: a message comes and its reply goes by the integrated switch."""
 _LIKE: Final = (
     ("per_byte_ps", "cpu.per_byte_ps"),
     ("cpu.entry.", "cpu.entry.base_ps"),
