@@ -69,7 +69,7 @@ class Device(Protocol):
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
 
     def with_housekeeping(self) -> Device | None:
-        """The same switch with the jobs of its unmodified firmware; None if the bench cannot switch them on."""
+        """The same switch with its unmodified firmware's jobs; None if the bench cannot switch them on."""
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """Let each frame (without FCS) begin at port 1 so long after the one before, and watch it pass.

@@ -67,7 +67,9 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
         wire=wire,
         offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
         loop_ns=loop.value / _PS_PER_NS,
-    )
+    ).seen()
+    if not any(reader.cases()):
+        raise InputError("no samples of dp-time: measure them first")
     numbers |= _interruptions(samples)
     numbers |= _capacity_factor(reader)
     numbers |= _buffer(samples)

@@ -19,9 +19,9 @@ _DIGITS: Final = 6
 _HEAD: Final = """\
 # Measured by `loko bench all`: docs/bench.md.
 #
-# A number with source = "measured" is what the campaign found: range is three standard errors to each side, samples
-# are those that the number occurs in, procedure says how they were taken. All others are those of the profile
-# "{form}", which lends the form; the campaign did not find them because
+# A number with source = "measured" is what the campaign found: range is three standard errors to each side,
+# samples are those that the number occurs in, procedure says how they were taken. All others are those of the
+# profile "{form}", which lends the form. Why the campaign did not find them:
 """
 
 Values = dict[str, Any]
@@ -81,6 +81,11 @@ def measured_profile(
     }
     text = "".join([*_comment(form["name"], kept), *_tables({**head, **body}, numbers)])
     return MeasuredProfile(text, tuple(numbers), kept)
+
+
+def profile_text(values: Values) -> str:
+    """A profile as a file has it."""
+    return "".join(_tables(values, {}))
 
 
 def _comment(form: str, kept: Mapping[str, str]) -> Iterator[str]:
