@@ -9,9 +9,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import buffer, control_plane, data_plane, interference, throughput
+from evaluation.bench import buffer, control_plane, data_plane, duration, interference, throughput
 from evaluation.bench.cases import Table, identification_tables, tables
 from evaluation.bench.control_questions import Question, questions
+from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
 from loko.scenario import (
@@ -33,6 +34,8 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 _NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 _SHORT_FRAMES: Final = (TABLE_1_FRAME_BYTES[0],)
+_AFTER_RENEWAL: Final = 10
+"""Samples of a message that changes the table, in a reduced design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Part:
     name: str
     measure: Callable[[Device, int], Measured]
     """Takes the device and a seed."""
+    expected_s: float = 1.0
+    """How long it takes in real time, roughly."""
 
     @property
     def key(self) -> str:
@@ -50,13 +55,19 @@ class Part:
         return f"{self.procedure}/{self.name}"
 
 
-def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
-    """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
+def parts(
+    procedures: tuple[Procedure, ...],
+    *,
+    samples: int,
+    scenario: Scenario | None = None,
+    design: Design = Design.FULL,
+) -> list[Part]:
+    """The parts of these procedures. `scenario` restricts the combinations of Table 1, or else `design`."""
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
-        "dp-time": lambda: _data_plane(samples, scenario),
-        "cp-time": lambda: _control_plane(samples),
+        "dp-time": lambda: _data_plane(samples, scenario, design),
+        "cp-time": lambda: _control_plane(samples, design),
         "interference": lambda: _interference(samples),
-        "throughput": _throughput,
+        "throughput": lambda: _throughput(design),
         "buffer": _buffer,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
@@ -79,9 +90,10 @@ def table_name(table: Table) -> str:
     return "/".join((str(table.entries), *words))
 
 
-def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
+def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iterator[Part]:
+    wanted = chosen_tables(design) if scenario is None else tables(scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
+    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
     more = [] if scenario is not None else [(table, _SHORT_FRAMES) for table in identification_tables()]
     for table, sizes in (*more, *chosen):
 
@@ -91,16 +103,20 @@ def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
             found = data_plane.measure(device, table, sizes, samples=samples, seed=seed)
             return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
-        yield Part("dp-time", table_name(table), measure)
+        yield Part("dp-time", table_name(table), measure, duration.data_plane_s(table, sizes, samples))
 
 
-def _control_plane(samples: int) -> Iterator[Part]:
+def _control_plane(samples: int, design: Design) -> Iterator[Part]:
     for question in questions():
+        # A board that the question leaves in disorder is switched off and on, which takes seconds.
+        fewer = design is Design.REDUCED and not question.repeatable
+        count = min(samples, _AFTER_RENEWAL) if fewer else samples
 
-        def measure(device: Device, seed: int, question: Question = question) -> Measured:
-            return {_NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
+        def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
+            found = control_plane.ask(device, question, samples=count, seed=seed)
+            return {_NO_LENGTH: (found.times_ns, found.disturbed)}
 
-        yield Part("cp-time", question.name, measure)
+        yield Part("cp-time", question.name, measure, duration.question_s(question, count))
 
 
 def _interference(samples: int) -> Iterator[Part]:
@@ -113,7 +129,7 @@ def _interference(samples: int) -> Iterator[Part]:
                 for size in leader.sizes
             }
 
-        yield Part("interference", leader.name, measure)
+        yield Part("interference", leader.name, measure, duration.interference_s(leader, samples))
 
 
 def throughput_tables() -> Iterator[Table]:
@@ -130,15 +146,16 @@ def throughput_tables() -> Iterator[Table]:
                 )
 
 
-def _throughput() -> Iterator[Part]:
+def _throughput(design: Design) -> Iterator[Part]:
     for table in throughput_tables():
+        sizes = throughput_sizes(design, table)
+        if not sizes:
+            continue
 
-        def measure(device: Device, _: int, table: Table = table) -> Measured:
-            return {
-                size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in TABLE_1_FRAME_BYTES
-            }
+        def measure(device: Device, _: int, table: Table = table, sizes: tuple[int, ...] = sizes) -> Measured:
+            return {size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in sizes}
 
-        yield Part("throughput", table_name(table), measure)
+        yield Part("throughput", table_name(table), measure, duration.throughput_s(table, sizes))
 
 
 def _buffer() -> Iterator[Part]:
@@ -146,7 +163,7 @@ def _buffer() -> Iterator[Part]:
         found = {size: buffer.capacity(device, size) for size in TABLE_1_FRAME_BYTES}
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
-    yield Part("buffer", table_name(buffer.SLOWEST), measure)
+    yield Part("buffer", table_name(buffer.SLOWEST), measure, duration.buffer_s(TABLE_1_FRAME_BYTES))
 
 
 def _one(value: float) -> NDArray[np.int64]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,13 +18,14 @@ from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.data_plane import PAPER_SAMPLES
+from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find, read_samples
 from evaluation.bench.live.commands import check, judge
 from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
+from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory, write_atomically
-from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
 from loko.device import load_profile
 
@@ -35,6 +36,8 @@ bench_app = typer.Typer(
 _SAMPLES: Final = "samples.sqlite"
 _US: Final = 1000
 
+Row = dict[str, Any]
+
 bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
@@ -42,6 +45,11 @@ bench_app.command("preconditions")(judge)
 DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual time. Or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
+DesignOption = Annotated[
+    Design | None,
+    typer.Option(help="All of Table 1, or what tells every number. Default: full in virtual time only."),
+]
+EstimateOption = Annotated[bool, typer.Option("--estimate", help="Only say how long it would take.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -55,11 +63,16 @@ def _command(procedure: Procedure, text: str) -> None:
         device: DeviceOption = "zodiac-fx",
         out: OutOption = None,
         samples: SamplesOption = PAPER_SAMPLES,
+        design: DesignOption = None,
+        estimate: EstimateOption = False,
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        rows = _measure((procedure,), device, out, samples, seed)[procedure]
-        _print(procedure, rows, as_json)
+        campaign_of = _Campaign.of((procedure,), device, out=out, samples=samples, design=design, seed=seed)
+        if estimate:
+            campaign_of.estimate()
+        else:
+            _print(procedure, campaign_of.measure()[procedure], as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
@@ -75,6 +88,8 @@ def measure_all(
     device: DeviceOption = "zodiac-fx",
     out: OutOption = None,
     samples: SamplesOption = PAPER_SAMPLES,
+    design: DesignOption = None,
+    estimate: EstimateOption = False,
     seed: SeedOption = 1,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,9 +100,13 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    folder, chosen = _folder(device, out), choose(device)
-    _measure(campaign.PROCEDURES, device, out, samples, seed)
-    with SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
+    whole = _Campaign.of(campaign.PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
+    if estimate:
+        whole.estimate()
+        return
+    whole.measure()
+    folder, chosen = whole.folder, whole.chosen
+    with whole.store() as store:
         found = read_samples(store)
     form, known = form_of(chosen.form), load_profile(chosen.form)
     transit_ps = known.integrated_switch.transit_ps.value
@@ -113,32 +132,98 @@ def measure_all(
         typer.echo(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
 
 
-Row = dict[str, Any]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Campaign:
+    """What is to be measured of which switch, and where it is kept."""
+
+    procedures: tuple[Procedure, ...]
+    device: str
+    chosen: Choice
+    folder: Path
+    samples: int
+    design: Design
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        procedures: tuple[Procedure, ...],
+        device: str,
+        *,
+        out: Path | None,
+        samples: int,
+        design: Design | None,
+        seed: int,
+    ) -> _Campaign:
+        """From what the user said. Raises `InputError`."""
+        chosen = choose(device)
+        usual = Design.FULL if chosen.entry is None else Design.REDUCED
+        return cls(
+            procedures=procedures,
+            device=device,
+            chosen=chosen,
+            folder=_folder(device, out),
+            samples=samples,
+            design=design or usual,
+            seed=seed,
+        )
+
+    @property
+    def real_time(self) -> bool:
+        """Whether it takes as long as it takes."""
+        return self.chosen.entry is not None
+
+    def parts(self, design: Design) -> list[Part]:
+        """All parts, measured or not."""
+        return campaign.parts(self.procedures, samples=self.samples, design=design)
+
+    def store(self) -> SampleStore:
+        """Where the samples are."""
+        # What samples depend on; with anything else they are measured anew.
+        parameters = {
+            **self.chosen.identity,
+            "samples": self.samples,
+            "seed": self.seed,
+            "commit": commit(),
+        }
+        return SampleStore(self.folder / _SAMPLES, parameters)
+
+    def estimate(self) -> None:
+        """Say how long it takes, for each design."""
+        with alone_in(self.folder), self.store() as store:
+            for design in Design:
+                line = announcement(self.parts(design), store.parts(), real_time=self.real_time)
+                typer.echo(f"--design {design}: {line}")
+
+    def measure(self) -> dict[Procedure, list[Row]]:
+        """Measure what is missing; a row for each part and length of frame."""
+        todo = self.parts(self.design)
+        with (
+            alone_in(self.folder),
+            self.store() as store,
+            self.chosen.opened(self.seed) as bench,
+            measuring(todo, store.parts(), real_time=self.real_time) as tell,
+        ):
+            campaign.run(bench, todo, store, seed=self.seed, on_part=tell)
+            found, left_out = read_samples(store), _left_out(store, todo)
+        if left_out and self.real_time:
+            typer.echo(
+                f"left out and measured again: {left_out} samples during which this machine stalled", err=True
+            )
+        return {
+            procedure: [
+                _row(part.name, size, times)
+                for part in todo
+                if part.procedure == procedure
+                for size, times in sorted(found[part.key].items())
+            ]
+            for procedure in self.procedures
+        }
 
 
-def _measure(
-    procedures: tuple[Procedure, ...], device: str, out: Path | None, samples: int, seed: int
-) -> dict[Procedure, list[Row]]:
-    """Measure what is missing; a row for each part and length of frame."""
-    folder, chosen = _folder(device, out), choose(device)
-    todo = campaign.parts(procedures, samples=samples)
-    with (
-        alone_in(folder),
-        SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store,
-        chosen.opened(seed) as bench,
-        _progress(len(todo)) as tell,
-    ):
-        campaign.run(bench, todo, store, seed=seed, on_part=tell)
-        found = read_samples(store)
-    return {
-        procedure: [
-            _row(part.name, size, times)
-            for part in todo
-            if part.procedure == procedure
-            for size, times in sorted(found[part.key].items())
-        ]
-        for procedure in procedures
-    }
+def _left_out(store: SampleStore, todo: Sequence[Part]) -> int:
+    wanted = {part.key for part in todo}
+    return sum(left_out for part, _, _, left_out in store.samples() if part in wanted)
 
 
 def _row(name: str, size: int, times: Any) -> Row:
@@ -157,22 +242,6 @@ def _row(name: str, size: int, times: Any) -> Row:
 
 def _folder(device: str, out: Path | None) -> Path:
     return output_directory(out if out is not None else Path("results") / "bench" / Path(device).stem)
-
-
-def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
-    """What samples depend on; with anything else they are measured anew."""
-    return {**chosen.identity, "samples": samples, "seed": seed, "commit": commit()}
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    with terminal_bar("parts") as bar:
-        task = bar.add_task("measuring", total=total)
-
-        def tell(part: Part) -> None:
-            bar.update(task, advance=1, description=part.key)
-
-        yield tell
 
 
 def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,8 @@ from loko.controller.messages import barrier_request
 _SPACING_NS: Final = 6_000_000
 """Longer than a board works on any message of the control plane."""
 _JITTER_NS: Final = 100_000
+_ATTEMPTS: Final = 3
+"""How often a message is sent again whose answer was disturbed or did not come."""
 _BARRIER_REPLY: Final = 19
 _XID: Final = 7
 _BARRIER: Final = barrier_request(_XID)
@@ -25,48 +27,68 @@ _BARRIER: Final = barrier_request(_XID)
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Processing times of one message; `late_barriers` are samples that equation 3 does not allow."""
+    """Processing times of one message."""
 
     times_ns: NDArray[np.int64]
     late_barriers: int = 0
+    """Samples that equation 3 does not allow."""
+    disturbed: int = 0
+    """Samples during which the bench's own host lost time; taken again."""
 
 
 def with_reply(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
     """Equation 1, for a question of one segment. Raises `RunError` if a reply does not come."""
+    answers, disturbed = _answers(device, question, samples, seed)
     times = [
         control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire)
-        for first, reply in _answers(device, question, samples, seed)
+        for first, reply in answers
     ]
-    return Samples(np.array(times, dtype=np.int64))
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
 
-def ask(device: Device, question: Question, *, samples: int, seed: int) -> NDArray[np.int64]:
+def ask(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
     """From the first request's complete arrival to the reply's departure, less their way on the inner link.
 
     Raises `RunError` if a reply does not come.
     """
     wire, times = device.wire, []
-    for first, reply in _answers(device, question, samples, seed):
+    answers, disturbed = _answers(device, question, samples, seed)
+    for first, reply in answers:
         inner_ns = sum(
             wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
         )
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
-    return np.array(times, dtype=np.int64)
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
 
 def _answers(
     device: Device, question: Question, samples: int, seed: int
-) -> Iterator[tuple[ControlFrame, ControlFrame]]:
-    """The first frame of the question and of its answer, so many times."""
-    for sample, gap in enumerate(_gaps(samples, seed)):
-        if sample == 0 or not question.repeatable:
+) -> tuple[list[tuple[ControlFrame, ControlFrame]], int]:
+    """The first frame of the question and of its answer, so many times; and how many were disturbed.
+
+    Raises `RunError` if no reply comes, and not the next time.
+    """
+    found: list[tuple[ControlFrame, ControlFrame]] = []
+    disturbed = silent = 0
+    for gap in _gaps(samples * _ATTEMPTS, seed):
+        if not question.repeatable or not (found or disturbed or silent):
             device.load(question.table)
         seen = device.control([gap] + [0] * (len(question.segments) - 1), question.segments)
         first = next((one for one in seen if not one.from_switch), None)
         reply = next((one for one in seen if one.from_switch), None)
         if first is None or reply is None:
-            raise RunError(f"{device.name}: no reply to '{question.name}'")
-        yield first, reply
+            silent += 1
+            if silent > _ATTEMPTS:
+                raise RunError(f"{device.name}: no reply to '{question.name}'")
+        elif reply.disturbed:
+            disturbed += 1
+        else:
+            found.append((first, reply))
+            if len(found) == samples:
+                break
+    if not found:
+        raise RunError(f"{device.name}: this machine stalls during every '{question.name}'; run again")
+    return found, disturbed
 
 
 def without_reply(

@@ -23,7 +23,7 @@ use crate::news::News;
 use crate::packet_socket::{Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
-use crate::send_lead::measure_send_lead;
+use crate::send_lead::SendLead;
 use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
@@ -225,9 +225,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             Ok(obtained) => obtained,
             Err(error) => return drop(ready.send(Err(error))),
         };
-        let send_lead = configured_lead
-            .or_else(|| measure_send_lead(clock))
-            .unwrap_or(Duration::ZERO);
+        let send_lead = configured_lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
         if let Some(text) = warning {
             let at_ns = clock.pair().realtime_ns;
             telemetry.tell(Message::Note {
