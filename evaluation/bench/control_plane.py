@@ -83,6 +83,7 @@ def _answers(
         elif reply.disturbed:
             disturbed += 1
         else:
+            silent = 0
             found.append((first, reply))
             if len(found) == samples:
                 break

@@ -29,6 +29,8 @@ _ADD: Final = of.OFPFC_ADD.to_bytes(2, "big")
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
+_ANSWER_S: Final = 1.0
+"""A reply that has not come after so long never does: a stalled host may need a while."""
 _CONTROL_QUIET_S: Final = 0.003
 _LONGEST_S: Final = 10.0
 
@@ -153,7 +155,7 @@ class LiveDevice:
                 (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
             )
         seen: list[ControlFrame] = []
-        until_s = time.monotonic() + _QUIET_S
+        until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
             seen += self._openflow(patience_s=_CONTROL_QUIET_S)
             if any(one.from_switch for one in seen) and len(seen) > len(segments):

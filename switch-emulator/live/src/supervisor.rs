@@ -28,7 +28,9 @@ use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
-const TURN: Pause = Pause::from_millis(20);
+const TURN: Pause = Pause::from_millis(5);
+/// The same while somebody waits for a report.
+const SHORT_TURN: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
 const COUNTERS_WAIT: Pause = Pause::from_secs(1);
 
@@ -129,7 +131,11 @@ fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
             report_due = None;
             journal.write_report();
         }
-        thread::sleep(TURN);
+        thread::sleep(if report_due.is_some() {
+            SHORT_TURN
+        } else {
+            TURN
+        });
     }
 }
 
