@@ -34,7 +34,7 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 _NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 _SHORT_FRAMES: Final = (TABLE_1_FRAME_BYTES[0],)
-_AFTER_RENEWAL: Final = 10
+_AFTER_RENEWAL: Final = 5
 """Samples of a message that changes the table, in a reduced design."""
 
 

@@ -70,14 +70,17 @@ def _answers(
     """
     found: list[tuple[ControlFrame, ControlFrame]] = []
     disturbed = silent = 0
+    ready = False
     for gap in _gaps(samples * _ATTEMPTS, seed):
-        if not question.repeatable or not (found or disturbed or silent):
+        if not ready:
             device.load(question.table)
+            ready = question.repeatable
         seen = device.control([gap] + [0] * (len(question.segments) - 1), question.segments)
         first = next((one for one in seen if not one.from_switch), None)
         reply = next((one for one in seen if one.from_switch), None)
         if first is None or reply is None:
             silent += 1
+            ready = False
             if silent > _ATTEMPTS:
                 raise RunError(f"{device.name}: no reply to '{question.name}'")
         elif reply.disturbed:

@@ -186,6 +186,11 @@ def analyse(
     for tap, count in ((entrance, entered), (way_out, left)):
         if not count:
             raise InputError(f"{tap.path}: no frame with IPv4 {reading.where(tap)}")
+    if pairing.unknown == left and entered:
+        raise InputError(
+            f"{way_out.path}: none of its {left} frames entered before: the taps are exchanged, or two"
+            " clocks stamped them; capture both with one card"
+        )
     return Analysis(
         entered=entered,
         left=left - pairing.unknown,

@@ -163,6 +163,8 @@ class LiveDevice:
                     seen += more
                 break
         bench.controller.messages()
+        # A board that does not answer may hang: the next load then switches it off and on.
+        self._changed |= not any(one.from_switch for one in seen)
         seen.sort(key=lambda one: one.at_ns)
         return self._marked(seen, [*stalls, *self._stalls()])
 
