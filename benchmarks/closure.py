@@ -1,4 +1,4 @@
-"""Step 1 tested on itself: a switch is measured as a black box, and what is found is compared with its profile."""
+"""Step 1 tested on itself: what is found of a switch, measured as a black box, beside its profile."""
 
 from __future__ import annotations
 
@@ -64,7 +64,12 @@ def measure(
             found[f"unseen-{seed}"] = _virtual(folder, str(path), every, tell)
         if live:
             found["live"] = _measured(
-                folder, choose(str(LIVE)).opened(_SEED), FORM, _EVERY_LIVE, LIVE_TOLERANCE, tell
+                folder,
+                choose(str(LIVE)).opened(_SEED),
+                true=FORM,
+                every=_EVERY_LIVE,
+                tolerance=LIVE_TOLERANCE,
+                tell=tell,
             )
     except (InputError, RunError) as error:
         raise BenchmarkError(str(error)) from error
@@ -72,12 +77,20 @@ def measure(
 
 
 def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> Found:
-    return _measured(folder, choose(device).opened(_SEED), device, every, VIRTUAL_TOLERANCE, tell)
+    return _measured(
+        folder,
+        choose(device).opened(_SEED),
+        true=device,
+        every=every,
+        tolerance=VIRTUAL_TOLERANCE,
+        tell=tell,
+    )
 
 
 def _measured(
     folder: Path,
     opened: AbstractContextManager[Device],
+    *,
     true: str,
     every: int,
     tolerance: float,
