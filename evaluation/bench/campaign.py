@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import buffer, control_plane, data_plane, interference, throughput
+from evaluation.bench import (
+    backlog,
+    buffer,
+    buffer_rule,
+    control_plane,
+    data_plane,
+    idle,
+    interference,
+    table_size,
+    throughput,
+)
 from evaluation.bench.cases import Table, identification_tables, tables
 from evaluation.bench.control_questions import Question, questions
 from evaluation.bench.device import Device
@@ -24,12 +34,27 @@ from loko.scenario import (
     UsedEntry,
 )
 
-Procedure = Literal["dp-time", "cp-time", "interference", "throughput", "buffer"]
-PROCEDURES: Final[tuple[Procedure, ...]] = ("dp-time", "cp-time", "interference", "throughput", "buffer")
+Procedure = Literal[
+    "dp-time",
+    "cp-time",
+    "interference",
+    "throughput",
+    "buffer",
+    "idle",
+    "backlog",
+    "housekeeping",
+    "table",
+]
+PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
 Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 """By length of frame: the samples, and how many were left out since the bench's host lost time."""
 
+IDLE_PART: Final = "idle/passes"
+UNITS_PART: Final = "buffer/units"
+TABLE_PART: Final = "table/entries"
+
+_TRAINS: Final = 3
 _NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 _SHORT_FRAMES: Final = (TABLE_1_FRAME_BYTES[0],)
@@ -58,6 +83,10 @@ def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario
         "interference": lambda: _interference(samples),
         "throughput": _throughput,
         "buffer": _buffer,
+        "idle": lambda: _idle(samples),
+        "backlog": _backlog,
+        "housekeeping": _housekeeping,
+        "table": _table,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
@@ -69,6 +98,7 @@ def run(
     there = store.parts()
     for number, part in enumerate(todo):
         if part.key not in there:
+            device.begin(seed + number)
             store.keep(part.key, part.measure(device, seed + number))
         on_part(part)
 
@@ -147,6 +177,50 @@ def _buffer() -> Iterator[Part]:
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
     yield Part("buffer", table_name(buffer.SLOWEST), measure)
+
+    def explore(device: Device, _: int) -> Measured:
+        frames = buffer_rule.explore(lambda size: buffer.capacity(device, size).frames)
+        return {size: (_one(held), 0) for size, held in frames.items()}
+
+    yield _part(UNITS_PART, explore)
+
+
+def _idle(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        return {idle.SIZE: (idle.measure(device, samples=10 * samples, seed=seed), 0)}
+
+    yield _part(IDLE_PART, measure)
+
+
+def _backlog() -> Iterator[Part]:
+    for train in range(_TRAINS):
+        yield Part("backlog", f"train {train}", lambda device, _: {backlog.SIZE: (backlog.measure(device), 0)})
+
+
+def _housekeeping() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        unmodified = device.with_housekeeping()
+        times = _NOTHING if unmodified is None else backlog.measure(unmodified)
+        return {backlog.SIZE: (times, 0)}
+
+    for train in range(_TRAINS):
+        yield Part("housekeeping", f"train {train}", measure)
+
+
+def _table() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        entries = table_size.entries(device)
+        return {_NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
+
+    yield _part(TABLE_PART, measure)
+
+
+def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:
+    procedure, name = key.split("/", 1)
+    return Part(cast(Procedure, procedure), name, measure)
+
+
+_NOTHING: Final = np.array([], dtype=np.int64)
 
 
 def _one(value: float) -> NDArray[np.int64]:
