@@ -249,6 +249,12 @@ def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
     return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
 
 
+def announcement() -> bytes:
+    """A frame, without FCS, from where the bench's frames go: a switch that learns finds the port by it."""
+    to_all = b"\xff" * 6
+    return (to_all + _mac(_MAC_OUT) + dpkt.ethernet.ETH_TYPE_ARP.to_bytes(2, "big")).ljust(60, b"\0")
+
+
 def number_of(data: bytes) -> int | None:
     """The number that a frame of the bench carries; None for others."""
     if data[-8:-4] != _TRAILER:

@@ -64,7 +64,7 @@ impl Egress {
         if front.free_at.saturating_since(ready) > self.longest_wait {
             return None;
         }
-        Some(front.send_first(ready, self.wire.front(length), self.wire.gap))
+        Some(front.send(ready, self.wire.front(length), self.wire.gap))
     }
 
     /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending; gives the instant at which the
