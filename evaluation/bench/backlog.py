@@ -170,9 +170,7 @@ def without_timers(train: Busy, known: Timers) -> list[Interruption]:
         phase = float(candidates[int(np.argmax([one.sum() for one in off]))])
         turn = np.round((at - phase) / known.period_ns)
         for one in np.unique(turn):
-            near = np.flatnonzero(
-                (turn == one) & (np.abs(_off_grid(at - phase, known.period_ns)) < reach_ns)
-            )
+            near = np.flatnonzero((turn == one) & (np.abs(_off_grid(at - phase, known.period_ns)) < reach_ns))
             near = near[cost[near] >= known.cost_ns * (1 - _SAME_COST)]
             if len(near):
                 cost[near[int(np.argmin(np.abs(cost[near] - known.cost_ns)))]] -= known.cost_ns

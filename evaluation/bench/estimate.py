@@ -78,7 +78,9 @@ def solve(observations: Sequence[Observation]) -> Solution:
     residuals = values - design @ found
     return Solution(
         {
-            name: Estimate(float(found[column]), float(np.sqrt(variance[column])), *_origin(name, observations))
+            name: Estimate(
+                float(found[column]), float(np.sqrt(variance[column])), *_origin(name, observations)
+            )
             for name, column in place.items()
             if not lost[column]
         },

@@ -67,7 +67,9 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
         wire=wire,
         offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
         loop_ns=loop.value / _PS_PER_NS,
-    )
+    ).seen()
+    if not any(reader.cases()):
+        raise InputError("no samples of dp-time: measure them first")
     numbers |= _interruptions(samples)
     numbers |= _capacity_factor(reader)
     numbers |= _buffer(samples)
@@ -85,9 +87,7 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
         interrupted=sum(one.interrupted for one in centres.values())
         / sum(one.samples + one.interrupted for one in centres.values()),
         capacity_frames=_capacity_frames(samples),
-        equation_6_error=_equation_6(
-            samples, {case: one.value_ns for case, one in centres.items()}, wire
-        ),
+        equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
     )
 
 

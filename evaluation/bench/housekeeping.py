@@ -22,7 +22,9 @@ _PS_PER_NS: Final = 1000
 
 def jobs(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
     """What each job costs, by its name in a profile. Empty if no train met any."""
-    others = [(train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains]
+    others = [
+        (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
+    ]
     every = [one.cost_ns for _, found in others for one in found]
     if not every:
         return {}

@@ -35,7 +35,9 @@ def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
     passage = device.send(gaps.tolist(), [frame(SIZE, number) for number in range(samples)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
     if np.count_nonzero(left != MISSING) < samples // 2:
-        raise RunError(f"{device.name}: of {samples} lone frames of {SIZE} bytes more than half did not come out")
+        raise RunError(
+            f"{device.name}: of {samples} lone frames of {SIZE} bytes more than half did not come out"
+        )
     return np.concatenate([passage.entered_ns, left])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench import interference
 from evaluation.bench.campaign import table_name
-from evaluation.bench.cases import Table, identification_tables, tables
+from evaluation.bench.cases import Table, action_tables, identification_tables, tables
 from evaluation.bench.control_questions import questions
 from evaluation.bench.cost_terms import frame_terms, link_ps
 from evaluation.bench.equations import Wire
@@ -25,8 +25,8 @@ _LONGEST_LOOP_NS: Final = 20_000
 """A sample so far above the least of its case has met an interruption and not only the loop's phase."""
 _SLACK: Final = 1.02
 """Over the length of the loop; what lies beyond was interrupted. The taps may be off by a little."""
-_QUIET: Final = 0.02
-"""Share of samples beyond which the bench itself is what disperses them."""
+_QUIET: Final = 0.05
+"""Share of all samples beyond the edges from which on it is the bench itself that disperses them."""
 _MEDIAN_TO_MEAN: Final = 1.2533
 """Standard error of a median over that of a mean."""
 
@@ -83,11 +83,19 @@ class Reader:
     offsets: Mapping[str, int]
     """`offset_bytes` of a profile's actions."""
     loop_ns: float
+    noisy: bool = False
+    """Whether the bench disperses samples so much that their extremes tell nothing."""
+
+    def seen(self) -> Reader:
+        """The same, knowing whether the bench is noisy."""
+        every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
+        beyond = sum(one.interrupted for one in every)
+        return replace(self, noisy=beyond > _QUIET * sum(one.interrupted + one.samples for one in every))
 
     def centre(self, times_ns: NDArray[np.int64]) -> Centre:
-        """The mean time without what interrupted. Noise of the taps makes the extremes tell nothing."""
-        one = edges(times_ns, self.loop_ns)
-        if one.interrupted <= _QUIET * len(times_ns):
+        """The mean time without what interrupted."""
+        if not self.noisy:
+            one = edges(times_ns, self.loop_ns)
             return Centre(one.middle_ns, one.error_ns, one.samples, one.interrupted)
         median = float(np.median(times_ns))
         near = times_ns[np.abs(times_ns - median) <= 2 * self.loop_ns]
@@ -136,4 +144,5 @@ class Reader:
 
 def _measured_tables() -> Iterable[Table]:
     yield from identification_tables()
+    yield from action_tables()
     yield from (table for table, _ in tables())

@@ -76,9 +76,16 @@ def measured_profile(
     }
     kept = {key: reason(key) for key in there if key not in numbers}
     head = {"format": form["format"], "name": name, "title": title, "measurement": asdict(origin)}
-    body = {key: value for key, value in form.items() if key not in {"format", "name", "title", "measurement"}}
+    body = {
+        key: value for key, value in form.items() if key not in {"format", "name", "title", "measurement"}
+    }
     text = "".join([*_comment(form["name"], kept), *_tables({**head, **body}, numbers)])
     return MeasuredProfile(text, tuple(numbers), kept)
+
+
+def profile_text(values: Values) -> str:
+    """A profile as a file has it."""
+    return "".join(_tables(values, {}))
 
 
 def _comment(form: str, kept: Mapping[str, str]) -> Iterator[str]:
