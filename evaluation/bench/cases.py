@@ -257,8 +257,7 @@ def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
 
 def announcement() -> bytes:
     """A frame, without FCS, from where the bench's frames go: a switch that learns finds the port by it."""
-    to_all = b"\xff" * 6
-    return (to_all + _mac(_MAC_OUT) + dpkt.ethernet.ETH_TYPE_ARP.to_bytes(2, "big")).ljust(60, b"\0")
+    return bytes.fromhex("ffffffffffff" + _MAC_OUT.replace(":", "") + "0806").ljust(60, b"\0")
 
 
 def number_of(data: bytes) -> int | None:

@@ -75,9 +75,9 @@ class Device(Protocol):
         """
 
     def without_cpu(self) -> Device | None:
-        """The same switch with OpenFlow switched off: its integrated switch forwards alone and has learned where
-        the bench's frames go. None if it has no such switch. Its table cannot be loaded.
+        """The same switch with OpenFlow switched off: its integrated switch forwards alone. None without one.
 
+        It has learned where the bench's frames go. A table cannot be loaded.
         In real time it is so until the next `begin`. Raises `RunError`.
         """
 

@@ -29,8 +29,8 @@ _STATISTICS_REQUEST: Final = 16
 class VirtualDevice:
     """An emulated board on the bench. `load` switches it off and on again, so that nothing is left.
 
-    The bench keeps the session with the board, which is quick; but replies that need several frames are those of
-    a board that keeps its connection itself.
+    The bench keeps the session with the board, which is quick; but replies that need several frames are those
+    of a board that keeps its connection itself.
     """
 
     def __init__(
@@ -156,7 +156,6 @@ class VirtualDevice:
                 stamp = output.at_ns + wire.preamble_ns
                 seen.append(ControlFrame(stamp, True, _frame_bytes(output.data), output.data))
         return sorted(seen, key=lambda one: one.at_ns)
-
 
     def _asked_by_frames(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         if self._connected is None:

@@ -153,14 +153,16 @@ class ConnectedBoard:
         )
         ip = dpkt.ip.IP(src=_ADDRESS, dst=self._peer_address, p=dpkt.ip.IP_PROTO_TCP, ttl=64, data=tcp)
         ip.len = len(ip)
-        return self._peer_mac + _MAC + dpkt.ethernet.ETH_TYPE_IP.to_bytes(2, "big") + bytes(ip)
+        return _ethernet(self._peer_mac, dpkt.ethernet.ETH_TYPE_IP, bytes(ip))
 
 
 def _arp_reply(request: dpkt.arp.ARP) -> bytes:
-    reply = dpkt.arp.ARP(
-        op=dpkt.arp.ARP_OP_REPLY, sha=_MAC, spa=_ADDRESS, tha=request.sha, tpa=request.spa
-    )
-    return request.sha + _MAC + dpkt.ethernet.ETH_TYPE_ARP.to_bytes(2, "big") + bytes(reply)
+    reply = dpkt.arp.ARP(op=dpkt.arp.ARP_OP_REPLY, sha=_MAC, spa=_ADDRESS, tha=request.sha, tpa=request.spa)
+    return _ethernet(request.sha, dpkt.ethernet.ETH_TYPE_ARP, bytes(reply))
+
+
+def _ethernet(to: bytes, kind: int, payload: bytes) -> bytes:
+    return to + _MAC + kind.to_bytes(2, "big") + payload
 
 
 def _on_the_wire(kept_bytes: int) -> int:

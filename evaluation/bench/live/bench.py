@@ -58,6 +58,7 @@ def assemble(
     stack: ExitStack,
     entry: Entry,
     around: Surroundings,
+    *,
     stalls: Callable[[], Sequence[Stall]] = tuple,
     renew: Callable[[], None] | None = None,
     enter: EnterMode = lambda mode: mode is Mode.USUAL,
@@ -80,7 +81,7 @@ def assemble(
         core=around.core,
         in_tap_passive=ends[0].passive,
     )
-    device = LiveDevice(entry.name, around.wire, instruments, stalls, renew, enter)
+    device = LiveDevice(entry.name, around.wire, instruments, stalls=stalls, renew=renew, enter=enter)
     stack.callback(device.close)
     return Bench(
         name=entry.name,

@@ -66,7 +66,7 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             endpoint=endpoint,
             core=min(CorePlan.here().others),
         )
-        yield assemble(stack, entry, around, board.stalls, board.renew, board.enter)
+        yield assemble(stack, entry, around, stalls=board.stalls, renew=board.renew, enter=board.enter)
 
 
 class _Board:

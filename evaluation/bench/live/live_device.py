@@ -70,6 +70,7 @@ class LiveDevice:
         name: str,
         wire: Wire,
         instruments: Instruments,
+        *,
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
         enter: EnterMode = lambda mode: mode is Mode.USUAL,
@@ -145,6 +146,7 @@ class LiveDevice:
 
     def begin(self, seed: int) -> None:
         """As `Device.begin`; a real switch is at a phase that nobody sets."""
+        del seed
         self._into(Mode.USUAL)
 
     def with_housekeeping(self) -> Self | None:
