@@ -12,7 +12,9 @@ from evaluation.bench import control_plane
 from evaluation.bench.control_messages import Subject, flow_adds, flow_searches, messages
 from evaluation.bench.device import Device
 
-ECHO_SERIES: Final = "echo over time"
+ECHO_UNMODIFIED: Final = "echo over time, unmodified firmware"
+ECHO_MODIFIED: Final = "echo over time, firmware as measured"
+"""Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
 NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 INSTANTS: Final = -1
@@ -24,14 +26,15 @@ Measure = Callable[[Device, int], Mapping[int, tuple[NDArray[np.int64], int]]]
 
 def control_parts(samples: int) -> Iterator[tuple[str, Measure]]:
     """All parts. Those without reply count the samples that equation 3 does not allow as left out."""
-    yield ECHO_SERIES, _echo_over_time
+    yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device)
+    yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device)
     barrier = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
         yield subject.name, _measure(subject, samples, barrier)
 
 
-def _echo_over_time(device: Device, _seed: int) -> Mapping[int, tuple[NDArray[np.int64], int]]:
-    series = control_plane.echo_over_time(device.with_housekeeping() or device)
+def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int]]:
+    series = control_plane.echo_over_time(device)
     return {NO_LENGTH: (series.times_ns, series.missing), INSTANTS: (series.at_ns, 0)}
 
 

@@ -93,7 +93,8 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
             late += 1
             shortest_ns = min(apart_ns, shortest_ns or apart_ns)
         if subject.undo is not None:
-            device.control([_SPACING_NS], [subject.undo])
+            # The barrier's reply acknowledges it; the next subject would be charged for that otherwise.
+            device.control([_SPACING_NS, 0], [subject.undo, _BARRIER.message])
     if len(times) < samples:
         raise RunError(
             f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after it"
