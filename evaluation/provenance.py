@@ -1,4 +1,4 @@
-"""Where a result comes from. In virtual time only the day depends on the clock, and nothing on the machine."""
+"""Where a result comes from. In virtual time only the day depends on the clock, nothing on the machine."""
 
 from __future__ import annotations
 

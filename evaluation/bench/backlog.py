@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.cases import flow_mods, frame
-from evaluation.bench.device import MISSING, Device, Instants
+from evaluation.bench.device import MISSING, Device
 from evaluation.runner import RunError
 
 SIZE: Final = 64

@@ -1,4 +1,4 @@
-"""The rule behind the buffer (section 3.5): frames in work, units, and bytes of a unit, from bursts over sizes.
+"""The rule behind the buffer (section 3.5): frames in work, units, bytes of a unit, from bursts over sizes.
 
 A switch that holds `packets` frames and `units` of `unit_bytes`, of which a frame needs whole ones, holds
 packets + floor(units / ceil(l / unit_bytes)) frames of l bytes. Each measurement rules out the triples that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal, cast, get_args
 
 import numpy as np
@@ -79,6 +80,12 @@ class Part:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
+    def measured(self, device: Device, seed: int) -> Measured:
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
+        device.begin(mine)
+        return self.measure(device, mine)
+
 
 def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
     """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
@@ -102,10 +109,9 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
     there = store.parts()
-    for number, part in enumerate(todo):
+    for part in todo:
         if part.key not in there:
-            device.begin(seed + number)
-            store.keep(part.key, part.measure(device, seed + number))
+            store.keep(part.key, part.measured(device, seed))
         on_part(part)
 
 

@@ -175,6 +175,7 @@ def flow_mods(table: Table) -> list[bytes]:
     ]
 
 
+@lru_cache(maxsize=4096)
 def _match(kind: Match | Alone, other: int | None) -> Any:
     """A match on the bench's frames, or one on something else of the same shape."""
     fields = {field: _USED[field] for field in kind.fields}

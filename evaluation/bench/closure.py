@@ -20,11 +20,24 @@ VIRTUAL_TOLERANCE: Final = 0.01
 LIVE_TOLERANCE: Final = 0.03
 MODEL_TOLERANCE: Final = 0.02
 
+_REPLIES: Final = (
+    "barrier",
+    "description",
+    "echo",
+    "features",
+    "flow_refused",
+    "flow_statistics",
+    "get_config",
+    "port_statistics",
+    "send",
+    "table_statistics",
+    "vendor",
+)
 _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
-    "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0, "integrated_switch.transit_ps": 2.0},
-    "cpu.control.acknowledgement_ps": {"cpu.control.interrupt_ps": 1.0},
+    "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
+    **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
 }
-"""Numbers of which only the sum with others shows."""
+"""Numbers of which only the sum with others shows: a message comes and its reply goes by the integrated switch."""
 _LIKE: Final = (
     ("per_byte_ps", "cpu.per_byte_ps"),
     ("cpu.entry.", "cpu.entry.base_ps"),
@@ -92,7 +105,7 @@ def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
     scenario = Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
     service = service_curve(profile, scenario)
     yield "R", service.rate_bps
-    yield "T", service.latency_ns
+    yield "T", service.curve.latency_ns
     for scheme in SCHEMES.values():
         allocation = allocate(service, scheme)
         yield f"{scheme.name}, rate", allocation.max_rate_bps
@@ -107,7 +120,7 @@ _UNIT_BYTES: Final = (100, 260)
 
 
 def perturbed(form: Mapping[str, Any], seed: int) -> Values:
-    """A switch that nobody has seen: every cost up to 30 % cheaper or dearer, another loop, timer and buffer."""
+    """A switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
     random = np.random.default_rng(seed)
     values: Values = copy.deepcopy(dict(form))
     for key, number in quantities(values):

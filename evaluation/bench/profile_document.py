@@ -19,9 +19,9 @@ _DIGITS: Final = 6
 _HEAD: Final = """\
 # Measured by `loko bench all`: docs/bench.md.
 #
-# A number with source = "measured" is what the campaign found: range is three standard errors to each side, samples
-# are those that the number occurs in, procedure says how they were taken. All others are those of the profile
-# "{form}", which lends the form; the campaign did not find them because
+# A number with source = "measured" is what the campaign found: range is three standard errors to each side,
+# samples are those that the number occurs in, procedure says how they were taken. All others are those of the
+# profile "{form}", which lends the form. Why the campaign did not find them:
 """
 
 Values = dict[str, Any]

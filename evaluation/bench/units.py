@@ -27,6 +27,7 @@ def shown(procedure: Procedure, samples: NDArray[np.int64]) -> NDArray[np.int64]
     if procedure not in {"idle", "backlog", "housekeeping"}:
         return samples
     entered, left = samples.reshape(2, -1)
+    there = left != MISSING
     if procedure == "idle":
-        return (left - entered)[left != MISSING]
-    return np.diff(left)[(left[:-1] != MISSING) & (left[1:] != MISSING)]
+        return np.asarray((left - entered)[there])
+    return np.asarray(np.diff(left)[there[:-1] & there[1:]])

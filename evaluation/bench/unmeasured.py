@@ -8,13 +8,13 @@ _REASONS: Final = {
     "ports.count": "counted on the housing; the agent shows only the ports that are its own",
     "ports.": "of the standard: the bench's own links have the same",
     "integrated_switch.transit_ps": (
-        "each way through the CPU passes it twice, and equation 7 counts both as the CPU's;"
-        " only frames that the integrated switch forwards by itself tell it (is-time)"
+        "each way through the CPU passes it twice; equation 7 counts both as the CPU's, and of the replies' costs"
+        " only the sum with twice the transit shows. Only frames that it forwards by itself tell (is-time)"
     ),
     "integrated_switch.buffer_bytes": (
         "fills only if several ports bring more than the link to the CPU carries; the bench sends into one"
     ),
-    "flow_control.front_ports": "only a pause frame into the port of exit tells it; the bench does not send there",
+    "flow_control.front_ports": "only pause frames into the port of exit tell it; the bench sends none there",
     "flow_control.": "matters only beyond the maximum throughput, which the campaign does not go into",
     "buffer.": "several rules give the same number of frames of every length",
     "table.entries": "the switch took every entry that the bench tried",
