@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal, cast, get_args
 
 import numpy as np
@@ -16,11 +17,13 @@ from evaluation.bench import (
     control_plane,
     data_plane,
     idle,
+    integrated_switch,
     interference,
     table_size,
     throughput,
 )
 from evaluation.bench.cases import Table, action_tables, identification_tables, tables
+from evaluation.bench.control_parts import NO_LENGTH, control_parts
 from evaluation.bench.control_questions import Question, questions
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
@@ -37,6 +40,7 @@ from loko.scenario import (
 Procedure = Literal[
     "dp-time",
     "cp-time",
+    "is-time",
     "interference",
     "throughput",
     "buffer",
@@ -53,10 +57,9 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 IDLE_PART: Final = "idle/passes"
 UNITS_PART: Final = "buffer/units"
 TABLE_PART: Final = "table/entries"
+INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
 _TRAINS: Final = 3
-_NO_LENGTH: Final = 0
-"""Length under which samples are kept that belong to no frame."""
 _SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
 _SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
 _SURER: Final = 50
@@ -77,12 +80,19 @@ class Part:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
+    def measured(self, device: Device, seed: int) -> Measured:
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
+        device.begin(mine)
+        return self.measure(device, mine)
+
 
 def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
     """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
         "dp-time": lambda: _data_plane(samples, scenario),
         "cp-time": lambda: _control_plane(samples),
+        "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
         "throughput": _throughput,
         "buffer": _buffer,
@@ -99,10 +109,9 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
     there = store.parts()
-    for number, part in enumerate(todo):
+    for part in todo:
         if part.key not in there:
-            device.begin(seed + number)
-            store.keep(part.key, part.measure(device, seed + number))
+            store.keep(part.key, part.measured(device, seed))
         on_part(part)
 
 
@@ -141,9 +150,19 @@ def _control_plane(samples: int) -> Iterator[Part]:
     for question in questions():
 
         def measure(device: Device, seed: int, question: Question = question) -> Measured:
-            return {_NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
+            return {NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
 
         yield Part("cp-time", question.name, measure)
+    for name, procedure in control_parts(samples):
+        yield Part("cp-time", name, procedure)
+
+
+def _integrated_switch(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        found = integrated_switch.measure(device, samples=samples, seed=seed)
+        return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+
+    yield _part(INTEGRATED_SWITCH_PART, measure)
 
 
 def _interference(samples: int) -> Iterator[Part]:
@@ -225,7 +244,7 @@ def _housekeeping() -> Iterator[Part]:
 def _table() -> Iterator[Part]:
     def measure(device: Device, _: int) -> Measured:
         entries = table_size.entries(device)
-        return {_NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
+        return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
 

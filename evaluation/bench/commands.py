@@ -71,6 +71,7 @@ def _command(procedure: Procedure, text: str) -> None:
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
 _command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3).")
+_command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
 _command("buffer", "Backlog at the first loss of a burst (section 3.5).")
@@ -168,8 +169,8 @@ def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Any]:
-    with terminal_bar("parts") as bar:
-        task = bar.add_task("measuring", total=total)
+    with terminal_bar() as bar:
+        task = bar.add_task("measuring", total=total, unit="parts")
 
         def tell(part: Part) -> None:
             bar.update(task, advance=1, description=part.key)

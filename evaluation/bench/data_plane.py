@@ -40,23 +40,33 @@ def measure(
     device.load(flow_mods(table))
     found = {}
     for size in sizes:
-        probes = _times(device, size, device.send([_PROBE_GAP_NS] * _PROBES, _train(size, _PROBES)), table)
-        spacing_ns = int(_SPACING * probes.times_ns.max()) + device.wire.time_ns(size)
-        gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, samples)
-        found[size] = _times(device, size, device.send(gaps_ns.tolist(), _train(size, samples)), table)
+        found[size] = lone_frames(device, size, samples=samples, random=random, what=str(table))
     return found
+
+
+def lone_frames(
+    device: Device, size: int, *, samples: int, random: np.random.Generator, what: str
+) -> Samples:
+    """Processing times of frames of this length, none of which waits for another one.
+
+    Raises `RunError`, which names `what` they should have passed, if frames do not come out.
+    """
+    probes = _times(device, size, device.send([_PROBE_GAP_NS] * _PROBES, _train(size, _PROBES)), what)
+    spacing_ns = int(_SPACING * probes.times_ns.max()) + device.wire.time_ns(size)
+    gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, samples)
+    return _times(device, size, device.send(gaps_ns.tolist(), _train(size, samples)), what)
 
 
 def _train(size: int, length: int) -> list[bytes]:
     return [frame(size, number) for number in range(length)]
 
 
-def _times(device: Device, size: int, passage: Passage, table: Table) -> Samples:
+def _times(device: Device, size: int, passage: Passage, what: str) -> Samples:
     lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))
     if lost:
         raise RunError(
             f"{device.name}: {lost} of {len(passage.left_ns)} lone frames of {size} bytes did not come out"
-            f" ({table}); check the wiring of ports 1 and 2 and the table"
+            f" ({what}); check the wiring of ports 1 and 2 and the table"
         )
     fine = ~passage.disturbed
     # A switch that once needs much longer than for the probes may hold several.

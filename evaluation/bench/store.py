@@ -37,6 +37,9 @@ class SampleStore:
         try:
             self._base = sqlite3.connect(path)
             self._base.executescript(_SCHEMA)
+            # Complete after a crash of this process; a power failure may cost the last parts, no more.
+            self._base.execute("pragma journal_mode = wal")
+            self._base.execute("pragma synchronous = normal")
             row = self._base.execute("select parameters from campaign").fetchone()
             if parameters is not None and row != (wanted,):
                 with self._base:

@@ -6,14 +6,15 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import Enum
+from typing import Final, Self
 
 import dpkt
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import FCS_BYTES, number_of
+from evaluation.bench.cases import FCS_BYTES, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
 from evaluation.bench.live.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
@@ -29,7 +30,20 @@ _MIN_FRAME_BYTES: Final = 64
 _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
 _CONTROL_QUIET_S: Final = 0.003
+_UNREAD_REPLIES: Final = 50
 _LONGEST_S: Final = 10.0
+
+
+class Mode(Enum):
+    """What a bench may be able to make of a switch."""
+
+    USUAL = "as its inventory says"
+    HOUSEKEEPING = "with the jobs of its unmodified firmware"
+    WITHOUT_CPU = "with OpenFlow switched off"
+
+
+EnterMode = Callable[[Mode], bool]
+"""Brings a switch into a mode, its table empty; whether it can. Raises `RunError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +51,7 @@ class Instruments:
     """What is plugged in where."""
 
     in_interface: str
+    out_interface: str
     in_tap: PacketTap
     out_tap: PacketTap
     control_tap: PacketTap
@@ -55,19 +70,23 @@ class LiveDevice:
         name: str,
         wire: Wire,
         instruments: Instruments,
+        *,
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
+        enter: EnterMode = lambda mode: mode is Mode.USUAL,
     ) -> None:
         """Begin to work with a switch that connects.
 
         `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
-        switches it off and on again, if the bench can.
+        switches it off and on again, if the bench can; `enter` brings it into another mode.
         """
         self.name = name
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
         self._renew = renew
+        self._enter = enter
+        self._mode = Mode.USUAL
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
         self._entries: list[bytes] = []
@@ -100,7 +119,8 @@ class LiveDevice:
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
         bench = self._with
-        bench.controller.messages()
+        if self._mode is not Mode.WITHOUT_CPU:
+            bench.controller.messages()
         bench.in_tap.forget()
         bench.out_tap.forget()
         line_ns = [self._line_ns(len(data)) for data in frames]
@@ -126,9 +146,27 @@ class LiveDevice:
 
     def begin(self, seed: int) -> None:
         """As `Device.begin`; a real switch is at a phase that nobody sets."""
+        del seed
+        self._into(Mode.USUAL)
 
-    def with_housekeeping(self) -> None:
-        """As `Device.with_housekeeping`: not from here."""
+    def with_housekeeping(self) -> Self | None:
+        """As `Device.with_housekeeping`."""
+        return self if self._into(Mode.HOUSEKEEPING) else None
+
+    def without_cpu(self) -> Self | None:
+        """As `Device.without_cpu`."""
+        if not self._into(Mode.WITHOUT_CPU):
+            return None
+        with packet_socket(self._with.out_interface, 0) as out:
+            out.send(announcement())
+        return self
+
+    def _into(self, mode: Mode) -> bool:
+        if mode is not self._mode:
+            if not self._enter(mode):
+                return False
+            self._mode, self._entries, self._changed = mode, [], False
+        return True
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
@@ -137,9 +175,9 @@ class LiveDevice:
         bench.control_tap.forget()
         self._changed |= any(kind == of.OFPT_FLOW_MOD for one in segments for kind in message_types(one))
         with undisturbed(bench.core):
-            at_instants(
-                (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
-            )
+            # The replies to a long train would fill the socket.
+            act = bench.controller.exchange if len(segments) > _UNREAD_REPLIES else bench.controller.write
+            at_instants((gap, act, segment) for gap, segment in zip(gaps_ns, segments, strict=True))
         seen: list[ControlFrame] = []
         until_s = time.monotonic() + _QUIET_S
         while time.monotonic() < until_s:
