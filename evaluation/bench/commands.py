@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,27 +15,23 @@ from rich.table import Table as Printed
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
-from evaluation.bench.choice import Choice, choose
+from evaluation.bench.chosen_campaign import ChosenCampaign
 from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
-from evaluation.bench.findings import find, read_samples
+from evaluation.bench.findings import find
 from evaluation.bench.live.commands import check, judge
-from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
-from evaluation.bench.progress import announcement, measuring
-from evaluation.bench.store import SampleStore
-from evaluation.files import alone_in, output_directory, write_atomically
+from evaluation.bench.observations import Samples
+from evaluation.bench.profile_document import Origin, form_of, measured_profile
+from evaluation.bench.summary import lines, summary
+from evaluation.bench.units import shown, unit_of
+from evaluation.files import write_atomically
 from evaluation.provenance import commit
 from loko.device import load_profile
 
 bench_app = typer.Typer(
     no_args_is_help=True, help="Measure a switch and derive its profile (step 1 of Loko)."
 )
-
-_SAMPLES: Final = "samples.sqlite"
-_US: Final = 1000
-
-Row = dict[str, Any]
 
 bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
@@ -51,6 +46,10 @@ DesignOption = Annotated[
 ]
 EstimateOption = Annotated[bool, typer.Option("--estimate", help="Only say how long it would take.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
+FormOption = Annotated[
+    str | None,
+    typer.Option(help="Profile that lends the form and what is not measured. Default: the device's own."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -68,18 +67,23 @@ def _command(procedure: Procedure, text: str) -> None:
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        campaign_of = _Campaign.of((procedure,), device, out=out, samples=samples, design=design, seed=seed)
+        chosen = ChosenCampaign.of((procedure,), device, out=out, samples=samples, design=design, seed=seed)
         if estimate:
-            campaign_of.estimate()
+            _say(chosen.estimates())
         else:
-            _print(procedure, campaign_of.measure()[procedure], as_json)
+            _print(procedure, _rows(procedure, chosen.parts(), chosen.measure()), as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
 _command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3).")
+_command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
 _command("buffer", "Backlog at the first loss of a burst (section 3.5).")
+_command("idle", "Lone frames at random phases: they tell how long the main loop is.")
+_command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
+_command("housekeeping", "The same with the jobs of the unmodified firmware.")
+_command("table", "How many entries the flow table holds.")
 
 
 @bench_app.command("all")
@@ -91,6 +95,7 @@ def measure_all(
     design: DesignOption = None,
     estimate: EstimateOption = False,
     seed: SeedOption = 1,
+    form: FormOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do the whole campaign and write profile.toml, each number with its source and range.
@@ -100,130 +105,45 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    whole = _Campaign.of(campaign.PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
+    whole = ChosenCampaign.of(campaign.PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
     if estimate:
-        whole.estimate()
+        _say(whole.estimates())
         return
-    whole.measure()
-    folder, chosen = whole.folder, whole.chosen
-    with whole.store() as store:
-        found = read_samples(store)
-    form, known = form_of(chosen.form), load_profile(chosen.form)
-    transit_ps = known.integrated_switch.transit_ps.value
-    findings = find(found, wire_of(known.ports), action_offsets(form), transit_ps)
+    found = whole.measure()
+    form_name = form or whole.chosen.form
+    values = form_of(form_name)
+    findings = find(found, wire_of(load_profile(form_name).ports), values)
     profile = measured_profile(
-        form, findings, name=f"{Path(device).stem}-measured", title=f"Measured: {Path(device).stem}"
+        values,
+        findings,
+        name=f"{Path(device).stem}-measured",
+        title=f"Measured: {Path(device).stem}",
+        origin=Origin(device=device, date=whole.begun(), commit=commit(), samples=samples, seed=seed),
     )
-    write_atomically(folder / "profile.toml", profile.text.encode())
-    summary = {
-        "profile": str(folder / "profile.toml"),
-        "measured": len(profile.measured),
-        "not_measured": list(profile.kept),
-        "loop_us": round(findings.loop_ns / _US, 3),
-        "interrupted": findings.interrupted,
-        "buffer_frames": {str(size): frames for size, frames in findings.capacity_frames.items()},
-        "equation_6_worst_error": max(map(abs, findings.equation_6_error.values()), default=None),
-        "unidentified": list(findings.costs.unidentified),
-    }
+    path = whole.folder / "profile.toml"
+    write_atomically(path, profile.text.encode())
     if as_json:
-        typer.echo(json.dumps(summary, indent=1))
+        typer.echo(json.dumps(summary(profile, findings, path), indent=1))
         return
-    for key, value in summary.items():
-        typer.echo(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
+    _say(lines(profile, findings, path))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Campaign:
-    """What is to be measured of which switch, and where it is kept."""
-
-    procedures: tuple[Procedure, ...]
-    device: str
-    chosen: Choice
-    folder: Path
-    samples: int
-    design: Design
-    seed: int
-
-    @classmethod
-    def of(
-        cls,
-        procedures: tuple[Procedure, ...],
-        device: str,
-        *,
-        out: Path | None,
-        samples: int,
-        design: Design | None,
-        seed: int,
-    ) -> _Campaign:
-        """From what the user said. Raises `InputError`."""
-        chosen = choose(device)
-        usual = Design.FULL if chosen.entry is None else Design.REDUCED
-        return cls(
-            procedures=procedures,
-            device=device,
-            chosen=chosen,
-            folder=_folder(device, out),
-            samples=samples,
-            design=design or usual,
-            seed=seed,
-        )
-
-    @property
-    def real_time(self) -> bool:
-        """Whether it takes as long as it takes."""
-        return self.chosen.entry is not None
-
-    def parts(self, design: Design) -> list[Part]:
-        """All parts, measured or not."""
-        return campaign.parts(self.procedures, samples=self.samples, design=design)
-
-    def store(self) -> SampleStore:
-        """Where the samples are."""
-        # What samples depend on; with anything else they are measured anew.
-        parameters = {
-            **self.chosen.identity,
-            "samples": self.samples,
-            "seed": self.seed,
-            "commit": commit(),
-        }
-        return SampleStore(self.folder / _SAMPLES, parameters)
-
-    def estimate(self) -> None:
-        """Say how long it takes, for each design."""
-        with alone_in(self.folder), self.store() as store:
-            for design in Design:
-                line = announcement(self.parts(design), store.parts(), real_time=self.real_time)
-                typer.echo(f"--design {design}: {line}")
-
-    def measure(self) -> dict[Procedure, list[Row]]:
-        """Measure what is missing; a row for each part and length of frame."""
-        todo = self.parts(self.design)
-        with (
-            alone_in(self.folder),
-            self.store() as store,
-            self.chosen.opened(self.seed) as bench,
-            measuring(todo, store.parts(), real_time=self.real_time) as tell,
-        ):
-            campaign.run(bench, todo, store, seed=self.seed, on_part=tell)
-            found, left_out = read_samples(store), _left_out(store, todo)
-        if left_out and self.real_time:
-            typer.echo(
-                f"left out and measured again: {left_out} samples during which this machine stalled", err=True
-            )
-        return {
-            procedure: [
-                _row(part.name, size, times)
-                for part in todo
-                if part.procedure == procedure
-                for size, times in sorted(found[part.key].items())
-            ]
-            for procedure in self.procedures
-        }
+Row = dict[str, Any]
 
 
-def _left_out(store: SampleStore, todo: Sequence[Part]) -> int:
-    wanted = {part.key for part in todo}
-    return sum(left_out for part, _, _, left_out in store.samples() if part in wanted)
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def _rows(procedure: Procedure, todo: list[Part], found: Samples) -> list[Row]:
+    """A row for each part and length of frame."""
+    return [
+        _row(part.name, size, shown(procedure, times))
+        for part in todo
+        for size, times in sorted(found[part.key].items())
+        if len(times)
+    ]
 
 
 def _row(name: str, size: int, times: Any) -> Row:
@@ -240,16 +160,11 @@ def _row(name: str, size: int, times: Any) -> Row:
     }
 
 
-def _folder(device: str, out: Path | None) -> Path:
-    return output_directory(out if out is not None else Path("results") / "bench" / Path(device).stem)
-
-
 def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"procedure": procedure, "rows": rows}, indent=1))
         return
-    is_time = procedure in {"dp-time", "cp-time", "interference"}
-    unit, scale = ("us", _US) if is_time else ("Mbit/s", 1e6) if procedure == "throughput" else ("frames", 1)
+    unit, scale = unit_of(procedure)
     table = Printed(
         "what", "bytes", *(f"{name} [{unit}]" for name in ("min", "p5", "p50", "p95", "max")), box=None
     )

@@ -39,36 +39,44 @@ class Samples:
 def measure(
     device: Device, table: Table, sizes: tuple[int, ...], *, samples: int, seed: int
 ) -> dict[int, Samples]:
-    """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out.
-
-    Frames that the bench's own host disturbed are sent again, for as long as that may help.
-    """
+    """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(table))
     found = {}
     for size in sizes:
-        probes = _lone_frames(device, table, size, [_PROBE_GAP_NS] * _PROBES)
-        longest_ns = int(probes.times_ns.max()) if len(probes.times_ns) else _UNKNOWN_NS
-        spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
-        trains: list[Samples] = []
-        for _ in range(_TRAINS):
-            missing = samples - sum(len(one.times_ns) for one in trains)
-            if missing <= 0:
-                break
-            gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
-            trains.append(_lone_frames(device, table, size, gaps_ns.tolist()))
-        times_ns = np.concatenate([one.times_ns for one in trains])
-        if not len(times_ns):
-            raise RunError(
-                f"{device.name}: this machine stalls during every one of {samples} frames of {size} bytes;"
-                " end other programs and run again"
-            )
-        found[size] = Samples(times_ns, sum(one.disturbed for one in trains))
+        found[size] = lone_frames(device, size, samples=samples, random=random, what=str(table))
     return found
 
 
-def _lone_frames(device: Device, table: Table, size: int, gaps_ns: list[int]) -> Samples:
-    """A train whose frames do not meet. Raises `RunError` if frames come out neither now nor later."""
+def lone_frames(
+    device: Device, size: int, *, samples: int, random: np.random.Generator, what: str
+) -> Samples:
+    """Processing times of frames of this length, none of which waits for another one.
+
+    Frames that the bench's own host disturbed are sent again, for as long as that may help. Raises
+    `RunError`, which names `what` they should have passed, if frames do not come out.
+    """
+    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what)
+    longest_ns = int(probes.times_ns.max()) if len(probes.times_ns) else _UNKNOWN_NS
+    spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
+    trains: list[Samples] = []
+    for _ in range(_TRAINS):
+        missing = samples - sum(len(one.times_ns) for one in trains)
+        if missing <= 0:
+            break
+        gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
+        trains.append(_train(device, size, gaps_ns.tolist(), what))
+    times_ns = np.concatenate([one.times_ns for one in trains])
+    if not len(times_ns):
+        raise RunError(
+            f"{device.name}: this machine stalled during every one of {samples} frames of {size} bytes;"
+            " end other programs and run again"
+        )
+    return Samples(times_ns, sum(one.disturbed for one in trains))
+
+
+def _train(device: Device, size: int, gaps_ns: list[int], what: str) -> Samples:
+    """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
     train = [frame(size, number) for number in range(len(gaps_ns))]
     for _ in range(_TRAINS):
         passage = device.send(gaps_ns, train)
@@ -77,7 +85,7 @@ def _lone_frames(device: Device, table: Table, size: int, gaps_ns: list[int]) ->
             return _times(device, size, passage)
     raise RunError(
         f"{device.name}: {lost} of {len(train)} lone frames of {size} bytes did not come out"
-        f" ({table}); check the wiring of ports 1 and 2 and the table"
+        f" ({what}); check the wiring of ports 1 and 2 and the table"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from os_ken.ofproto import ofproto_v1_0 as of
 
 from evaluation.bench.cases import Table
+from evaluation.bench.control_messages import Subject
 from evaluation.bench.control_questions import Question
 from evaluation.bench.interference import Leader
 
@@ -51,6 +52,12 @@ def question_s(question: Question, samples: int) -> float:
     loads = 1 if question.repeatable else samples
     renewals = loads if _changes_the_table(question) else 0
     return samples * _QUESTION_S + loads * _load_s(len(question.table)) + renewals * RENEWAL_S
+
+
+def subject_s(subject: Subject, samples: int) -> float:
+    """A message of figures 6 and 7."""
+    loads = samples if subject.changes else 1
+    return samples * _QUESTION_S + loads * _load_s(len(subject.table))
 
 
 def interference_s(leader: Leader, samples: int) -> float:

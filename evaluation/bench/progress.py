@@ -37,8 +37,9 @@ def measuring(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> Itera
     expected_s = {part.key: part.expected_s if real_time else 1.0 for part in left}
     begin = told = time.monotonic()
     done_s, done = 0.0, 0
-    with terminal_bar("s" if real_time else "parts") as bar:
-        task = bar.add_task("measuring", total=round(sum(expected_s.values())))
+    with terminal_bar() as bar:
+        unit = "s" if real_time else "parts"
+        task = bar.add_task("measuring", total=round(sum(expected_s.values())), unit=unit)
         if real_time:
             typer.echo(announcement(todo, kept, real_time=True), err=True)
 

@@ -12,7 +12,7 @@ from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, Entry, Hardware, Port
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
-from evaluation.bench.live.live_device import Instruments, LiveDevice
+from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
 from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.runner import Stall
 
@@ -63,8 +63,10 @@ def assemble(
     stack: ExitStack,
     entry: Entry,
     around: Surroundings,
+    *,
     stalls: Callable[[], Sequence[Stall]] = tuple,
     renew: Callable[[], None] | None = None,
+    enter: EnterMode = lambda mode: mode is Mode.USUAL,
 ) -> Bench:
     """Put taps and sender in place, until the stack is closed. Raises `RunError`."""
     ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
@@ -77,6 +79,7 @@ def assemble(
     requests = stack.enter_context(PacketTap(around.requests_at)) if around.requests_at else None
     instruments = Instruments(
         in_interface=ends[0].interface,
+        out_interface=ends[1].interface,
         in_tap=taps[0],
         out_tap=taps[1],
         control_tap=taps[2],
@@ -86,7 +89,7 @@ def assemble(
         in_tap_passive=ends[0].passive,
         line_is_real=isinstance(entry, Hardware),
     )
-    device = LiveDevice(entry.name, around.wire, instruments, stalls, renew)
+    device = LiveDevice(entry.name, around.wire, instruments, stalls=stalls, renew=renew, enter=enter)
     stack.callback(device.close)
     return Bench(
         name=entry.name,

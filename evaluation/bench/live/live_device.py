@@ -6,14 +6,15 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from enum import Enum
+from typing import Final, Self
 
 import dpkt
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import FCS_BYTES, number_of
+from evaluation.bench.cases import FCS_BYTES, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
 from evaluation.bench.live.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
@@ -31,8 +32,23 @@ _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
 _ANSWER_S: Final = 1.0
 """A reply that has not come after so long never does: a stalled host may need a while."""
+_MANY_STALLS: Final = 5_000
+"""A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
 _CONTROL_QUIET_S: Final = 0.003
+_UNREAD_REPLIES: Final = 50
 _LONGEST_S: Final = 10.0
+
+
+class Mode(Enum):
+    """What a bench may be able to make of a switch."""
+
+    USUAL = "as its inventory says"
+    HOUSEKEEPING = "with the jobs of its unmodified firmware"
+    WITHOUT_CPU = "with OpenFlow switched off"
+
+
+EnterMode = Callable[[Mode], bool]
+"""Brings a switch into a mode, its table empty; whether it can. Raises `RunError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +56,7 @@ class Instruments:
     """What is plugged in where."""
 
     in_interface: str
+    out_interface: str
     in_tap: PacketTap
     out_tap: PacketTap
     control_tap: PacketTap
@@ -63,23 +80,28 @@ class LiveDevice:
         name: str,
         wire: Wire,
         instruments: Instruments,
+        *,
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
+        enter: EnterMode = lambda mode: mode is Mode.USUAL,
     ) -> None:
         """Begin to work with a switch that connects.
 
         `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
-        switches it off and on again, if the bench can.
+        switches it off and on again, if the bench can; `enter` brings it into another mode.
         """
         self.name = name
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
         self._renew = renew
+        self._enter = enter
+        self._mode = Mode.USUAL
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
         self._entries: list[bytes] = []
         """FLOW_MODs of what `load` has put into the table, in its order."""
+        self._listed_stalls = 0
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property
@@ -98,7 +120,7 @@ class LiveDevice:
         controller.messages()
         if self._changed and self._renew:
             self._renew()
-            self._entries = []
+            self._entries, self._listed_stalls = [], 0
         self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
@@ -108,7 +130,8 @@ class LiveDevice:
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
         bench = self._with
-        bench.controller.messages()
+        if self._mode is not Mode.WITHOUT_CPU:
+            bench.controller.messages()
         bench.in_tap.forget()
         bench.out_tap.forget()
         line_ns = [self._line_ns(len(data)) for data in frames]
@@ -124,7 +147,7 @@ class LiveDevice:
         entered = _stamps(bench.in_tap.read(), frames, outgoing=not bench.in_tap_passive)
         if not (bench.in_tap_passive and bench.line_is_real):
             entered = on_the_line(entered, np.array(line_ns, dtype=np.int64))
-        met = disturbed(entered, left, [*stalls, *self._stalls()])
+        met = disturbed(entered, left, [*stalls, *self._stalls_of_host()])
         return Passage(entered, left, met)
 
     def _left(self, frames: Sequence[bytes]) -> Instants:
@@ -143,6 +166,31 @@ class LiveDevice:
         length = max(kept_bytes + FCS_BYTES, _MIN_FRAME_BYTES)
         return self.wire.time_ns(self.wire.preamble_bytes + length + self.wire.gap_bytes)
 
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`; a real switch is at a phase that nobody sets."""
+        del seed
+        self._into(Mode.USUAL)
+
+    def with_housekeeping(self) -> Self | None:
+        """As `Device.with_housekeeping`."""
+        return self if self._into(Mode.HOUSEKEEPING) else None
+
+    def without_cpu(self) -> Self | None:
+        """As `Device.without_cpu`."""
+        if not self._into(Mode.WITHOUT_CPU):
+            return None
+        with packet_socket(self._with.out_interface, 0) as out:
+            out.send(announcement())
+        return self
+
+    def _into(self, mode: Mode) -> bool:
+        if mode is not self._mode:
+            if not self._enter(mode):
+                return False
+            self._listed_stalls = 0
+            self._mode, self._entries, self._changed = mode, [], False
+        return True
+
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
         bench = self._with
@@ -151,9 +199,9 @@ class LiveDevice:
             tap.forget()
         self._note_changes(segments)
         with undisturbed(bench.core):
-            stalls = at_instants(
-                (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
-            )
+            # The replies to a long train would fill the socket.
+            act = bench.controller.exchange if len(segments) > _UNREAD_REPLIES else bench.controller.write
+            stalls = at_instants((gap, act, segment) for gap, segment in zip(gaps_ns, segments, strict=True))
         seen: list[ControlFrame] = []
         until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
@@ -166,7 +214,14 @@ class LiveDevice:
         # A board that does not answer may hang: the next load then switches it off and on.
         self._changed |= not any(one.from_switch for one in seen)
         seen.sort(key=lambda one: one.at_ns)
-        return self._marked(seen, [*stalls, *self._stalls()])
+        return self._marked(seen, [*stalls, *self._stalls_of_host()])
+
+    def _stalls_of_host(self) -> Sequence[Stall]:
+        """The emulator's stalls since the last call; after many it is switched off and on, for a new list."""
+        new = self._stalls()
+        self._listed_stalls += len(new)
+        self._changed |= self._listed_stalls > _MANY_STALLS
+        return new
 
     def _note_changes(self, segments: Sequence[bytes]) -> None:
         """Remember what these segments leave in the table."""
@@ -175,6 +230,8 @@ class LiveDevice:
                 continue
             if one[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
                 self._entries.append(one)
+            elif self._entries and _same_entry(one, strict_delete(self._entries[-1])):
+                self._entries.pop()
             else:
                 self._changed = True
 
@@ -244,6 +301,11 @@ def strict_delete(add: bytes) -> bytes:
     struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
     struct.pack_into("!H", message, _OUT_PORT_AT, of.OFPP_NONE)
     return bytes(message)
+
+
+def _same_entry(one: bytes, other: bytes) -> bool:
+    """Whether two FLOW_MODs have the same match, command and priority."""
+    return one[8:48] == other[8:48] and one[_COMMAND_AT:64] == other[_COMMAND_AT:64]
 
 
 def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:
