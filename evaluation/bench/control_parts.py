@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import control_plane
-from evaluation.bench.control_messages import Subject, flow_adds, flow_searches, messages
+from evaluation.bench.control_messages import Subject, flow_adds, flow_search, flow_searches, messages
 from evaluation.bench.device import Device
 
 ECHO_UNMODIFIED: Final = "echo over time, unmodified firmware"
 ECHO_MODIFIED: Final = "echo over time, firmware as measured"
 """Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
+ENTRIES_ADDED: Final = "entries added by a Modify that hits none"
+"""One sample, no time."""
+_SOME_ENTRIES: Final = 17
 NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 INSTANTS: Final = -1
@@ -28,6 +31,7 @@ def control_parts(samples: int) -> Iterator[tuple[str, Measure]]:
     """All parts. Those without reply count the samples that equation 3 does not allow as left out."""
     yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device)
     yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device)
+    yield ENTRIES_ADDED, _entries_added
     barrier = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
         yield subject.name, _measure(subject, samples, barrier)
@@ -36,6 +40,11 @@ def control_parts(samples: int) -> Iterator[tuple[str, Measure]]:
 def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int]]:
     series = control_plane.echo_over_time(device)
     return {NO_LENGTH: (series.times_ns, series.missing), INSTANTS: (series.at_ns, 0)}
+
+
+def _entries_added(device: Device, _seed: int) -> Mapping[int, tuple[NDArray[np.int64], int]]:
+    added = control_plane.entries_added(device, flow_search("modify", "none", _SOME_ENTRIES))
+    return {NO_LENGTH: (np.array([added], dtype=np.int64), 0)}
 
 
 class _Barrier:

@@ -1,4 +1,4 @@
-"""Processing time of the integrated switch alone (section 3.4.1, figure 10d), and what else bounds throughput."""
+"""The integrated switch alone (section 3.4.1, figure 10d), and whether it is ever the bottleneck."""
 
 from __future__ import annotations
 

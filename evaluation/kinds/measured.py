@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Self
 
 import numpy as np
@@ -63,10 +63,7 @@ def measure(
     Raises `InputError` or `RunError`; the parts that are complete by then are kept.
     """
     chosen = figure.chosen(options)
-    folder = options.out / _FOLDER
-    folder.mkdir(exist_ok=True)
-    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
-    with SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters) as store:
+    with _store(chosen, options, samples) as store:
         wanted = {part.key for part in make_parts()}
         there = wanted & store.parts()
         progress.begin(len(wanted), len(there), "parts")
@@ -80,6 +77,19 @@ def measure(
             if key in wanted:
                 found.setdefault(key, {})[size] = times
     return found
+
+
+def left_out(figure: MeasuredFigure, options: Options, keys: Collection[str], *, samples: int) -> int:
+    """How many samples of these parts were left out when `measure` measured them. Raises `InputError`."""
+    with _store(figure.chosen(options), options, samples) as store:
+        return sum(count for key, _, _, count in store.samples() if key in keys)
+
+
+def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
+    folder = options.out / _FOLDER
+    folder.mkdir(exist_ok=True)
+    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
+    return SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters)
 
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:
