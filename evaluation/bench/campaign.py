@@ -40,6 +40,7 @@ from loko.scenario import (
 Procedure = Literal[
     "dp-time",
     "cp-time",
+    "messages",
     "is-time",
     "interference",
     "throughput",
@@ -49,7 +50,8 @@ Procedure = Literal[
     "housekeeping",
     "table",
 ]
-PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
+PROCEDURES: Final[tuple[Procedure, ...]] = tuple(one for one in get_args(Procedure) if one != "messages")
+"""Those that tell the numbers of a profile. What figures 6 and 7 show (``messages``) follows from them."""
 
 Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 """By length of frame: the samples, and how many were left out since the bench's host lost time."""
@@ -92,6 +94,7 @@ def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
         "dp-time": lambda: _data_plane(samples, scenario),
         "cp-time": lambda: _control_plane(samples),
+        "messages": lambda: _messages(samples),
         "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
         "throughput": _throughput,
@@ -153,13 +156,19 @@ def _control_plane(samples: int) -> Iterator[Part]:
             return {NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
 
         yield Part("cp-time", question.name, measure)
-    for name, procedure in control_parts(samples):
-        yield Part("cp-time", name, procedure)
+
+
+def _messages(samples: int) -> Iterator[Part]:
+    for name, measure in control_parts(samples):
+        yield Part("messages", name, measure)
 
 
 def _integrated_switch(samples: int) -> Iterator[Part]:
     def measure(device: Device, seed: int) -> Measured:
-        found = integrated_switch.measure(device, samples=samples, seed=seed)
+        alone = device.without_cpu()
+        if alone is None:
+            return {NO_LENGTH: (_NOTHING, 0)}
+        found = integrated_switch.measure(alone, samples=samples, seed=seed)
         return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
     yield _part(INTEGRATED_SWITCH_PART, measure)

@@ -17,6 +17,7 @@ from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.choice import Choice, choose
+from evaluation.bench.control_parts import INSTANTS
 from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find, read_samples
@@ -29,6 +30,7 @@ from evaluation.bench.units import shown, unit_of
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
+from evaluation.runner import RunError
 from loko.device import load_profile
 
 bench_app = typer.Typer(
@@ -52,6 +54,10 @@ FormOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+_PARTS_OF: Final[dict[Procedure, tuple[Procedure, ...]]] = {"cp-time": ("cp-time", "messages")}
+"""Commands that measure more than what they are named after."""
+
+
 def _command(procedure: Procedure, text: str) -> None:
     """Make the command of one procedure; they differ in nothing but what they measure."""
 
@@ -64,13 +70,18 @@ def _command(procedure: Procedure, text: str) -> None:
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        todo = campaign.parts((procedure,), samples=samples)
-        found = _measure(todo, device, out, samples, seed)
-        _print(procedure, _rows(procedure, todo, found), as_json)
+        todo = campaign.parts(_PARTS_OF.get(procedure, (procedure,)), samples=samples)
+        found, left_out = _measure(todo, device, out, samples, seed)
+        rows = _rows(procedure, todo, found, left_out)
+        if not rows:
+            raise RunError(
+                f"{device}: this switch, or the bench around it, has nothing that {procedure} measures"
+            )
+        _print(procedure, rows, as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
-_command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3).")
+_command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3; figures 6 and 7).")
 _command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
@@ -124,23 +135,30 @@ def measure_all(
 Row = dict[str, Any]
 
 
-def _measure(todo: list[Part], device: str, out: Path | None, samples: int, seed: int) -> Samples:
+LeftOut = dict[tuple[str, int], int]
+"""How many samples were left out, by part and length of frame."""
+
+
+def _measure(
+    todo: list[Part], device: str, out: Path | None, samples: int, seed: int
+) -> tuple[Samples, LeftOut]:
     """Measure what is missing. The switch is left alone if nothing is."""
     folder, chosen = _folder(device, out), choose(device)
     with alone_in(folder), SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
         if not store.parts().issuperset(part.key for part in todo):
             with chosen.opened(seed) as bench, _progress(len(todo)) as tell:
                 campaign.run(bench, todo, store, seed=seed, on_part=tell)
-        return read_samples(store)
+        left_out = {(part, size): count for part, size, _, count in store.samples()}
+        return read_samples(store), left_out
 
 
-def _rows(procedure: Procedure, todo: list[Part], found: Samples) -> list[Row]:
+def _rows(procedure: Procedure, todo: list[Part], found: Samples, left_out: LeftOut) -> list[Row]:
     """A row for each part and length of frame."""
     return [
-        _row(part.name, size, shown(procedure, times))
+        _row(part.name, size, shown(procedure, times)) | {"left_out": left_out[part.key, size]}
         for part in todo
         for size, times in sorted(found[part.key].items())
-        if len(times)
+        if len(times) and size != INSTANTS
     ]
 
 
@@ -183,10 +201,9 @@ def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
         typer.echo(json.dumps({"procedure": procedure, "rows": rows}, indent=1))
         return
     unit, scale = unit_of(procedure)
-    table = Printed(
-        "what", "bytes", *(f"{name} [{unit}]" for name in ("min", "p5", "p50", "p95", "max")), box=None
-    )
+    numbers = ("min", "p5", "p50", "p95", "max")
+    table = Printed("what", "bytes", *(f"{name} [{unit}]" for name in numbers), "left out", box=None)
     for row in rows:
-        numbers = (f"{row[name] / scale:.2f}" for name in ("min", "p5", "p50", "p95", "max"))
-        table.add_row(row["what"], str(row["frame_bytes"] or ""), *numbers)
+        texts = (f"{row[name] / scale:.2f}" for name in numbers)
+        table.add_row(row["what"], str(row["frame_bytes"] or ""), *texts, str(row["left_out"] or ""))
     Console().print(table)

@@ -24,18 +24,11 @@ TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 100
 
 
 def test_frames_of_all_sizes_need_the_chips_own_time() -> None:
-    found = integrated_switch.measure(VirtualDevice(seed=7), samples=20, seed=1)
+    found = integrated_switch.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
     assert tuple(found) == TABLE_1_FRAME_BYTES
     for one in found.values():
         assert np.unique(one.times_ns).tolist() == [TRANSIT_NS]
         assert one.disturbed == 0
-
-
-def test_a_switch_without_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = VirtualDevice(seed=7)
-    monkeypatch.setattr(device, "without_cpu", lambda: None, raising=False)
-    with pytest.raises(RunError, match="zodiac-fx: it has no integrated switch"):
-        integrated_switch.measure(device, samples=3, seed=1)
 
 
 def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import buffer, campaign, control_plane, data_plane, throughput
+from evaluation.bench import buffer, campaign, data_plane, throughput
 from evaluation.bench.cases import Table, all_cases, flow_mods, frame, number_of, tables
-from evaluation.bench.control_questions import questions
 from evaluation.bench.equations import throughput_bps
 from evaluation.bench.findings import find, read_samples
 from evaluation.bench.profile_document import action_offsets, form_of, measured_profile, quantities

@@ -1,4 +1,4 @@
-"""What figures of the control plane have in common: measuring parts of cp-time, rows of their samples."""
+"""What figures of the control plane have in common: measuring messages, rows of their samples."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Times = Mapping[str, NDArray[np.int64]]
 
 
 def parts_named(names: Collection[str], samples: int) -> list[campaign.Part]:
-    """The parts of cp-time with these names."""
-    return [part for part in campaign.parts(("cp-time",), samples=samples) if part.name in names]
+    """The parts of the campaign with these names."""
+    return [part for part in campaign.parts(("messages",), samples=samples) if part.name in names]
 
 
 def measured(
@@ -32,7 +32,7 @@ def measured(
     """Samples by name of the part and length, and how many were left out. Raises `InputError`, `RunError`."""
     samples = figure.count(quick=options.quick)
     found = measure(figure, options, progress, partial(parts_named, names, samples), samples=samples)
-    keys = {f"cp-time/{name}" for name in names}
+    keys = {f"messages/{name}" for name in names}
     by_name = {key.partition("/")[2]: by_length for key, by_length in found.items()}
     return by_name, left_out(figure, options, keys, samples=samples)
 
