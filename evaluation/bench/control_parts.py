@@ -52,15 +52,15 @@ class _Barrier:
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
-        self._known_ns: int | None = None
+        self._known: control_plane.Barrier | None = None
 
-    def time_ns(self, device: Device, seed: int) -> int:
+    def of(self, device: Device, seed: int) -> control_plane.Barrier:
         """p_BR. The device is afterwards as at the beginning of a part with this seed."""
-        if self._known_ns is None:
+        if self._known is None:
             device.begin(_BARRIER_SEED)
-            self._known_ns = control_plane.barrier_ns(device, samples=self._samples, seed=_BARRIER_SEED)
+            self._known = control_plane.barrier(device, samples=self._samples, seed=_BARRIER_SEED)
             device.begin(seed)
-        return self._known_ns
+        return self._known
 
 
 def _measure(subject: Subject, samples: int, barrier: _Barrier) -> Measure:
@@ -69,7 +69,7 @@ def _measure(subject: Subject, samples: int, barrier: _Barrier) -> Measure:
             found = control_plane.with_reply(device, subject, samples=samples, seed=seed)
         else:
             found = control_plane.without_reply(
-                device, subject, barrier_ns=barrier.time_ns(device, seed), samples=samples, seed=seed
+                device, subject, barrier=barrier.of(device, seed), samples=samples, seed=seed
             )
         return {NO_LENGTH: (found.times_ns, found.late_barriers)}
 

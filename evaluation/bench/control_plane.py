@@ -27,6 +27,8 @@ _ACTIVE_AT: Final = 56
 """Place of the count of entries in table statistics of OpenFlow 1.0."""
 _XID: Final = 7
 _BARRIER: Final = Subject(name="BarrierRequest", message=barrier_request(_XID), replies=True)
+INTERRUPTED_NS: Final = 20_000
+"""Over the least time of a message: the IP stack's timers came between, not only the main loop's phase."""
 _TRIES: Final = 3
 """So often a sample is taken again whose barrier came too late, on average."""
 
@@ -67,12 +69,23 @@ def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> 
     return Samples(np.array(times, dtype=np.int64))
 
 
-def barrier_ns(device: Device, *, samples: int, seed: int) -> int:
-    """p_BR of equations 2 and 3: what a barrier alone takes, the median."""
-    return int(np.median(with_reply(device, _BARRIER, samples=samples, seed=seed).times_ns))
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """What a barrier alone takes."""
+
+    usual_ns: int
+    """p_BR of equation 2: the median."""
+    longest_ns: int
+    """p_BR of equation 3, without interruptions. With the median, every other late barrier would pass."""
 
 
-def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples: int, seed: int) -> Samples:
+def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
+    """Measure p_BR. Raises `RunError`."""
+    times = with_reply(device, _BARRIER, samples=samples, seed=seed).times_ns
+    return Barrier(int(np.median(times)), int(times[times < times.min() + INTERRUPTED_NS].max()))
+
+
+def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Samples:
     """Equations 2 and 3: a barrier follows the subject as closely as it can.
 
     A sample whose barrier arrived after the subject was finished says nothing of the subject: it is counted
@@ -91,8 +104,10 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
         first, second, reply = _with_barrier(device, gap, subject)
         to_reply_ns = reply.at_ns - first.at_ns
         apart_ns = second.at_ns - first.at_ns
-        if barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire):
-            times.append(silent_control_time_ns(to_reply_ns, first.length_bytes, barrier_ns, device.wire))
+        if barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier.longest_ns, device.wire):
+            times.append(
+                silent_control_time_ns(to_reply_ns, first.length_bytes, barrier.usual_ns, device.wire)
+            )
         else:
             late += 1
             shortest_ns = min(apart_ns, shortest_ns or apart_ns)

@@ -120,12 +120,12 @@ def _pair(kind: str) -> tuple[Command, Command]:
 
 
 def _of_specification(device: VirtualDevice, seed: int) -> Mean:
-    barrier_ns = control_plane.barrier_ns(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
+    barrier = control_plane.barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
     times: Times = {
         f"{command}/{hit}/{entries}": control_plane.without_reply(
             device,
             flow_search(command, hit, entries, always_fresh=True),
-            barrier_ns=barrier_ns,
+            barrier=barrier,
             samples=_SPECIFICATION_SAMPLES,
             seed=seed,
         ).times_ns

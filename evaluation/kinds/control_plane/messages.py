@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench.control_messages import ACTIONS, ENTRIES, hangs, messages
+from evaluation.bench.control_plane import INTERRUPTED_NS
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, Times, measured, rows_of, times_of
@@ -19,8 +20,6 @@ from evaluation.result import AxisLabel
 
 _FLOW_STATISTICS: Final = "FlowStatsRequest"
 _STAR: Final = "*"
-_INTERRUPTED_NS: Final = 20_000
-"""Over the least time of a message: the IP stack's timers came between, not only the main loop's phase."""
 
 
 def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -43,7 +42,7 @@ def compute_messages(figure: ControlPlane, options: Options, progress: Progress)
 
 def _findings(times: Times, by_message: dict[str, list[NDArray[np.int64]]]) -> dict[str, float]:
     spread = {name: float(one.std()) / US for name, one in times.items()}
-    calm = {name: one[one < one.min() + _INTERRUPTED_NS] for name, one in times.items()}
+    calm = {name: one[one < one.min() + INTERRUPTED_NS] for name, one in times.items()}
     statistics = by_message[_FLOW_STATISTICS]
     found = {
         "spread_max_us": max(spread.values()),
