@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from live_harness import Machine, descendants, left, needs_root, wait_until
 
-from evaluation.bench import buffer, data_plane
+from evaluation.bench import buffer, control_plane, data_plane, integrated_switch
 from evaluation.bench.cases import Table
+from evaluation.bench.control_messages import flow_search, messages
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
@@ -145,3 +146,37 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
         assert one.disturbed or one.frames == 9
+
+
+@needs_emulator
+@pytest.mark.live
+def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
+    description = next(one for one in messages() if one.name == "DescStatsRequest")
+    with open_device("zodiac-fx-live") as device:
+        barrier = control_plane.barrier(device, samples=10, seed=1)
+        long_reply = control_plane.with_reply(device, description, samples=5, seed=1)
+        search = control_plane.without_reply(
+            device, flow_search("delete", "none", 17), barrier=barrier, samples=5, seed=1
+        )
+        added = control_plane.entries_added(device, flow_search("modify", "none", 17))
+        unmodified = device.with_housekeeping()
+        series = control_plane.echo_over_time(unmodified, duration_ns=2_000_000_000)
+        device.begin(2)
+        alone = device.without_cpu()
+        times = integrated_switch.measure(alone, samples=5, seed=1)
+        device.begin(3)
+        again = control_plane.barrier(device, samples=5, seed=1)
+    assert 0 < barrier.usual_ns <= barrier.longest_ns
+    assert len(long_reply.times_ns) == len(search.times_ns) == 5
+    assert added == 0
+    assert len(series.times_ns) + series.missing == 1597
+    assert all(len(one.times_ns) + one.disturbed == 5 for one in times.values())
+    assert again.usual_ns > 0
+
+
+@needs_openvswitch
+@pytest.mark.live
+def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
+    with open_device("openvswitch") as device:
+        assert device.with_housekeeping() is None
+        assert device.without_cpu() is None

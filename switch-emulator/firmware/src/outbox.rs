@@ -236,8 +236,11 @@ impl Outbox {
         }
         let lost = ports.len() - departures.iter().flatten().count();
         received.received_dropped += lost as u64;
-        self.counters.crossed += 1;
-        self.counters.dropped_switch += lost as u64;
+        if lost == ports.len() {
+            self.counters.dropped_switch += 1;
+        } else {
+            self.counters.crossed += 1;
+        }
         self.counters.forwarded += (ports.len() - lost) as u64;
         self.give_out(departures, frame);
     }
