@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import control_plane
+from evaluation.bench import control_plane, duration
 from evaluation.bench.control_messages import Subject, flow_adds, flow_search, flow_searches, messages
 from evaluation.bench.device import Device
 
@@ -27,14 +28,20 @@ _BARRIER_SEED: Final = 0
 Measure = Callable[[Device, int], Mapping[int, tuple[NDArray[np.int64], int]]]
 
 
-def control_parts(samples: int) -> Iterator[tuple[str, Measure]]:
-    """All parts. Those without reply count the samples that equation 3 does not allow as left out."""
-    yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device)
-    yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device)
-    yield ENTRIES_ADDED, _entries_added
+def control_parts(samples: int, *, changing: int) -> Iterator[tuple[str, Measure, float]]:
+    """All parts, and how long they take in real time; `changing`: samples of messages that change the table.
+
+    Those without reply count the samples that equation 3 does not allow as left out.
+    """
+    echo_s = control_plane.ECHO_SERIES_NS / 1e9
+    yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device), echo_s
+    yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device), echo_s
+    added = flow_search("modify", "none", _SOME_ENTRIES)
+    yield ENTRIES_ADDED, partial(_entries_added, added), duration.subject_s(added, 1)
     barrier = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
-        yield subject.name, _measure(subject, samples, barrier)
+        count = changing if subject.changes else samples
+        yield subject.name, _measure(subject, count, barrier), duration.subject_s(subject, count)
 
 
 def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int]]:
@@ -42,8 +49,10 @@ def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int
     return {NO_LENGTH: (series.times_ns, series.missing), INSTANTS: (series.at_ns, 0)}
 
 
-def _entries_added(device: Device, _seed: int) -> Mapping[int, tuple[NDArray[np.int64], int]]:
-    added = control_plane.entries_added(device, flow_search("modify", "none", _SOME_ENTRIES))
+def _entries_added(
+    subject: Subject, device: Device, _seed: int
+) -> Mapping[int, tuple[NDArray[np.int64], int]]:
+    added = control_plane.entries_added(device, subject)
     return {NO_LENGTH: (np.array([added], dtype=np.int64), 0)}
 
 
@@ -71,6 +80,6 @@ def _measure(subject: Subject, samples: int, barrier: _Barrier) -> Measure:
             found = control_plane.without_reply(
                 device, subject, barrier=barrier.of(device, seed), samples=samples, seed=seed
             )
-        return {NO_LENGTH: (found.times_ns, found.late_barriers)}
+        return {NO_LENGTH: (found.times_ns, found.late_barriers + found.disturbed)}
 
     return measure
