@@ -194,7 +194,8 @@ impl WatchedBoard {
         self.board.frame(self.now, port, frame);
         // Port 4 is no OpenFlow port in the factory's settings, but pauses end at each. What is typed may change that.
         let paused = self.board.counters().pauses_received > self.counters.pauses_received;
-        if !RECEIVED_BYTES.contains(&frame.len()) || (port.get() == 4 && !paused && self.typed == 0) {
+        if !RECEIVED_BYTES.contains(&frame.len()) || (port.get() == 4 && !paused && self.typed == 0)
+        {
             self.ignored += 1;
         }
         self.check(earliest);
