@@ -118,7 +118,13 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
             title=title,
             x=x,
             y=ChartAxis(label="processing time [us]", log=True, low=50, high=100_000),
-            clouds=[Cloud(label="", x=(one.at_ns / 1e9).tolist(), y=(one.times_ns / US).tolist())],
+            clouds=[
+                Cloud(
+                    label="",
+                    x=np.round(one.at_ns / 1e9, 4).tolist(),
+                    y=np.round(one.times_ns / US, 1).tolist(),
+                )
+            ],
         )
         for title, one in (
             ("unmodified firmware", unmodified),
