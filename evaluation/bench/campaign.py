@@ -19,6 +19,7 @@ from evaluation.bench import (
     idle,
     integrated_switch,
     interference,
+    overload,
     table_size,
     throughput,
 )
@@ -48,6 +49,7 @@ Procedure = Literal[
     "backlog",
     "housekeeping",
     "table",
+    "overload",
 ]
 PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
@@ -57,6 +59,8 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 IDLE_PART: Final = "idle/passes"
 UNITS_PART: Final = "buffer/units"
 TABLE_PART: Final = "table/entries"
+PAUSE_PART: Final = "overload/pause"
+INNER_PART: Final = "overload/link to the CPU"
 INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
 _TRAINS: Final = 3
@@ -100,6 +104,7 @@ def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario
         "backlog": _backlog,
         "housekeeping": _housekeeping,
         "table": _table,
+        "overload": _overload,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
@@ -247,6 +252,23 @@ def _table() -> Iterator[Part]:
         return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
+
+
+def _overload() -> Iterator[Part]:
+    def pause(device: Device, seed: int) -> Measured:
+        there = overload.situation(device)
+        kept = overload.held(device, there)
+        taken = None if kept != 0 else overload.taken_before_end(device, there)
+        room = _NOTHING if taken is None else overload.room(device, there, taken, seed=seed)
+        counts = [there.frames, *(-1 if one is None else one for one in (kept, taken))]
+        return {NO_LENGTH: (np.array(counts, dtype=np.int64), 0), backlog.SIZE: (room, 0)}
+
+    yield _part(PAUSE_PART, pause)
+
+    def inner_link(device: Device, _: int) -> Measured:
+        return {overload.LINE_SIZE: (overload.inner_gaps(device), 0)}
+
+    yield _part(INNER_PART, inner_link)
 
 
 def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:

@@ -91,7 +91,8 @@ def closure(found: Values, true: Values) -> Closure:
     for key in truth:
         if numbers[key]["source"] != "measured":
             continue
-        terms = {key: 1.0, **_SUMS.get(key, {})}
+        others = _SUMS.get(key, {}).items()
+        terms = {key: 1.0} | {one: times for one, times in others if numbers[one]["source"] != "measured"}
         there = sum(times * truth[one] for one, times in terms.items())
         here = sum(times * values[one] for one, times in terms.items())
         rows.append(Row(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
@@ -130,6 +131,7 @@ def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
 _SPREAD: Final = 0.3
 _FACTORS: Final = (0.94, 1.06)
 _UNITS: Final = (16, 48)
+_ROOM_PERMILLE: Final = (500, 2000)
 _UNIT_BYTES: Final = (100, 260)
 
 
@@ -144,6 +146,10 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
             number["value"] = round(float(random.uniform(*_FACTORS)), 4)
         elif key == "buffer.units":
             number["value"] = int(random.integers(*_UNITS))
+        elif key == "flow_control.resume_units":
+            number["value"] = int(random.integers(0, values["buffer"]["units"]["value"] // 2))
+        elif key == "flow_control.discard_permille":
+            number["value"] = int(random.integers(*_ROOM_PERMILLE))
         elif key == "buffer.unit_bytes":
             number["value"] = int(random.integers(*_UNIT_BYTES))
         elif key.endswith("_ps") or key == "cpu.timers.period_ns":

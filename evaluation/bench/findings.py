@@ -20,6 +20,7 @@ from evaluation.bench.housekeeping import jobs
 from evaluation.bench.idle import idle_pass
 from evaluation.bench.number import Number
 from evaluation.bench.observations import Reader, Samples, edges
+from evaluation.bench.overload_numbers import overload_numbers
 from evaluation.bench.store import SampleStore
 from loko.document import InputError
 
@@ -74,6 +75,7 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
     numbers |= _capacity_factor(reader)
     numbers |= _buffer(samples)
     numbers |= _table(samples)
+    numbers |= overload_numbers(samples, wire, lambda name: _known(name, numbers, form))
     costs = solve(list(_observations(reader, numbers, form)))
     numbers |= {
         name: Number(one.value_ps, one.error_ps, one.procedures, one.samples)
@@ -94,14 +96,17 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
 def _observations(
     reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
 ) -> Iterator[Observation]:
-    def known(name: str) -> float:
-        if name in numbers:
-            return numbers[name].value
-        return float(number_of(form, name))
-
     yield from reader.of_cases()
-    yield from reader.of_leaders(known("cpu.capacity_factor"))
-    yield from reader.of_questions(known("integrated_switch.transit_ps"), known("cpu.control.interrupt_ps"))
+    yield from reader.of_leaders(_known("cpu.capacity_factor", numbers, form))
+    yield from reader.of_questions(
+        _known("integrated_switch.transit_ps", numbers, form),
+        _known("cpu.control.interrupt_ps", numbers, form),
+    )
+
+
+def _known(name: str, numbers: Mapping[str, Number], form: Mapping[str, Any]) -> float:
+    """A number as found, or as the form has it."""
+    return numbers[name].value if name in numbers else number_of(form, name)
 
 
 def number_of(form: Mapping[str, Any], name: str) -> float:
