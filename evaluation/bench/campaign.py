@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import (
+    acknowledgement,
     backlog,
     buffer,
     buffer_rule,
@@ -158,6 +159,11 @@ def _control_plane(samples: int) -> Iterator[Part]:
             return {NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
 
         yield Part("cp-time", question.name, measure)
+
+    def acknowledge(device: Device, seed: int) -> Measured:
+        return {NO_LENGTH: (acknowledgement.measure(device, samples=samples, seed=seed), 0)}
+
+    yield _part(acknowledgement.PART, acknowledge)
     for name, procedure in control_parts(samples):
         yield Part("cp-time", name, procedure)
 

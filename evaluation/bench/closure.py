@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.bench import campaign
+from evaluation.bench import acknowledgement, campaign
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.campaign import Part, table_name
 from evaluation.bench.cases import tables
+from evaluation.bench.control_questions import questions
 from evaluation.bench.device import Device
 from evaluation.bench.findings import Findings, find, read_samples
 from evaluation.bench.profile_document import (
@@ -49,6 +50,7 @@ _REPLIES: Final = (
 )
 _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
     "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
+    "cpu.control.acknowledgement_ps": {"cpu.control.interrupt_ps": 1.0},
     **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
 }
 """Numbers of which only the sum with others shows: messages and replies pass the integrated switch, too."""
@@ -158,13 +160,15 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
 
 
 def parts(*, samples: int, every: int) -> list[Part]:
-    """A campaign that tells every number in less time: one of `every` tables of Table 1; no throughput."""
+    """A campaign that tells every number in less time: one of `every` tables of Table 1, and no figures."""
     usual = {table_name(table) for table, _ in tables()}
     kept = {f"dp-time/{table_name(SLOWEST)}"}
     every_part = campaign.parts(campaign.PROCEDURES, samples=samples)
     of_table_1 = [part.key for part in every_part if part.procedure == "dp-time" and part.name in usual]
     kept.update(of_table_1[::every])
-    left_out = set(of_table_1) - kept
+    asked = {acknowledgement.PART, *(f"cp-time/{question.name}" for question in questions())}
+    of_figures = {part.key for part in every_part if part.procedure == "cp-time"} - asked
+    left_out = (set(of_table_1) - kept) | of_figures
     return [part for part in every_part if part.procedure != "throughput" and part.key not in left_out]
 
 

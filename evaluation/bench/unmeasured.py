@@ -24,7 +24,7 @@ _REASONS: Final = {
     "table.entries": "the switch took every entry that the bench tried",
     "cpu.action.output.": "contained in cpu.base and cpu.per_byte: every frame that comes out has it once",
     "cpu.control.interrupt_ps": "comes with every segment: only its sum with cpu.control.segment_ps shows",
-    "cpu.control.acknowledgement_ps": "needs frames at the instant of the controller's TCP acknowledgements",
+    "cpu.control.acknowledgement_ps": "needs to know when the bench's controller acknowledges",
     "cpu.control.native_": "needs frames on the native port, with a board that keeps its connection itself",
     "cpu.housekeeping.": "the bench cannot switch the unmodified firmware's jobs on",
     "cpu.console.": "needs typing at the console while frames pass",
