@@ -29,6 +29,7 @@ from evaluation.bench.control_questions import Question, questions
 from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
+from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -117,13 +118,27 @@ def parts(
 
 
 def run(
-    device: Device, todo: list[Part], store: SampleStore, *, seed: int, on_part: Callable[[Part], None]
+    device: Device,
+    todo: list[Part],
+    store: SampleStore,
+    *,
+    seed: int,
+    on_part: Callable[[Part], None],
+    on_refusal: Callable[[Part, RunError], None] | None = None,
 ) -> None:
-    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
+    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete.
+
+    A part that a switch does not let be measured ends the campaign, unless `on_refusal` wants to hear of it.
+    """
     there = store.parts()
     for part in todo:
-        if part.key not in there:
-            store.keep(part.key, part.measured(device, seed))
+        try:
+            if part.key not in there:
+                store.keep(part.key, part.measured(device, seed))
+        except RunError as error:
+            if on_refusal is None:
+                raise
+            on_refusal(part, error)
         on_part(part)
 
 
@@ -265,6 +280,16 @@ def _table() -> Iterator[Part]:
         return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
+
+
+def forwarding_rate(sizes: tuple[int, ...]) -> list[Part]:
+    """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
+    table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+
+    def measure(device: Device, _: int) -> Measured:
+        return {size: (_one(throughput.flooded(device, table, size).output_bps), 0) for size in sizes}
+
+    return [_part("throughput/flooded", measure)]
 
 
 def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:

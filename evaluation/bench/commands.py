@@ -20,8 +20,10 @@ from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find
-from evaluation.bench.live.commands import check, judge
+from evaluation.bench.inventory import SoftwareSwitch
+from evaluation.bench.live.commands import check, judge, report
 from evaluation.bench.observations import Samples
+from evaluation.bench.preconditions import preconditions
 from evaluation.bench.profile_document import Origin, form_of, measured_profile
 from evaluation.bench.summary import lines, summary
 from evaluation.bench.units import shown, unit_of
@@ -101,7 +103,8 @@ def measure_all(
     """Do the whole campaign and write profile.toml, each number with its source and range.
 
     What is measured already is not measured again. Numbers that the campaign does not measure are those of
-    the device's own profile, and named.
+    the device's own profile, and named. Of an Open vSwitch, which is not of the board's form, what it lets be
+    measured is held against Loko's preconditions instead.
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
@@ -110,6 +113,9 @@ def measure_all(
         _say(whole.estimates())
         return
     found = whole.measure()
+    if isinstance(whole.chosen.entry, SoftwareSwitch):
+        report(preconditions(found, whole.chosen.entry.wire()), as_json=as_json)
+        return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
     findings = find(found, wire_of(load_profile(form_name).ports), values)

@@ -108,8 +108,9 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
             device.control([_SPACING_NS, 0], [subject.undo, _BARRIER.message])
     if late > _TRIES * samples // 2:
         raise RunError(
-            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after it"
-            f" was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter machine"
+            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after"
+            f" it was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter"
+            " machine"
         )
     _require(device, times, disturbed, subject.name)
     return Samples(np.array(times, dtype=np.int64), late, disturbed)

@@ -69,15 +69,16 @@ def judge(
         with measuring(todo, store.parts(), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)
         found = preconditions(read_samples(store), bench.device.wire)
-    if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
-    else:
-        _print(found)
+    report(found, as_json=as_json)
     if any(one.holds is False for one in found):
         raise typer.Exit(1)
 
 
-def _print(found: list[Precondition]) -> None:
+def report(found: list[Precondition], *, as_json: bool) -> None:
+    """Print what holds and what does not."""
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
+        return
     table = Table("", "Loko presumes", "measured", box=None, padding=(0, 1, 1, 0))
     for one in found:
         table.add_row(_SIGNS[one.holds], f"[bold]{one.name}[/bold]\n{one.presumed}", one.measured)
