@@ -17,6 +17,7 @@ from evaluation.bench import (
     buffer_rule,
     control_plane,
     data_plane,
+    duration,
     idle,
     integrated_switch,
     interference,
@@ -27,8 +28,10 @@ from evaluation.bench import (
 from evaluation.bench.cases import Table, action_tables, identification_tables, tables
 from evaluation.bench.control_parts import NO_LENGTH, control_parts
 from evaluation.bench.control_questions import Question, questions
+from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
+from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -67,6 +70,8 @@ INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 _TRAINS: Final = 3
 _SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
 _SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
+_AFTER_RENEWAL: Final = 5
+"""Samples of a message that changes the table, in a reduced design."""
 _SURER: Final = 50
 """Samples for the smallest costs, over those for the others."""
 
@@ -79,6 +84,8 @@ class Part:
     name: str
     measure: Callable[[Device, int], Measured]
     """Takes the device and a seed."""
+    expected_s: float = 1.0
+    """How long it takes in real time, roughly."""
 
     @property
     def key(self) -> str:
@@ -92,14 +99,20 @@ class Part:
         return self.measure(device, mine)
 
 
-def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
-    """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
+def parts(
+    procedures: tuple[Procedure, ...],
+    *,
+    samples: int,
+    scenario: Scenario | None = None,
+    design: Design = Design.FULL,
+) -> list[Part]:
+    """The parts of these procedures. `scenario` restricts the combinations of Table 1, or else `design`."""
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
-        "dp-time": lambda: _data_plane(samples, scenario),
-        "cp-time": lambda: _control_plane(samples),
+        "dp-time": lambda: _data_plane(samples, scenario, design),
+        "cp-time": lambda: _control_plane(samples, design),
         "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
-        "throughput": _throughput,
+        "throughput": lambda: _throughput(design),
         "buffer": _buffer,
         "idle": lambda: _idle(samples),
         "backlog": _backlog,
@@ -111,13 +124,27 @@ def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario
 
 
 def run(
-    device: Device, todo: list[Part], store: SampleStore, *, seed: int, on_part: Callable[[Part], None]
+    device: Device,
+    todo: list[Part],
+    store: SampleStore,
+    *,
+    seed: int,
+    on_part: Callable[[Part], None],
+    on_refusal: Callable[[Part, RunError], None] | None = None,
 ) -> None:
-    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
+    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete.
+
+    A part that a switch does not let be measured ends the campaign, unless `on_refusal` wants to hear of it.
+    """
     there = store.parts()
     for part in todo:
-        if part.key not in there:
-            store.keep(part.key, part.measured(device, seed))
+        try:
+            if part.key not in there:
+                store.keep(part.key, part.measured(device, seed))
+        except RunError as error:
+            if on_refusal is None:
+                raise
+            on_refusal(part, error)
         on_part(part)
 
 
@@ -127,9 +154,10 @@ def table_name(table: Table) -> str:
     return "/".join((str(table.entries), *words))
 
 
-def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
+def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iterator[Part]:
+    wanted = chosen_tables(design) if scenario is None else tables(scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
+    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
     todo = [(table, sizes, samples) for table, sizes in chosen]
     if scenario is None:
         todo = [
@@ -149,23 +177,27 @@ def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
             found = data_plane.measure(device, table, sizes, samples=count, seed=seed)
             return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
-        yield Part("dp-time", table_name(table), measure)
+        yield Part("dp-time", table_name(table), measure, duration.data_plane_s(table, sizes, count))
 
 
-def _control_plane(samples: int) -> Iterator[Part]:
+def _control_plane(samples: int, design: Design) -> Iterator[Part]:
+    # A board that messages leave in disorder is switched off and on, which takes seconds.
+    fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for question in questions():
+        count = samples if question.repeatable else fewer
 
-        def measure(device: Device, seed: int, question: Question = question) -> Measured:
-            return {NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
+        def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
+            found = control_plane.ask(device, question, samples=count, seed=seed)
+            return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
-        yield Part("cp-time", question.name, measure)
+        yield Part("cp-time", question.name, measure, duration.question_s(question, count))
 
     def acknowledge(device: Device, seed: int) -> Measured:
         return {NO_LENGTH: (acknowledgement.measure(device, samples=samples, seed=seed), 0)}
 
     yield _part(acknowledgement.PART, acknowledge)
-    for name, procedure in control_parts(samples):
-        yield Part("cp-time", name, procedure)
+    for name, procedure, expected_s in control_parts(samples, changing=fewer):
+        yield Part("cp-time", name, procedure, expected_s)
 
 
 def _integrated_switch(samples: int) -> Iterator[Part]:
@@ -186,7 +218,7 @@ def _interference(samples: int) -> Iterator[Part]:
                 for size in leader.sizes
             }
 
-        yield Part("interference", leader.name, measure)
+        yield Part("interference", leader.name, measure, duration.interference_s(leader, samples))
 
 
 def throughput_tables() -> Iterator[Table]:
@@ -203,15 +235,16 @@ def throughput_tables() -> Iterator[Table]:
                 )
 
 
-def _throughput() -> Iterator[Part]:
+def _throughput(design: Design) -> Iterator[Part]:
     for table in throughput_tables():
+        sizes = throughput_sizes(design, table)
+        if not sizes:
+            continue
 
-        def measure(device: Device, _: int, table: Table = table) -> Measured:
-            return {
-                size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in TABLE_1_FRAME_BYTES
-            }
+        def measure(device: Device, _: int, table: Table = table, sizes: tuple[int, ...] = sizes) -> Measured:
+            return {size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in sizes}
 
-        yield Part("throughput", table_name(table), measure)
+        yield Part("throughput", table_name(table), measure, duration.throughput_s(table, sizes))
 
 
 def _buffer() -> Iterator[Part]:
@@ -219,7 +252,7 @@ def _buffer() -> Iterator[Part]:
         found = {size: buffer.capacity(device, size) for size in TABLE_1_FRAME_BYTES}
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
-    yield Part("buffer", table_name(buffer.SLOWEST), measure)
+    yield Part("buffer", table_name(buffer.SLOWEST), measure, duration.buffer_s(TABLE_1_FRAME_BYTES))
 
     def explore(device: Device, _: int) -> Measured:
         frames = buffer_rule.explore(lambda size: buffer.capacity(device, size).frames)
@@ -275,6 +308,16 @@ def _overload() -> Iterator[Part]:
         return {overload.LINE_SIZE: (overload.inner_gaps(device), 0)}
 
     yield _part(INNER_PART, inner_link)
+
+
+def forwarding_rate(sizes: tuple[int, ...]) -> list[Part]:
+    """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
+    table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+
+    def measure(device: Device, _: int) -> Measured:
+        return {size: (_one(throughput.flooded(device, table, size).output_bps), 0) for size in sizes}
+
+    return [_part("throughput/flooded", measure)]
 
 
 def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import control_plane
+from evaluation.bench import control_plane, duration
 from evaluation.bench.control_messages import Subject, flow_adds, flow_searches, messages
 from evaluation.bench.device import Device
 
@@ -24,13 +24,18 @@ _BARRIER_SEED: Final = 0
 Measure = Callable[[Device, int], Mapping[int, tuple[NDArray[np.int64], int]]]
 
 
-def control_parts(samples: int) -> Iterator[tuple[str, Measure]]:
-    """All parts. Those without reply count the samples that equation 3 does not allow as left out."""
-    yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device)
-    yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device)
+def control_parts(samples: int, *, changing: int) -> Iterator[tuple[str, Measure, float]]:
+    """All parts, and how long they take in real time; `changing`: samples of messages that change the table.
+
+    Those without reply count the samples that equation 3 does not allow as left out.
+    """
+    echo_s = control_plane.ECHO_SERIES_NS / 1e9
+    yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device), echo_s
+    yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device), echo_s
     barrier = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
-        yield subject.name, _measure(subject, samples, barrier)
+        count = changing if subject.changes else samples
+        yield subject.name, _measure(subject, count, barrier), duration.subject_s(subject, count)
 
 
 def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int]]:

@@ -40,6 +40,8 @@ class Samples:
     times_ns: NDArray[np.int64]
     late_barriers: int = 0
     """Samples that equation 3 does not allow. They are not among the times."""
+    disturbed: int = 0
+    """Samples during which the bench's own host lost time. They are not among the times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,18 @@ class Series:
 def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> Samples:
     """Equation 1. Of a reply of several frames the first one counts. Raises `RunError` if none comes."""
     device.load(subject.table)
-    times = []
-    for gap in _gaps(samples, seed):
+    times: list[int] = []
+    disturbed = 0
+    for gap in _gaps(_TRIES * samples, seed):
+        if len(times) == samples:
+            break
         first, reply = _exchange(device, [gap], (subject.message,), subject.name)
-        times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire))
-    return Samples(np.array(times, dtype=np.int64))
+        if reply.disturbed:
+            disturbed += 1
+        else:
+            times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire))
+    _require(device, times, disturbed, subject.name)
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
 
 def barrier_ns(device: Device, *, samples: int, seed: int) -> int:
@@ -75,7 +84,7 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
     and taken again. Raises `RunError` if too many are so, or no reply comes.
     """
     times: list[int] = []
-    late = 0
+    late = disturbed = 0
     shortest_ns = 0
     fresh = False
     for gap in _gaps(_TRIES * samples, seed):
@@ -87,7 +96,9 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
         first, second, reply = _with_barrier(device, gap, subject)
         to_reply_ns = reply.at_ns - first.at_ns
         apart_ns = second.at_ns - first.at_ns
-        if barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire):
+        if reply.disturbed:
+            disturbed += 1
+        elif barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire):
             times.append(silent_control_time_ns(to_reply_ns, first.length_bytes, barrier_ns, device.wire))
         else:
             late += 1
@@ -95,12 +106,14 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
         if subject.undo is not None:
             # The barrier's reply acknowledges it; the next subject would be charged for that otherwise.
             device.control([_SPACING_NS, 0], [subject.undo, _BARRIER.message])
-    if len(times) < samples:
+    if late > _TRIES * samples // 2:
         raise RunError(
-            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after it"
-            f" was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter machine"
+            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after"
+            f" it was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter"
+            " machine"
         )
-    return Samples(np.array(times, dtype=np.int64), late)
+    _require(device, times, disturbed, subject.name)
+    return Samples(np.array(times, dtype=np.int64), late, disturbed)
 
 
 def echo_over_time(
@@ -136,34 +149,54 @@ def echo_over_time(
     )
 
 
-def ask(device: Device, question: Question, *, samples: int, seed: int) -> NDArray[np.int64]:
+def ask(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
     """From the first request's complete arrival to the departure of the reply's first frame.
 
     Less the way of both on the inner link. Raises `RunError` if a reply does not come.
     """
-    wire, times = device.wire, []
-    for sample, gap in enumerate(_gaps(samples, seed)):
-        if sample == 0 or not question.repeatable:
+    wire = device.wire
+    times: list[int] = []
+    disturbed = 0
+    ready = False
+    for gap in _gaps(_TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        if not ready:
             device.load(question.table)
+            ready = question.repeatable
         gaps = [gap] + [0] * (len(question.segments) - 1)
         first, reply = _exchange(device, gaps, question.segments, question.name)
+        if reply.disturbed:
+            disturbed += 1
+            continue
         inner_ns = sum(
             wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
         )
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
-    return np.array(times, dtype=np.int64)
+    _require(device, times, disturbed, question.name)
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
+
+
+def _require(device: Device, times: list[int], disturbed: int, name: str) -> None:
+    """Raise `RunError` if there is no sample at all."""
+    if not times:
+        raise RunError(
+            f"{device.name}: this machine stalled during all {disturbed} samples of '{name}';"
+            " end other programs and run again"
+        )
 
 
 def _exchange(
     device: Device, gaps_ns: list[int], segments: tuple[bytes, ...], name: str
 ) -> tuple[ControlFrame, ControlFrame]:
     """Send segments; the first one's frame, and the first frame of the answer."""
-    seen = device.control(gaps_ns, segments)
-    first = next((one for one in seen if not one.from_switch), None)
-    reply = next((one for one in seen if one.from_switch), None)
-    if first is None or reply is None:
-        raise RunError(f"{device.name}: no reply to '{name}'")
-    return first, reply
+    for _ in range(_TRIES):
+        seen = device.control(gaps_ns, segments)
+        first = next((one for one in seen if not one.from_switch), None)
+        reply = next((one for one in seen if one.from_switch), None)
+        if first is not None and reply is not None:
+            return first, reply
+    raise RunError(f"{device.name}: no reply to '{name}'")
 
 
 def _with_barrier(

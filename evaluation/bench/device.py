@@ -40,6 +40,8 @@ class ControlFrame:
     length_bytes: int
     """On the wire, with FCS, without preamble."""
     payload: bytes
+    disturbed: bool = False
+    """Whether the host of the bench itself lost time meanwhile: to be left out and counted."""
 
 
 def wire_of(ports: Ports) -> Wire:

@@ -1,4 +1,4 @@
-"""Processing time of the integrated switch alone (section 3.4.1, figure 10d), and what else bounds throughput."""
+"""Processing time of the integrated switch alone (section 3.4.1, figure 10d); what else bounds throughput."""
 
 from __future__ import annotations
 

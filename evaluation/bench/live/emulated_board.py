@@ -65,6 +65,7 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             wire=wire,
             endpoint=endpoint,
             core=min(CorePlan.here().others),
+            requests_at=_BOARD_PORTS[_NATIVE_PORT],
         )
         yield assemble(stack, entry, around, stalls=board.stalls, renew=board.renew, enter=board.enter)
 
