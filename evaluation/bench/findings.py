@@ -19,9 +19,9 @@ from evaluation.bench.cost_terms import link_ps
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.bench.estimate import Observation, Solution, solve
 from evaluation.bench.housekeeping import jobs
-from evaluation.bench.idle import idle_pass
+from evaluation.bench.idle import idle_pass, rough_ns
 from evaluation.bench.number import Number
-from evaluation.bench.observations import Reader, Samples, edges
+from evaluation.bench.observations import Reader, Samples
 from evaluation.bench.overload_numbers import overload_numbers
 from evaluation.bench.store import SampleStore
 from loko.document import InputError
@@ -142,7 +142,7 @@ def _loop(samples: Samples) -> Number:
         one = idle_pass(times)
         return Number(one.length_ns * _PS_PER_NS, one.error_ns * _PS_PER_NS, ("idle",), one.gaps)
     widths = [
-        edges(times).width_ns
+        rough_ns(times.astype(np.float64))
         for part in samples
         if part.startswith("dp-time/")
         for times in samples[part].values()

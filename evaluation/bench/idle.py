@@ -56,7 +56,7 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
     gaps_ns = np.diff(left)[seen].astype(np.float64)
     gaps_ns -= gaps_ns.min()
-    rough_ns = _rough_ns((left - entered)[left != MISSING].astype(np.float64))
+    rough_ns = rough_ns((left - entered)[left != MISSING].astype(np.float64))
     length_ns, width = rough_ns, _SEARCHED
     for _ in range(_ROUNDS):
         tried = length_ns * np.linspace(1 - width, 1 + width, _STEPS)
@@ -71,7 +71,7 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
     return Pass(length_ns, error_ns, len(gaps_ns))
 
 
-def _rough_ns(times_ns: NDArray[np.float64]) -> float:
+def rough_ns(times_ns: NDArray[np.float64]) -> float:
     """From the spread of the times, which are uniform over a pass: twice the distance of the quartiles."""
     times_ns = times_ns[times_ns <= times_ns.min() + _LONGEST_LOOP_NS]
     low, high = np.percentile(times_ns, (25, 75))

@@ -11,6 +11,8 @@ from evaluation.bench.profile_document import MeasuredProfile
 from evaluation.bench.throughput import PAPER_PRECISION_BPS
 
 _SHOWN: Final = 5
+_SURE: Final = 3
+"""A number of fewer standard errors may as well be 0."""
 _PAPER_ERROR: Final = 0.06
 """Equation 6 against measurement (section 3.4.2)."""
 
@@ -71,7 +73,7 @@ def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[
         (
             (one.error / abs(one.value), name)
             for name, one in findings.numbers.items()
-            if one.error < abs(one.value)
+            if _SURE * one.error < abs(one.value)
         ),
         reverse=True,
     )
@@ -79,9 +81,13 @@ def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[
         yield "least sure (standard error): " + ", ".join(
             f"{name} {share:.2%}" for share, name in shares[:_SHOWN]
         )
-    naught = [name for name, one in findings.numbers.items() if one.error >= abs(one.value) and one.error > 0]
+    naught = [
+        name
+        for name, one in findings.numbers.items()
+        if one.error > 0 and abs(one.value) <= _SURE * one.error
+    ]
     if naught:
-        yield "not above their standard error, so nothing or little: " + ", ".join(naught)
+        yield f"within {_SURE} standard errors of 0, so nothing or little: " + ", ".join(naught)
     frames = ", ".join(f"{held} of {size}" for size, held in findings.capacity_frames.items())
     yield f"main loop {findings.loop_ns / 1000:.3f} us; {findings.interrupted:.2%} of lone frames interrupted"
     if frames:
