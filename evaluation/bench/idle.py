@@ -56,8 +56,8 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
     gaps_ns = np.diff(left)[seen].astype(np.float64)
     gaps_ns -= gaps_ns.min()
-    rough_ns = rough_ns((left - entered)[left != MISSING].astype(np.float64))
-    length_ns, width = rough_ns, _SEARCHED
+    length_ns = rough_ns((left - entered)[left != MISSING].astype(np.float64))
+    width = _SEARCHED
     for _ in range(_ROUNDS):
         tried = length_ns * np.linspace(1 - width, 1 + width, _STEPS)
         agreement = np.abs(np.exp(2j * np.pi * gaps_ns / tried[:, None]).sum(axis=1))
