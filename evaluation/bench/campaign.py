@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import (
+    acknowledgement,
     backlog,
     buffer,
     buffer_rule,
@@ -20,6 +21,7 @@ from evaluation.bench import (
     idle,
     integrated_switch,
     interference,
+    overload,
     table_size,
     throughput,
 )
@@ -51,6 +53,7 @@ Procedure = Literal[
     "backlog",
     "housekeeping",
     "table",
+    "overload",
 ]
 PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
@@ -60,6 +63,8 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 IDLE_PART: Final = "idle/passes"
 UNITS_PART: Final = "buffer/units"
 TABLE_PART: Final = "table/entries"
+PAUSE_PART: Final = "overload/pause"
+INNER_PART: Final = "overload/link to the CPU"
 INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
 _TRAINS: Final = 3
@@ -113,6 +118,7 @@ def parts(
         "backlog": _backlog,
         "housekeeping": _housekeeping,
         "table": _table,
+        "overload": _overload,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
@@ -185,6 +191,11 @@ def _control_plane(samples: int, design: Design) -> Iterator[Part]:
             return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
         yield Part("cp-time", question.name, measure, duration.question_s(question, count))
+
+    def acknowledge(device: Device, seed: int) -> Measured:
+        return {NO_LENGTH: (acknowledgement.measure(device, samples=samples, seed=seed), 0)}
+
+    yield _part(acknowledgement.PART, acknowledge)
     for name, procedure, expected_s in control_parts(samples, changing=fewer):
         yield Part("cp-time", name, procedure, expected_s)
 
@@ -280,6 +291,23 @@ def _table() -> Iterator[Part]:
         return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
+
+
+def _overload() -> Iterator[Part]:
+    def pause(device: Device, seed: int) -> Measured:
+        there = overload.situation(device)
+        kept = overload.held(device, there)
+        taken = None if kept != 0 else overload.taken_before_end(device, there)
+        room = _NOTHING if taken is None else overload.room(device, there, taken, seed=seed)
+        counts = [there.frames, *(-1 if one is None else one for one in (kept, taken))]
+        return {NO_LENGTH: (np.array(counts, dtype=np.int64), 0), backlog.SIZE: (room, 0)}
+
+    yield _part(PAUSE_PART, pause)
+
+    def inner_link(device: Device, _: int) -> Measured:
+        return {overload.LINE_SIZE: (overload.inner_gaps(device), 0)}
+
+    yield _part(INNER_PART, inner_link)
 
 
 def forwarding_rate(sizes: tuple[int, ...]) -> list[Part]:

@@ -86,6 +86,7 @@ _command("idle", "Lone frames at random phases: they tell how long the main loop
 _command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
 _command("housekeeping", "The same with the jobs of the unmodified firmware.")
 _command("table", "How many entries the flow table holds.")
+_command("overload", "Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).")
 
 
 @bench_app.command("all")

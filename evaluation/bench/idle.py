@@ -24,13 +24,13 @@ _SEARCHED: Final = 0.1
 _STEPS: Final = 2_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
-_FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
 def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
     """Send lone frames at random phases. When they began to enter, then when they began to leave."""
     random = np.random.default_rng(seed)
-    device.load(flow_mods(_FASTEST))
+    device.load(flow_mods(FASTEST))
     gaps = _SPACING_NS + random.integers(0, _JITTER_NS, samples)
     passage = device.send(gaps.tolist(), [frame(SIZE, number) for number in range(samples)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)

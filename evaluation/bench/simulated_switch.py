@@ -46,6 +46,10 @@ class SimulatedSwitch:
         self._table: list[bytes] = []
         self.begin(seed)
 
+    @property
+    def acknowledgement_ns(self) -> None:
+        """As `Device.acknowledgement_ns`: its agent takes no time."""
+
     def begin(self, seed: int) -> None:
         """As `Device.begin`."""
         self._random = np.random.default_rng(seed)

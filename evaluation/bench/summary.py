@@ -8,8 +8,11 @@ from typing import Any, Final
 
 from evaluation.bench.findings import Findings
 from evaluation.bench.profile_document import MeasuredProfile
+from evaluation.bench.throughput import PAPER_PRECISION_BPS
 
 _SHOWN: Final = 5
+_PAPER_ERROR: Final = 0.06
+"""Equation 6 against measurement (section 3.4.2)."""
 
 
 def summary(profile: MeasuredProfile, findings: Findings, path: Path) -> dict[str, Any]:
@@ -34,10 +37,31 @@ def summary(profile: MeasuredProfile, findings: Findings, path: Path) -> dict[st
                 "used_entry": table.used_entry.value,
                 "frame_bytes": size,
                 "error": error,
+                "throughput_bps": findings.throughput_bps[table, size],
             }
             for (table, size), error in findings.equation_6_error.items()
         ],
     }
+
+
+def _equation_6(findings: Findings) -> str:
+    errors = findings.equation_6_error
+    # A search is right to half its last interval; of a slow switch that is more than the paper's 6 %.
+    told = {
+        case: error
+        for case, error in errors.items()
+        if _PAPER_ERROR * findings.throughput_bps[case] > PAPER_PRECISION_BPS / 2
+    }
+    within = sum(abs(error) < _PAPER_ERROR for error in told.values())
+    text = f"equation 6 against measured throughput: {within} of {len(told)} cases within {_PAPER_ERROR:.0%}"
+    if told:
+        text += f", worst {max(map(abs, told.values())):.1%}"
+    blurred = len(errors) - len(told)
+    return text + (
+        f"; {blurred} are slower than the search for {PAPER_PRECISION_BPS / 1e6:.2f} Mbit/s tells within that"
+        if blurred
+        else ""
+    )
 
 
 def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[str]:
@@ -62,13 +86,8 @@ def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[
     yield f"main loop {findings.loop_ns / 1000:.3f} us; {findings.interrupted:.2%} of lone frames interrupted"
     if frames:
         yield f"frames held, of so many bytes: {frames}"
-    errors = [abs(error) for error in findings.equation_6_error.values()]
-    if errors:
-        within = sum(error < 0.06 for error in errors)
-        yield (
-            f"equation 6 against measured throughput: {within} of {len(errors)} cases within 6 %,"
-            f" worst {max(errors):.1%}"
-        )
+    if findings.equation_6_error:
+        yield _equation_6(findings)
     if profile.kept:
         yield "kept, with the value of the form:"
     for why in dict.fromkeys(profile.kept.values()):

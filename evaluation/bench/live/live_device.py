@@ -197,6 +197,10 @@ class LiveDevice:
             self._mode, self._entries, self._changed = mode, [], False
         return True
 
+    @property
+    def acknowledgement_ns(self) -> None:
+        """As `Device.acknowledgement_ns`: the kernel chooses when to acknowledge."""
+
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
         bench = self._with
