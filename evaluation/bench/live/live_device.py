@@ -116,7 +116,7 @@ class LiveDevice:
 
         Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
         to 49). A table that other messages have changed is emptied by switching off, or in the way that every
-        switch understands. So is one whose places have held more actions: the board shows and obeys those that
+        switch understands. So is one whose places have held more actions: the board obeys those that
         stay behind (quirk 55).
         """
         controller = self._with.controller
