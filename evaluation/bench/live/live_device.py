@@ -316,7 +316,7 @@ def strict_delete(add: bytes) -> bytes:
 
 def _action_bytes(add: bytes) -> int:
     """Length of the actions of a FLOW_MOD."""
-    return len(add) - of.OFP_FLOW_MOD_SIZE
+    return len(add) - int(of.OFP_FLOW_MOD_SIZE)
 
 
 def _same_entry(one: bytes, other: bytes) -> bool:
