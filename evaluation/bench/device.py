@@ -59,6 +59,8 @@ class Device(Protocol):
 
     name: str
     wire: Wire
+    warm_up_frames: int
+    """So many frames at the beginning of a train do not count: caches, and an emulator's lead, settle."""
 
     @property
     def now_ns(self) -> int:

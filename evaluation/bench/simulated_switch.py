@@ -38,6 +38,7 @@ class SimulatedSwitch:
         if not isinstance(device, LinuxSwitch):
             raise InputError(f"profile '{profile}': is no switch of the kind {KIND}")
         self.name = profile
+        self.warm_up_frames = 0
         self.wire = Wire(
             rate_bps=device.ports.link_rate_bps.value, tag_bytes=device.switch_chip.tag_bytes.value
         )

@@ -39,6 +39,7 @@ class VirtualDevice:
     ) -> None:
         """A board of this profile with these settings. Raises `InputError`."""
         self.name = profile
+        self.warm_up_frames = 0
         self.wire = wire_of(load_profile(profile).ports)
         self.now_ns = 0
         self._profile = profile

@@ -32,6 +32,7 @@ _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
 _ANSWER_S: Final = 1.0
 """A reply that has not come after so long never does: a stalled host may need a while."""
+_WARM_UP_FRAMES: Final = 16
 _MANY_STALLS: Final = 5_000
 """A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
 _CONTROL_QUIET_S: Final = 0.003
@@ -91,6 +92,7 @@ class LiveDevice:
         switches it off and on again, if the bench can; `enter` brings it into another mode.
         """
         self.name = name
+        self.warm_up_frames = _WARM_UP_FRAMES
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
