@@ -21,8 +21,10 @@ from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find
-from evaluation.bench.live.commands import check, judge
+from evaluation.bench.inventory import SoftwareSwitch
+from evaluation.bench.live.commands import check, judge, report
 from evaluation.bench.observations import Samples
+from evaluation.bench.preconditions import preconditions
 from evaluation.bench.profile_document import Origin, form_of, measured_profile
 from evaluation.bench.summary import lines, summary
 from evaluation.bench.units import shown, unit_of
@@ -95,6 +97,7 @@ _command("idle", "Lone frames at random phases: they tell how long the main loop
 _command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
 _command("housekeeping", "The same with the jobs of the unmodified firmware.")
 _command("table", "How many entries the flow table holds.")
+_command("overload", "Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).")
 
 
 @bench_app.command("all")
@@ -112,7 +115,8 @@ def measure_all(
     """Do the whole campaign and write profile.toml, each number with its source and range.
 
     What is measured already is not measured again. Numbers that the campaign does not measure are those of
-    the device's own profile, and named.
+    the device's own profile, and named. Of an Open vSwitch, which is not of the board's form, what it lets be
+    measured is held against Loko's preconditions instead.
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
@@ -121,6 +125,9 @@ def measure_all(
         _say(whole.estimates())
         return
     found = whole.measure()
+    if isinstance(whole.chosen.entry, SoftwareSwitch):
+        report(preconditions(found, whole.chosen.entry.wire()), as_json=as_json)
+        return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
     findings = find(found, wire_of(load_profile(form_name).ports), values)
