@@ -18,7 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    captures,
     closure,
+    determinism,
     live_accuracy,
     overload_picture,
     page,
@@ -44,6 +46,8 @@ class Part(StrEnum):
     FIDELITY = "fidelity"
     SCALE = "scale"
     CLOSURE = "closure"
+    DETERMINISM = "determinism"
+    CAPTURES = "captures"
 
 
 def main(
@@ -75,6 +79,8 @@ def main(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
     }
+    measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
+    measures[Part.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
@@ -129,6 +135,32 @@ def _table_1() -> tuple[dict[str, Any], list[Row]]:
     ]
     values = {"wall_s": usage.wall_s, "cpu_s": usage.cpu_s, "peak_memory_bytes": usage.peak_memory_bytes}
     return values, rows
+
+
+def _determinism(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    folder = out / "determinism"
+    measured = determinism.measure(folder, quick=quick, tell=tell)
+    found = {"machine": describe(), "switches": determinism.values(measured)}
+    (folder / "determinism.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, determinism.rows(measured)
+
+
+def _captures(*, quick: bool) -> tuple[dict[str, Any], list[Row]]:
+    found = captures.measure(file_bytes=captures.GIGABYTE // (10 if quick else 1))
+    speed, mib = found.megabytes_per_second, 2**20
+    rows = [
+        (
+            f"captures: ERF of {found.file_bytes / 1e9:.2f} GB, {found.frames / 1e6:.1f} million frames",
+            f"{speed.median:.1f} MB/s",
+            f"{speed.low:.1f} .. {speed.high:.1f}",
+        ),
+        (
+            "captures: peak memory",
+            f"{found.peak_memory_bytes / mib:.0f} MiB",
+            f"{found.small_file_memory_bytes / mib:.0f} MiB for a hundredth of the file",
+        ),
+    ]
+    return asdict(found), rows
 
 
 def _live() -> tuple[dict[str, Any], list[Row]]:

@@ -168,10 +168,14 @@ def page_table(found: dict[str, Found]) -> str:
     head = ["parameter", "true", "found", "error", *(f"error, {name}" for name in list(found)[1:])]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for row in board["rows"]:
-        cells = [f"`{row['name']}`", f"{row['true']:,.10g}", f"{row['found']:,.10g}", f"{row['error']:+.2%}"]
+        cells = [f"`{row['name']}`", _plain(row["true"]), _plain(row["found"]), f"{row['error']:+.2%}"]
         cells += [f"{one[row['name']]:+.2%}" if row["name"] in one else "" for one in errors]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.6f}"
 
 
 def kept_table(found: dict[str, Found]) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from benchmarks import closure
+from benchmarks import closure, determinism
 from benchmarks.fidelity import figures
 from benchmarks.measure import ROOT, Row
 from benchmarks.scale import GOAL_BOARD_BYTES, GOAL_BOARDS, GOAL_P99_NS
@@ -31,12 +31,13 @@ def main(
     ),
     docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = ROOT / "docs",
 ) -> None:
-    """Make the pages on fidelity, scale and closure from the benchmarks' results."""
+    """Make the pages on fidelity, scale, closure and determinism from the benchmarks' results."""
     made = 0
     for name, page in (
         ("fidelity", _fidelity_page),
         ("scale", _scale_page),
         ("closure", _closure_page),
+        ("determinism", _determinism_page),
     ):
         source = results / name / f"{name}.json"
         if not source.is_file():
@@ -49,7 +50,7 @@ def main(
         made += 1
     if not made:
         print(
-            f"page: {results} has no results; measure first: make bench ARGS='fidelity scale closure'",
+            f"page: {results} has no results; measure first: make bench ARGS='fidelity closure'",
             file=sys.stderr,
         )
         raise typer.Exit(2)
@@ -219,6 +220,17 @@ def _closure_page(found: dict[str, Any], _: Path) -> str:
         "kept": closure.kept_table(switches),
     }
     return Template((_TEMPLATES / "closure.md").read_text(encoding="utf-8")).substitute(values)
+
+
+def _determinism_page(found: dict[str, Any], images: Path) -> str:
+    switches = determinism.of_values(found["switches"])
+    for suffix, picture in determinism.pictures(switches).items():
+        (images / f"determinism{suffix}").write_bytes(picture)
+    values = {
+        "machine": _machine(found["machine"]),
+        "verdicts": _table(("presumed", "", "measured"), determinism.rows(switches)),
+    }
+    return Template((_TEMPLATES / "determinism.md").read_text(encoding="utf-8")).substitute(values)
 
 
 def _scale_page(found: dict[str, Any], _: Path) -> str:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from evaluation.experiment import Sweep, experiments
 
 from evaluation.bench.closure import (
     MODEL_TOLERANCE,
@@ -25,6 +24,8 @@ from evaluation.bench.findings import Findings
 from evaluation.bench.profile_document import MeasuredProfile, Origin, Values, form_of, profile_text
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.runner import LOST
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner
@@ -37,7 +38,8 @@ EVERY = 23
 SEEDS = (None, 1, 2)
 """Of switches that nobody has seen; none: the Zodiac FX itself."""
 NEVER = {
-    "integrated_switch.transit_ps": "is-time",
+    "integrated_switch.buffer_bytes": "no second sender",
+    "flow_control.pause_quanta": "before it runs out",
     "cpu.control.interrupt_ps": "only its sum",
     "cpu.action.output.fixed_ps": "contained in",
     "cpu.action.output.per_byte_ps": "contained in",
@@ -82,7 +84,7 @@ def test_every_number_is_found_within_1_percent(circle: Circle) -> None:
     found = closure(form_of(str(circle.path)), circle.true)
     assert found.outside(VIRTUAL_TOLERANCE) == []
     assert circle.findings.costs.unidentified == ()
-    assert len(found.rows) >= 75
+    assert len(found.rows) == 83
 
 
 def test_what_is_not_found_is_named_with_the_reason(circle: Circle) -> None:
@@ -107,7 +109,7 @@ def test_every_measured_number_says_where_it_comes_from(circle: Circle) -> None:
     assert base.samples is not None
     assert base.samples > 10_000
     assert "dp-time" in base.procedure
-    assert profile.integrated_switch.transit_ps.source == "paper"
+    assert profile.cpu.control.interrupt_ps.source == "count"
 
 
 def test_the_model_gives_table_2_within_2_percent(circle: Circle) -> None:

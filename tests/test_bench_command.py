@@ -95,3 +95,43 @@ def test_wrong_input_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[s
     assert done.returncode == 2
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_switch_on_linux_forwards_what_the_paper_measured(tmp_path: Path) -> None:
+    """Section 2.3: 645 Mbit/s of frames of 1470 bytes, which its profile was fitted to."""
+    done = bench("throughput", "--device", "banana-pi-r1", "--out", tmp_path, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    rates = {row["frame_bytes"]: row["p50"] for row in json.loads(done.stdout)["rows"]}
+    assert rates[1470] == pytest.approx(645e6, rel=0.01)
+    assert rates[64] < rates[306] < rates[1516]
+
+
+def test_a_switch_on_linux_is_measured_as_far_as_it_makes_sense(tmp_path: Path) -> None:
+    done = bench("dp-time", "--device", "banana-pi-r1", "--out", tmp_path, "--samples", "20", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(done.stdout)["rows"]
+    # It finds flows in a hash table: the number of entries does not matter.
+    usual = {
+        row["what"]: row["p50"]
+        for row in rows
+        if row["frame_bytes"] == 64 and row["what"].endswith("five-tuple/output/increasing/last")
+    }
+    assert set(usual) >= {"1/five-tuple/output/increasing/last", "128/five-tuple/output/increasing/last"}
+    assert max(usual.values()) == pytest.approx(min(usual.values()), rel=0.05)
+
+
+@pytest.mark.parametrize("procedure", ["cp-time", "buffer", "all"])
+def test_what_makes_no_sense_of_a_switch_on_linux_is_refused(tmp_path: Path, procedure: str) -> None:
+    done = bench(procedure, "--device", "banana-pi-r1", "--out", tmp_path)
+    assert done.returncode == 2
+    assert "so only dp-time and throughput make sense" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_how_long_it_takes_is_told_without_measuring(tmp_path: Path) -> None:
+    done = bench("all", "--device", "labs/bench/zodiac-fx-live.yml", "--out", tmp_path, "--estimate")
+    assert (done.returncode, done.stderr) == (0, "")
+    full, reduced = done.stdout.splitlines()
+    assert full.startswith("--design full: ")
+    assert full.rpartition("about ")[2].split()[1] == "h"
+    assert reduced.rpartition("about ")[2].split()[1] == "min"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -14,16 +17,24 @@ import numpy as np
 import pytest
 from live_harness import Machine, descendants, left, needs_root, wait_until
 
-from evaluation.bench import buffer, data_plane
+from evaluation.bench import buffer, control_plane, data_plane, integrated_switch
 from evaluation.bench.cases import Table
-from evaluation.bench.inventory import Controller, Hardware, Port
+from evaluation.bench.control_messages import flow_search, messages
+from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
+from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import self_test
+from evaluation.live import openvswitch
 from evaluation.live.background import state_folder
+from evaluation.live.boards import Boards
+from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
 from evaluation.live.programs import emulator
 from evaluation.runner import RunError
+from loko.device import load_profile
+from loko.document import InputError
+from loko.lab import Lab, Switch
 from loko.scenario import Action, Match
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
@@ -32,6 +43,7 @@ needs_openvswitch = pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitc
 needs_emulator = pytest.mark.skipif(not emulator().is_file(), reason="the emulator is not built")
 
 DATAPATH_ID = 0x2A
+BOARD_ID = 0x70B3D56C0001
 CABLES = [("b1", "s1-eth1"), ("b2", "s1-eth2"), ("b3", "s1-eth3")]
 
 
@@ -58,6 +70,126 @@ def switch_in_a_network(controller="127.0.0.1:6653"):
                 switch.close()
     finally:
         shutil.rmtree(folder)
+
+
+EVERYTHING = ("filter", "add")
+MATCH = ("protocol", "all", "u32", "match", "u32", "0", "0", "action")
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)
+
+
+def tc(*arguments: str) -> None:
+    subprocess.run(["tc", *arguments], check=True)
+
+
+def bench(*arguments: object, without_permission: bool = False) -> subprocess.CompletedProcess[str]:
+    """The command `loko bench`, in this thread's network."""
+    dropped = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if without_permission else []
+    program = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
+    command = [*dropped, *program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+
+
+@contextmanager
+def board_as_if_it_were_real(folder: Path):
+    """An emulated board on cables of which the bench knows only the ends b1, b2 and b4."""
+    wires = {1: "s1-eth1", 2: "s1-eth2", 4: "s1-eth4"}
+    board = Switch(
+        name="s1",
+        datapath_id=BOARD_ID,
+        profile=load_profile("zodiac-fx"),
+        config={"ofchecks": False, "control": "network"},
+    )
+    lab = Lab(name="b", title="b", path=folder, switches={"s1": board}, hosts={}, links=(), control_port=6633)
+    # A board that is killed leaves the limit lifted; this restores it.
+    with unlimited_realtime(), own_network([(f"b{port}", far) for port, far in wires.items()]):
+        ip("address", "add", "10.0.1.8/24", "dev", "b4")
+        # The bench takes the last core for its sender.
+        core = min(CorePlan.here().others)
+        boards = Boards(lab, {"s1": wires}, controller="10.0.1.8:6633", cpu=core, seed=0, folder=folder)
+        try:
+            boards.daemon.wait_ready(30)
+            yield
+        finally:
+            boards.daemon.end()
+
+
+REAL = """
+name: dut
+kind: hardware
+datapath_id: "{board:016x}"
+ports:
+  1: {{ interface: {first} }}
+  2: {{ interface: {second} }}
+controller: {{ interface: b4, listen: 10.0.1.8:6633 }}
+"""
+
+
+@needs_emulator
+@pytest.mark.live
+def test_a_campaign_measures_a_board_on_interfaces_as_a_real_one(tmp_path: Path) -> None:
+    path = tmp_path / "dut.yml"
+    with board_as_if_it_were_real(tmp_path):
+        path.write_text(REAL.format(board=BOARD_ID, first="b2", second="b1"), encoding="utf-8")
+        wrong = bench("buffer", "--device", path, "--out", tmp_path / "out")
+        path.write_text(REAL.format(board=BOARD_ID, first="b1", second="b2"), encoding="utf-8")
+        checked = bench("check", "--device", path)
+        done = bench("buffer", "--device", path, "--out", tmp_path / "out", "--json")
+        again = bench("buffer", "--device", path, "--out", tmp_path / "out", "--json")
+    assert wrong.returncode == 2
+    assert "dut: swapped ports: b2 is connected with port 2 or b1 with port 1" in wrong.stderr
+    assert checked.stdout == "dut: wired as its inventory says; stamps by the kernel\n"
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["frame_bytes"] for row in rows} >= {64, 306, 1516}
+    assert again.stdout == done.stdout  # nothing is measured twice
+
+
+RESUMED = """
+import sys
+sys.path[:0] = {path!r}
+from evaluation.cli import main
+main()
+"""
+
+
+@needs_emulator
+@pytest.mark.live
+def test_a_campaign_that_is_killed_goes_on_and_leaves_nothing(tmp_path: Path) -> None:
+    """Killed in the middle: what is measured is kept, and the real-time limit is as before (`machine`)."""
+    arguments = ["dp-time", "--device", BENCHES / "zodiac-fx-live.yml", "--out", tmp_path, "--samples", "3"]
+    command = [sys.executable, "-c", RESUMED.format(path=sys.path), "bench", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: kept_parts(tmp_path) >= 5, "five parts are there")
+        children = descendants(process.pid)
+        process.kill()
+    wait_until(lambda: not left(children), "its programs have ended")
+    kept = kept_parts(tmp_path)
+    estimate = bench(
+        "dp-time",
+        "--device",
+        BENCHES / "zodiac-fx-live.yml",
+        "--out",
+        tmp_path,
+        "--samples",
+        "3",
+        "--estimate",
+    )
+    assert f"{kept} are there already" in estimate.stdout
+    shutil.rmtree(state_folder() / "bench", ignore_errors=True)  # as the next bench does
+
+
+def kept_parts(folder: Path) -> int:
+    path = folder / "samples.sqlite"
+    if not path.exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
+        try:
+            return int(base.execute("select count(distinct part) from sample").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
 
 
 def inventory(first="b1", second="b2", *, taps=(None, None), datapath_id=None, listen="127.0.0.1:6653"):
@@ -93,6 +225,75 @@ def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
             examine(inventory(datapath_id="0000000000000001"))
         with pytest.raises(RunError, match=r"dut: no controller connection: .*127\.0\.0\.1:6654"):
             examine(inventory(listen="127.0.0.1:6654"), connect_s=0.5)
+
+
+@needs_openvswitch
+def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
+    """Copies of what goes over the cables, as optical taps make them, end in t1 and t2."""
+    with switch_in_a_network():
+        for number, cable in ((1, "s1-eth1"), (2, "b2")):
+            ip("link", "add", f"m{number}", "type", "veth", "peer", "name", f"t{number}")
+            for end in (f"m{number}", f"t{number}"):
+                ip("link", "set", end, "up")
+            tc("qdisc", "add", "dev", cable, "clsact")
+            tc(
+                *EVERYTHING,
+                "dev",
+                cable,
+                "ingress",
+                *MATCH,
+                "mirred",
+                "egress",
+                "mirror",
+                "dev",
+                f"m{number}",
+            )
+        examine(inventory(taps=("t1", "t2")))
+        with pytest.raises(RunError, match="dut: swapped taps: t2 sees what leaves port 2, t1 what goes to"):
+            examine(inventory(taps=("t2", "t1")))
+        with pytest.raises(RunError, match="dut: missing tap: m2 sees nothing of what port 2 sends to b2"):
+            examine(inventory(taps=("t1", "m2")))
+
+
+@needs_openvswitch
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        ("s1-eth2", "one-way link: frames get from b2 to port 2 but not back"),
+        ("b1", "one-way link: frames get from port 1 to b1 but not back"),
+    ],
+)
+def test_a_cable_that_carries_one_way_only_is_recognised(cut: str, said: str) -> None:
+    with switch_in_a_network():
+        tc("qdisc", "add", "dev", cut, "clsact")
+        tc(*EVERYTHING, "dev", cut, "egress", *MATCH, "mirred", "egress", "redirect", "dev", "lo")
+        with pytest.raises(RunError, match=f"dut: {said}"):
+            examine(inventory())
+
+
+def test_interfaces_that_are_not_there_or_down_are_told_at_once() -> None:
+    with own_network([("b1", "s1-eth1"), ("b2", "s1-eth2")]):
+        with pytest.raises(InputError, match="interface b7 does not exist; this machine has b1, b2, lo"):
+            examine(inventory("b7", "b2"))
+        with pytest.raises(InputError, match="interface t1 does not exist"):
+            examine(inventory(taps=("t1", None)))
+        ip("link", "set", "b2", "down")
+        with pytest.raises(InputError, match="interface b2 is down: set it up with 'ip link set b2 up'"):
+            examine(inventory())
+
+
+@pytest.mark.parametrize("name", ["openvswitch", "zodiac-fx-live"])
+def test_without_permission_one_line_says_so(name: str, tmp_path: Path) -> None:
+    done = bench("dp-time", "--device", BENCHES / f"{name}.yml", "--out", tmp_path, without_permission=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("(Operation not permitted): run it as root")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_open_vswitch_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(openvswitch, "SCHEMA", tmp_path / "nothing")
+    with pytest.raises(RunError, match="is missing: install it with 'apt-get install openvswitch-switch'"):
+        examine(load_inventory("openvswitch"))
 
 
 STAY = """
@@ -145,3 +346,37 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
         assert one.disturbed or one.frames == 9
+
+
+@needs_emulator
+@pytest.mark.live
+def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
+    description = next(one for one in messages() if one.name == "DescStatsRequest")
+    with open_device("zodiac-fx-live") as device:
+        barrier = control_plane.barrier(device, samples=10, seed=1)
+        long_reply = control_plane.with_reply(device, description, samples=5, seed=1)
+        search = control_plane.without_reply(
+            device, flow_search("delete", "none", 17), barrier=barrier, samples=5, seed=1
+        )
+        added = control_plane.entries_added(device, flow_search("modify", "none", 17))
+        unmodified = device.with_housekeeping()
+        series = control_plane.echo_over_time(unmodified, duration_ns=2_000_000_000)
+        device.begin(2)
+        alone = device.without_cpu()
+        times = integrated_switch.measure(alone, samples=5, seed=1)
+        device.begin(3)
+        again = control_plane.barrier(device, samples=5, seed=1)
+    assert 0 < barrier.usual_ns <= barrier.longest_ns
+    assert len(long_reply.times_ns) == len(search.times_ns) == 5
+    assert added == 0
+    assert len(series.times_ns) + series.missing == 1597
+    assert all(len(one.times_ns) + one.disturbed == 5 for one in times.values())
+    assert again.usual_ns > 0
+
+
+@needs_openvswitch
+@pytest.mark.live
+def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
+    with open_device("openvswitch") as device:
+        assert device.with_housekeeping() is None
+        assert device.without_cpu() is None

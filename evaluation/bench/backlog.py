@@ -39,15 +39,16 @@ def measure(device: Device) -> NDArray[np.int64]:
     Raises `RunError` if the switch does not let the probes pass.
     """
     device.load(flow_mods(SLOWEST))
-    period_ns = _period_ns(device)
-    length = min(int(_DURATION_NS / period_ns), _MAX_FRAMES)
-    gaps = [0] * _AHEAD + [period_ns] * (length - _AHEAD)
+    spacing_ns = period_ns(device)
+    length = min(int(_DURATION_NS / spacing_ns), _MAX_FRAMES)
+    gaps = [0] * _AHEAD + [spacing_ns] * (length - _AHEAD)
     passage = device.send(gaps, [frame(SIZE, number) for number in range(length)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
     return np.concatenate([passage.entered_ns, left])
 
 
-def _period_ns(device: Device) -> int:
+def period_ns(device: Device) -> int:
+    """How far apart frames leave that wait for the CPU. Raises `RunError`."""
     probes = device.send([0] * _PROBE_FRAMES, [frame(SIZE, number) for number in range(_PROBE_FRAMES)])
     left = probes.left_ns[probes.left_ns != MISSING]
     if len(left) < _PROBE_FRAMES // 2:

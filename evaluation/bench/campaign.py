@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import (
+    acknowledgement,
     backlog,
     buffer,
     buffer_rule,
@@ -20,6 +21,7 @@ from evaluation.bench import (
     idle,
     integrated_switch,
     interference,
+    overload,
     table_size,
     throughput,
 )
@@ -29,6 +31,7 @@ from evaluation.bench.control_questions import Question, questions
 from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
+from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
@@ -42,6 +45,7 @@ from loko.scenario import (
 Procedure = Literal[
     "dp-time",
     "cp-time",
+    "messages",
     "is-time",
     "interference",
     "throughput",
@@ -50,8 +54,10 @@ Procedure = Literal[
     "backlog",
     "housekeeping",
     "table",
+    "overload",
 ]
-PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
+PROCEDURES: Final[tuple[Procedure, ...]] = tuple(one for one in get_args(Procedure) if one != "messages")
+"""Those that tell the numbers of a profile. What figures 6 and 7 show (``messages``) follows from them."""
 
 Combination = tuple[int, tuple[NDArray[np.int64], int]]
 """A length of frame with its samples, and how many were left out since the bench's host lost time."""
@@ -62,6 +68,8 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 IDLE_PART: Final = "idle/passes"
 UNITS_PART: Final = "buffer/units"
 TABLE_PART: Final = "table/entries"
+PAUSE_PART: Final = "overload/pause"
+INNER_PART: Final = "overload/link to the CPU"
 INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
 _TRAINS: Final = 3
@@ -108,6 +116,7 @@ def parts(
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
         "dp-time": lambda: _data_plane(samples, scenario, design),
         "cp-time": lambda: _control_plane(samples, design),
+        "messages": lambda: _messages(samples, design),
         "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
         "throughput": lambda: _throughput(design),
@@ -116,20 +125,35 @@ def parts(
         "backlog": _backlog,
         "housekeeping": _housekeeping,
         "table": _table,
+        "overload": _overload,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
 
 def run(
-    device: Device, todo: list[Part], store: SampleStore, *, seed: int, on_part: Callable[[Part], None]
+    device: Device,
+    todo: list[Part],
+    store: SampleStore,
+    *,
+    seed: int,
+    on_part: Callable[[Part], None],
+    on_refusal: Callable[[Part, RunError], None] | None = None,
 ) -> None:
-    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
+    """Measure the parts that the store does not hold; `on_part` hears of each one that is complete.
+
+    A part that a switch does not let be measured ends the campaign, unless `on_refusal` wants to hear of it.
+    """
     there = store.parts()
     for part in todo:
-        if part.key not in there:
-            for size, (times, left_out) in part.measured(device, seed):
-                store.keep(part.key, size, times, left_out)
-            store.complete(part.key)
+        try:
+            if part.key not in there:
+                for size, (times, left_out) in part.measured(device, seed):
+                    store.keep(part.key, size, times, left_out)
+                store.complete(part.key)
+        except RunError as error:
+            if on_refusal is None:
+                raise
+            on_refusal(part, error)
         on_part(part)
 
 
@@ -176,13 +200,25 @@ def _control_plane(samples: int, design: Design) -> Iterator[Part]:
             return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
         yield Part("cp-time", question.name, measure, duration.question_s(question, count))
-    for name, procedure, expected_s in control_parts(samples, changing=fewer):
-        yield Part("cp-time", name, procedure, expected_s)
+
+    def acknowledge(device: Device, seed: int) -> Measured:
+        return {NO_LENGTH: (acknowledgement.measure(device, samples=samples, seed=seed), 0)}
+
+    yield _part(acknowledgement.PART, acknowledge)
+
+
+def _messages(samples: int, design: Design) -> Iterator[Part]:
+    fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
+    for name, measure, expected_s in control_parts(samples, changing=fewer):
+        yield Part("messages", name, measure, expected_s)
 
 
 def _integrated_switch(samples: int) -> Iterator[Part]:
     def measure(device: Device, seed: int) -> Measured:
-        found = integrated_switch.measure(device, samples=samples, seed=seed)
+        alone = device.without_cpu()
+        if alone is None:
+            return {NO_LENGTH: (_NOTHING, 0)}
+        found = integrated_switch.measure(alone, samples=samples, seed=seed)
         return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
     yield _part(INTEGRATED_SWITCH_PART, measure)
@@ -271,6 +307,33 @@ def _table() -> Iterator[Part]:
         return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
+
+
+def _overload() -> Iterator[Part]:
+    def pause(device: Device, seed: int) -> Measured:
+        there = overload.situation(device)
+        kept = overload.held(device, there)
+        taken = None if kept != 0 else overload.taken_before_end(device, there)
+        room = _NOTHING if taken is None else overload.room(device, there, taken, seed=seed)
+        counts = [there.frames, *(-1 if one is None else one for one in (kept, taken))]
+        return {NO_LENGTH: (np.array(counts, dtype=np.int64), 0), backlog.SIZE: (room, 0)}
+
+    yield _part(PAUSE_PART, pause)
+
+    def inner_link(device: Device, _: int) -> Measured:
+        return {overload.LINE_SIZE: (overload.inner_gaps(device), 0)}
+
+    yield _part(INNER_PART, inner_link)
+
+
+def forwarding_rate(sizes: tuple[int, ...]) -> list[Part]:
+    """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
+    table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+
+    def measure(device: Device, _: int) -> Measured:
+        return {size: (_one(throughput.flooded(device, table, size).output_bps), 0) for size in sizes}
+
+    return [_part("throughput/flooded", measure)]
 
 
 def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:

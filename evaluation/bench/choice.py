@@ -11,6 +11,7 @@ from typing import Any, Final
 from evaluation.bench.device import Device
 from evaluation.bench.inventory import Emulator, Entry, load_inventory
 from evaluation.bench.profile_document import form_of
+from evaluation.bench.simulated_switch import KIND, SimulatedSwitch
 from evaluation.bench.virtual import VirtualDevice
 
 _INVENTORIES: Final = {".yml", ".yaml"}
@@ -29,12 +30,14 @@ class Choice:
     """What its samples depend on."""
     entry: Entry | None
     """Its place in an inventory; None in virtual time."""
+    is_simulated: bool = False
+    """Whether it is a switch of another kind than the board, in virtual time."""
 
     @contextmanager
     def opened(self, seed: int) -> Iterator[Device]:
         """The switch, ready to be measured. Raises `InputError` or `RunError`."""
         if self.entry is None:
-            yield VirtualDevice(self.form, seed=seed)
+            yield virtual_device(self.form, seed=seed)
             return
         from evaluation.bench.live.open_device import open_device  # noqa: PLC0415 - Linux only, needs root
 
@@ -48,4 +51,12 @@ def choose(device: str) -> Choice:
         entry = load_inventory(device)
         form = entry.profile if isinstance(entry, Emulator) else _FORM
         return Choice(device, form, {"inventory": entry.model_dump(mode="json")}, entry)
-    return Choice(device, device, {"profile": form_of(device)}, None)
+    values = form_of(device)
+    return Choice(device, device, {"profile": values}, None, is_simulated=values.get("kind") == KIND)
+
+
+def virtual_device(form: str, *, seed: int) -> Device:
+    """The switch of a profile in virtual time. Raises `InputError`."""
+    if form_of(form).get("kind") == KIND:
+        return SimulatedSwitch(form, seed=seed)
+    return VirtualDevice(form, seed=seed)

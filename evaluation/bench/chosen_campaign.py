@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,21 @@ from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.design import Design
 from evaluation.bench.findings import read_samples
+from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.observations import Samples
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
+from evaluation.runner import RunError
+from loko.document import InputError
+from loko.scenario import TABLE_1_FRAME_BYTES, Action
 
 _SAMPLES: Final = "samples.sqlite"
+_OF_SIMULATED: Final[tuple[Procedure, ...]] = ("dp-time", "throughput")
+"""What makes sense of a switch that is not of the board's kind, in virtual time."""
+_SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[-1])
+"""With the length at which the paper measured a Banana Pi (section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +58,12 @@ class ChosenCampaign:
         """From what the user said. Raises `InputError`."""
         chosen = choose(device)
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
-        usual = Design.FULL if chosen.entry is None else Design.REDUCED
+        if chosen.is_simulated and not set(procedures) <= set(_OF_SIMULATED):
+            raise InputError(
+                f"--device {device}: its profile is not that of a board with one slow CPU, so only"
+                f" {' and '.join(_OF_SIMULATED)} make sense"
+            )
+        usual = Design.REDUCED if chosen.entry or chosen.is_simulated else Design.FULL
         return cls(
             procedures=procedures,
             chosen=chosen,
@@ -62,7 +75,7 @@ class ChosenCampaign:
 
     def parts(self, design: Design | None = None) -> list[Part]:
         """All parts, measured or not."""
-        return _parts(self.procedures, self.samples, design or self.design)
+        return self._make(design or self.design)()
 
     def estimates(self) -> Iterator[str]:
         """How long each design takes, a line each."""
@@ -77,20 +90,43 @@ class ChosenCampaign:
         wanted = {part.key for part in todo}
         with alone_in(self.folder), self._store() as store:
             if not store.parts().issuperset(wanted):
-                make = partial(_parts, self.procedures, self.samples, self.design)
                 with measuring(todo, store.parts(), real_time=self._real_time) as tell:
-                    processes.run(
-                        self.chosen,
-                        make,
-                        store,
-                        seed=self.seed,
-                        jobs=len(os.sched_getaffinity(0)),
-                        on_part=tell,
-                    )
+                    if isinstance(self.chosen.entry, SoftwareSwitch):
+                        self._measure_what_it_lets(todo, store, tell)
+                    else:
+                        make = self._make(self.design)
+                        jobs = len(os.sched_getaffinity(0))
+                        processes.run(self.chosen, make, store, seed=self.seed, jobs=jobs, on_part=tell)
                 left_out = sum(count for part, _, _, count in store.samples() if part in wanted)
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)
             return read_samples(store)
+
+    def left_out(self) -> dict[tuple[str, int], int]:
+        """How many samples were left out, by part and length of frame."""
+        with self._store() as store:
+            return {(part, size): count for part, size, _, count in store.samples()}
+
+    def _measure_what_it_lets(
+        self, todo: list[Part], store: SampleStore, tell: Callable[[Part], None]
+    ) -> None:
+        """A switch that is not of Loko's kind does not answer every question; say which."""
+        refused: dict[str, list[str]] = {}
+
+        def on_refusal(part: Part, error: RunError) -> None:
+            refused.setdefault(part.procedure, []).append(f"{part.name}: {error}")
+
+        with self.chosen.opened(self.seed) as device:
+            campaign.run(device, todo, store, seed=self.seed, on_part=tell, on_refusal=on_refusal)
+        for procedure, reasons in refused.items():
+            typer.echo(
+                f"not measured: {len(reasons)} parts of {procedure}, the first one {reasons[0]}", err=True
+            )
+
+    def _make(self, design: Design) -> processes.Parts:
+        if self.chosen.is_simulated:
+            return partial(_simulated_parts, self.procedures, self.samples, design)
+        return partial(_parts, self.procedures, self.samples, design)
 
     def begun(self) -> str:
         """The day on which it began."""
@@ -114,3 +150,13 @@ class ChosenCampaign:
 
 def _parts(procedures: tuple[Procedure, ...], samples: int, design: Design) -> list[Part]:
     return campaign.parts(procedures, samples=samples, design=design)
+
+
+def _simulated_parts(procedures: tuple[Procedure, ...], samples: int, design: Design) -> list[Part]:
+    # The simulator's hosts know frames again that only pass, so its switches rewrite none.
+    lone = [
+        part
+        for part in _parts(procedures, samples, design)
+        if part.procedure == "dp-time" and f"/{Action.OUTPUT.value}/" in part.name
+    ]
+    return [*lone, *(campaign.forwarding_rate(_SIMULATED_SIZES) if "throughput" in procedures else [])]

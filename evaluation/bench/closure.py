@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.bench import campaign
+from evaluation.bench import acknowledgement, campaign
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.campaign import Part, table_name
 from evaluation.bench.cases import tables
+from evaluation.bench.control_questions import questions
 from evaluation.bench.device import Device
 from evaluation.bench.findings import Findings, find, read_samples
 from evaluation.bench.profile_document import (
@@ -49,6 +50,7 @@ _REPLIES: Final = (
 )
 _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
     "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
+    "cpu.control.acknowledgement_ps": {"cpu.control.interrupt_ps": 1.0},
     **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
 }
 """Numbers of which only the sum with others shows: messages and replies pass the integrated switch, too."""
@@ -91,7 +93,8 @@ def closure(found: Values, true: Values) -> Closure:
     for key in truth:
         if numbers[key]["source"] != "measured":
             continue
-        terms = {key: 1.0, **_SUMS.get(key, {})}
+        others = _SUMS.get(key, {}).items()
+        terms = {key: 1.0} | {one: times for one, times in others if numbers[one]["source"] != "measured"}
         there = sum(times * truth[one] for one, times in terms.items())
         here = sum(times * values[one] for one, times in terms.items())
         rows.append(Row(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
@@ -130,6 +133,7 @@ def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
 _SPREAD: Final = 0.3
 _FACTORS: Final = (0.94, 1.06)
 _UNITS: Final = (16, 48)
+_ROOM_PERMILLE: Final = (500, 2000)
 _UNIT_BYTES: Final = (100, 260)
 
 
@@ -144,6 +148,10 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
             number["value"] = round(float(random.uniform(*_FACTORS)), 4)
         elif key == "buffer.units":
             number["value"] = int(random.integers(*_UNITS))
+        elif key == "flow_control.resume_units":
+            number["value"] = int(random.integers(0, values["buffer"]["units"]["value"] // 2))
+        elif key == "flow_control.discard_permille":
+            number["value"] = int(random.integers(*_ROOM_PERMILLE))
         elif key == "buffer.unit_bytes":
             number["value"] = int(random.integers(*_UNIT_BYTES))
         elif key.endswith("_ps") or key == "cpu.timers.period_ns":
@@ -152,13 +160,15 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
 
 
 def parts(*, samples: int, every: int) -> list[Part]:
-    """A campaign that tells every number in less time: one of `every` tables of Table 1; no throughput."""
+    """A campaign that tells every number in less time: one of `every` tables of Table 1, and no figures."""
     usual = {table_name(table) for table, _ in tables()}
     kept = {f"dp-time/{table_name(SLOWEST)}"}
     every_part = campaign.parts(campaign.PROCEDURES, samples=samples)
     of_table_1 = [part.key for part in every_part if part.procedure == "dp-time" and part.name in usual]
     kept.update(of_table_1[::every])
-    left_out = set(of_table_1) - kept
+    asked = {acknowledgement.PART, *(f"cp-time/{question.name}" for question in questions())}
+    of_figures = {part.key for part in every_part if part.procedure == "cp-time"} - asked
+    left_out = (set(of_table_1) - kept) | of_figures
     return [part for part in every_part if part.procedure != "throughput" and part.key not in left_out]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -16,17 +16,21 @@ from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.chosen_campaign import ChosenCampaign
+from evaluation.bench.control_parts import INSTANTS
 from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find
-from evaluation.bench.live.commands import check, judge
+from evaluation.bench.inventory import SoftwareSwitch
+from evaluation.bench.live.commands import check, judge, report
 from evaluation.bench.observations import Samples
+from evaluation.bench.preconditions import preconditions
 from evaluation.bench.profile_document import Origin, form_of, measured_profile
 from evaluation.bench.summary import lines, summary
 from evaluation.bench.units import shown, unit_of
 from evaluation.files import write_atomically
 from evaluation.provenance import commit
+from evaluation.runner import RunError
 from loko.device import load_profile
 
 bench_app = typer.Typer(
@@ -53,6 +57,10 @@ FormOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+_MEASURED: Final[dict[Procedure, tuple[Procedure, ...]]] = {"cp-time": ("cp-time", "messages")}
+"""What commands measure that measure more than they are named after."""
+
+
 def _command(procedure: Procedure, text: str) -> None:
     """Make the command of one procedure; they differ in nothing but what they measure."""
 
@@ -67,15 +75,20 @@ def _command(procedure: Procedure, text: str) -> None:
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        chosen = ChosenCampaign.of((procedure,), device, out=out, samples=samples, design=design, seed=seed)
+        measured = _MEASURED.get(procedure, (procedure,))
+        chosen = ChosenCampaign.of(measured, device, out=out, samples=samples, design=design, seed=seed)
         if estimate:
             _say(chosen.estimates())
-        else:
-            _print(procedure, _rows(procedure, chosen.parts(), chosen.measure()), as_json)
+            return
+        found = chosen.measure()
+        rows = _rows(procedure, chosen.parts(), found, chosen.left_out())
+        if not rows:
+            raise RunError(f"{device}: this switch, or its bench, has nothing that {procedure} measures")
+        _print(procedure, rows, as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
-_command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3).")
+_command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3; figures 6 and 7).")
 _command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
@@ -84,6 +97,7 @@ _command("idle", "Lone frames at random phases: they tell how long the main loop
 _command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
 _command("housekeeping", "The same with the jobs of the unmodified firmware.")
 _command("table", "How many entries the flow table holds.")
+_command("overload", "Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).")
 
 
 @bench_app.command("all")
@@ -101,7 +115,8 @@ def measure_all(
     """Do the whole campaign and write profile.toml, each number with its source and range.
 
     What is measured already is not measured again. Numbers that the campaign does not measure are those of
-    the device's own profile, and named.
+    the device's own profile, and named. Of an Open vSwitch, which is not of the board's form, what it lets be
+    measured is held against Loko's preconditions instead.
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
@@ -110,6 +125,9 @@ def measure_all(
         _say(whole.estimates())
         return
     found = whole.measure()
+    if isinstance(whole.chosen.entry, SoftwareSwitch):
+        report(preconditions(found, whole.chosen.entry.wire()), as_json=as_json)
+        return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
     findings = find(found, wire_of(load_profile(form_name).ports), values)
@@ -136,13 +154,15 @@ def _say(lines: Iterable[str]) -> None:
         typer.echo(line)
 
 
-def _rows(procedure: Procedure, todo: list[Part], found: Samples) -> list[Row]:
+def _rows(
+    procedure: Procedure, todo: list[Part], found: Samples, left_out: Mapping[tuple[str, int], int]
+) -> list[Row]:
     """A row for each part and length of frame."""
     return [
-        _row(part.name, size, shown(procedure, times))
+        _row(part.name, size, shown(procedure, times)) | {"left_out": left_out[part.key, size]}
         for part in todo
         for size, times in sorted(found[part.key].items())
-        if len(times)
+        if len(times) and size != INSTANTS
     ]
 
 
@@ -165,10 +185,9 @@ def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
         typer.echo(json.dumps({"procedure": procedure, "rows": rows}, indent=1))
         return
     unit, scale = unit_of(procedure)
-    table = Printed(
-        "what", "bytes", *(f"{name} [{unit}]" for name in ("min", "p5", "p50", "p95", "max")), box=None
-    )
+    numbers = ("min", "p5", "p50", "p95", "max")
+    table = Printed("what", "bytes", *(f"{name} [{unit}]" for name in numbers), "left out", box=None)
     for row in rows:
-        numbers = (f"{row[name] / scale:.2f}" for name in ("min", "p5", "p50", "p95", "max"))
-        table.add_row(row["what"], str(row["frame_bytes"] or ""), *numbers)
+        texts = (f"{row[name] / scale:.2f}" for name in numbers)
+        table.add_row(row["what"], str(row["frame_bytes"] or ""), *texts, str(row["left_out"] or ""))
     Console().print(table)

@@ -80,6 +80,9 @@ _WITH_REPLY: Final = {
 }
 
 
+TABLE_STATISTICS: Final = _WITH_REPLY["TableStatsRequest"]
+
+
 def flow_statistics() -> Iterator[Subject]:
     """FlowStatsRequest over entries and actions; not those whose reply hangs the board."""
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
@@ -121,8 +124,11 @@ def flow_searches() -> Iterator[Subject]:
                 yield flow_search(command, hit, entries)
 
 
-def flow_search(command: Command, hit: Hit, entries: int) -> Subject:
-    """One of them. Only a table whose entries are all the same is hit as a whole by a strict command."""
+def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> Subject:
+    """One of them. Only a table whose entries are all the same is hit as a whole by a strict command.
+
+    `always_fresh`: the table is made anew for each sample, as if a command that hits none could change it.
+    """
     strict = command.endswith("-strict")
     if hit == "none":
         match = parser.OFPMatch(dl_vlan=_OTHER_VLAN)
@@ -132,5 +138,5 @@ def flow_search(command: Command, hit: Hit, entries: int) -> Subject:
         name=f"{command}/{hit}/{entries}",
         message=table_change(_COMMANDS[command], match, actions=1 if command.startswith("modify") else 0),
         table=tuple([add(0, 1)] * entries if strict and hit == "all" else adds(entries, 1)),
-        changes=hit == "all",
+        changes=always_fresh or hit == "all",
     )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import control_plane, duration
-from evaluation.bench.control_messages import Subject, flow_adds, flow_searches, messages
+from evaluation.bench.control_messages import Subject, flow_adds, flow_search, flow_searches, messages
 from evaluation.bench.device import Device
 
 ECHO_UNMODIFIED: Final = "echo over time, unmodified firmware"
 ECHO_MODIFIED: Final = "echo over time, firmware as measured"
 """Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
+ENTRIES_ADDED: Final = "entries added by a Modify that hits none"
+"""One sample, no time."""
+_SOME_ENTRIES: Final = 17
 NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
 INSTANTS: Final = -1
@@ -32,6 +36,8 @@ def control_parts(samples: int, *, changing: int) -> Iterator[tuple[str, Measure
     echo_s = control_plane.ECHO_SERIES_NS / 1e9
     yield ECHO_UNMODIFIED, lambda device, _: _echo_over_time(device.with_housekeeping() or device), echo_s
     yield ECHO_MODIFIED, lambda device, _: _echo_over_time(device), echo_s
+    added = flow_search("modify", "none", _SOME_ENTRIES)
+    yield ENTRIES_ADDED, partial(_entries_added, added), duration.subject_s(added, 1)
     barrier = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
         count = changing if subject.changes else samples
@@ -43,20 +49,27 @@ def _echo_over_time(device: Device) -> Mapping[int, tuple[NDArray[np.int64], int
     return {NO_LENGTH: (series.times_ns, series.missing), INSTANTS: (series.at_ns, 0)}
 
 
+def _entries_added(
+    subject: Subject, device: Device, _seed: int
+) -> Mapping[int, tuple[NDArray[np.int64], int]]:
+    added = control_plane.entries_added(device, subject)
+    return {NO_LENGTH: (np.array([added], dtype=np.int64), 0)}
+
+
 class _Barrier:
     """p_BR of a device, measured when it is first needed: the same in every part, also when resumed."""
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
-        self._known_ns: int | None = None
+        self._known: control_plane.Barrier | None = None
 
-    def time_ns(self, device: Device, seed: int) -> int:
+    def of(self, device: Device, seed: int) -> control_plane.Barrier:
         """p_BR. The device is afterwards as at the beginning of a part with this seed."""
-        if self._known_ns is None:
+        if self._known is None:
             device.begin(_BARRIER_SEED)
-            self._known_ns = control_plane.barrier_ns(device, samples=self._samples, seed=_BARRIER_SEED)
+            self._known = control_plane.barrier(device, samples=self._samples, seed=_BARRIER_SEED)
             device.begin(seed)
-        return self._known_ns
+        return self._known
 
 
 def _measure(subject: Subject, samples: int, barrier: _Barrier) -> Measure:
@@ -65,8 +78,8 @@ def _measure(subject: Subject, samples: int, barrier: _Barrier) -> Measure:
             found = control_plane.with_reply(device, subject, samples=samples, seed=seed)
         else:
             found = control_plane.without_reply(
-                device, subject, barrier_ns=barrier.time_ns(device, seed), samples=samples, seed=seed
+                device, subject, barrier=barrier.of(device, seed), samples=samples, seed=seed
             )
-        return {NO_LENGTH: (found.times_ns, found.late_barriers)}
+        return {NO_LENGTH: (found.times_ns, found.late_barriers + found.disturbed)}
 
     return measure

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.control_messages import Subject
+from evaluation.bench.control_messages import TABLE_STATISTICS, Subject
 from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
@@ -21,16 +21,22 @@ _SPACING_NS: Final = 6_000_000
 _JITTER_NS: Final = 100_000
 _BARRIER_REPLY: Final = 19
 _ECHO_REPLY: Final = 3
+_STATISTICS_REPLY: Final = 17
 _HEADER_BYTES: Final = 8
+_ACTIVE_AT: Final = 56
+"""Place of the count of entries in table statistics of OpenFlow 1.0."""
 _XID: Final = 7
 _BARRIER: Final = Subject(name="BarrierRequest", message=barrier_request(_XID), replies=True)
+INTERRUPTED_NS: Final = 20_000
+"""Over the least time of a message: the IP stack's timers came between, not only the main loop's phase."""
 _TRIES: Final = 3
 """So often a sample is taken again whose barrier came too late, on average."""
 
-ECHO_SPACING_NS: Final = 2_000_000
-"""Between the requests of a series: those that come while the CPU reads port counters fit into its ring."""
-ECHO_SERIES_NS: Final = 12_000_000_000
-"""Eight rounds of the three jobs."""
+ECHO_SPACING_NS: Final = 1_252_100
+"""Between the requests of a series: those that come while the CPU reads port counters fit into its ring, and
+the firmware's 501 ms are no multiple of it."""
+ECHO_SERIES_NS: Final = 30_000_000_000
+"""Twenty rounds of the three jobs: a request meets one of 0.1 ms in every sixth round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,23 @@ def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> 
     return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
 
-def barrier_ns(device: Device, *, samples: int, seed: int) -> int:
-    """p_BR of equations 2 and 3: what a barrier alone takes, the median."""
-    return int(np.median(with_reply(device, _BARRIER, samples=samples, seed=seed).times_ns))
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """What a barrier alone takes."""
+
+    usual_ns: int
+    """p_BR of equation 2: the median."""
+    longest_ns: int
+    """p_BR of equation 3, without interruptions. With the median, every other late barrier would pass."""
 
 
-def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples: int, seed: int) -> Samples:
+def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
+    """Measure p_BR. Raises `RunError`."""
+    times = with_reply(device, _BARRIER, samples=samples, seed=seed).times_ns
+    return Barrier(int(np.median(times)), int(times[times < times.min() + INTERRUPTED_NS].max()))
+
+
+def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Samples:
     """Equations 2 and 3: a barrier follows the subject as closely as it can.
 
     A sample whose barrier arrived after the subject was finished says nothing of the subject: it is counted
@@ -98,8 +115,10 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
         apart_ns = second.at_ns - first.at_ns
         if reply.disturbed:
             disturbed += 1
-        elif barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire):
-            times.append(silent_control_time_ns(to_reply_ns, first.length_bytes, barrier_ns, device.wire))
+        elif barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier.longest_ns, device.wire):
+            times.append(
+                silent_control_time_ns(to_reply_ns, first.length_bytes, barrier.usual_ns, device.wire)
+            )
         else:
             late += 1
             shortest_ns = min(apart_ns, shortest_ns or apart_ns)
@@ -108,8 +127,8 @@ def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples:
             device.control([_SPACING_NS, 0], [subject.undo, _BARRIER.message])
     if late > _TRIES * samples // 2:
         raise RunError(
-            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after it"
-            f" was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter machine"
+            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came too late"
+            f" (equation 3), the earliest {shortest_ns / 1000:.0f} us behind it: use a quieter machine"
         )
     _require(device, times, disturbed, subject.name)
     return Samples(np.array(times, dtype=np.int64), late, disturbed)
@@ -146,6 +165,16 @@ def echo_over_time(
         ),
         count - len(numbers),
     )
+
+
+def entries_added(device: Device, subject: Subject) -> int:
+    """How many more entries the switch has afterwards, as its table statistics tell. Raises `RunError`."""
+    device.load(subject.table)
+    seen = device.control([_SPACING_NS, _SPACING_NS], [subject.message, TABLE_STATISTICS])
+    for one in seen:
+        if one.from_switch and one.payload[1] == _STATISTICS_REPLY:
+            return int.from_bytes(one.payload[_ACTIVE_AT : _ACTIVE_AT + 4], "big") - len(subject.table)
+    raise RunError(f"{device.name}: no table statistics behind '{subject.name}'")
 
 
 def ask(device: Device, question: Question, *, samples: int, seed: int) -> Samples:

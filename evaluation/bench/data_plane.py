@@ -83,6 +83,7 @@ def lone_frames(
 
 def _train(device: Device, size: int, gaps_ns: list[int], what: str) -> Samples:
     """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
+    gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
     train = [frame(size, number) for number in range(len(gaps_ns))]
     for _ in range(_TRAINS):
         passage = device.send(gaps_ns, train)
@@ -97,8 +98,9 @@ def _train(device: Device, size: int, gaps_ns: list[int], what: str) -> Samples:
 
 def _times(device: Device, size: int, passage: Passage) -> Samples:
     fine = ~passage.disturbed & (passage.left_ns != MISSING)
+    fine[: device.warm_up_frames] = False
     # A switch that once needs much longer than for the probes may hold several.
     fine[1:] &= passage.entered_ns[1:] >= np.maximum.accumulate(passage.left_ns)[:-1]
     measured_ns = passage.left_ns[fine] - passage.entered_ns[fine]
     offset_ns = data_time_ns(0, size, device.wire)
-    return Samples(measured_ns + offset_ns, int(np.count_nonzero(~fine)))
+    return Samples(measured_ns + offset_ns, int(np.count_nonzero(~fine[device.warm_up_frames :])))

@@ -59,10 +59,16 @@ class Device(Protocol):
 
     name: str
     wire: Wire
+    warm_up_frames: int
+    """So many frames at the beginning of a train do not count: caches, and an emulator's lead, settle."""
 
     @property
     def now_ns(self) -> int:
         """Where the bench's clock is."""
+
+    @property
+    def acknowledgement_ns(self) -> int | None:
+        """So long after a segment of the switch the controller acknowledges it; None: nobody knows."""
 
     def begin(self, seed: int) -> None:
         """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""

@@ -8,18 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 
+from evaluation.bench import acknowledgement
 from evaluation.bench.backlog import SIZE, Busy, busy, timers
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.buffer_rule import rules
 from evaluation.bench.campaign import IDLE_PART, TABLE_PART, UNITS_PART, table_name, throughput_tables
 from evaluation.bench.cases import Table
+from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.cost_terms import link_ps
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.bench.estimate import Observation, Solution, solve
 from evaluation.bench.housekeeping import jobs
-from evaluation.bench.idle import idle_pass
+from evaluation.bench.idle import idle_pass, rough_ns
 from evaluation.bench.number import Number
-from evaluation.bench.observations import Reader, Samples, edges
+from evaluation.bench.observations import Reader, Samples
+from evaluation.bench.overload_numbers import overload_numbers
 from evaluation.bench.store import SampleStore
 from loko.document import InputError
 
@@ -52,6 +55,8 @@ class Findings:
     """Frames that the switch holds, by length."""
     equation_6_error: Mapping[tuple[Table, int], float]
     """Measured throughput over equation 6, less 1."""
+    throughput_bps: Mapping[tuple[Table, int], float]
+    """As measured."""
 
 
 def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
@@ -74,11 +79,13 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
     numbers |= _capacity_factor(reader)
     numbers |= _buffer(samples)
     numbers |= _table(samples)
+    numbers |= overload_numbers(samples, wire, lambda name: _known(name, numbers, form))
     costs = solve(list(_observations(reader, numbers, form)))
     numbers |= {
         name: Number(one.value_ps, one.error_ps, one.procedures, one.samples)
         for name, one in costs.estimates.items()
     }
+    numbers |= _acknowledgement(reader, numbers, form)
     centres = {(table, size): reader.centre(times) for table, size, times in reader.cases()}
     return Findings(
         numbers=numbers,
@@ -88,20 +95,24 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
         / sum(one.samples + one.interrupted for one in centres.values()),
         capacity_frames=_capacity_frames(samples),
         equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
+        throughput_bps=dict(_throughput(samples)),
     )
 
 
 def _observations(
     reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
 ) -> Iterator[Observation]:
-    def known(name: str) -> float:
-        if name in numbers:
-            return numbers[name].value
-        return float(number_of(form, name))
-
     yield from reader.of_cases()
-    yield from reader.of_leaders(known("cpu.capacity_factor"))
-    yield from reader.of_questions(known("integrated_switch.transit_ps"), known("cpu.control.interrupt_ps"))
+    yield from reader.of_leaders(_known("cpu.capacity_factor", numbers, form))
+    yield from reader.of_questions(
+        _known("integrated_switch.transit_ps", numbers, form),
+        _known("cpu.control.interrupt_ps", numbers, form),
+    )
+
+
+def _known(name: str, numbers: Mapping[str, Number], form: Mapping[str, Any]) -> float:
+    """A number as found, or as the form has it."""
+    return numbers[name].value if name in numbers else number_of(form, name)
 
 
 def number_of(form: Mapping[str, Any], name: str) -> float:
@@ -131,7 +142,7 @@ def _loop(samples: Samples) -> Number:
         one = idle_pass(times)
         return Number(one.length_ns * _PS_PER_NS, one.error_ns * _PS_PER_NS, ("idle",), one.gaps)
     widths = [
-        edges(times).width_ns
+        rough_ns(times.astype(np.float64))
         for part in samples
         if part.startswith("dp-time/")
         for times in samples[part].values()
@@ -185,6 +196,30 @@ def _capacity_factor(reader: Reader) -> dict[str, Number]:
     }
 
 
+def _acknowledgement(
+    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
+) -> dict[str, Number]:
+    """Beside the interrupt, which comes with it as with a segment."""
+    times = reader.samples.get(acknowledgement.PART, {}).get(NO_LENGTH, np.array([]))
+    control = [f"cpu.control.{name}_ps" for name in ("interrupt", "segment", "echo")]
+    if not len(times) or not numbers.keys() >= set(control[1:]):
+        return {}
+    interrupt_ps, *rest_ps = (_known(name, numbers, form) for name in control)
+    found_ns = acknowledgement.cost_ns(
+        float(np.median(times)),
+        echo_ns=(interrupt_ps + sum(rest_ps)) / _PS_PER_NS,
+        loop_ns=reader.loop_ns,
+        transit_ns=_known("integrated_switch.transit_ps", numbers, form) / _PS_PER_NS,
+        wire=reader.wire,
+    )
+    error_ps = max(numbers[name].error for name in control[1:])
+    return {
+        "cpu.control.acknowledgement_ps": Number(
+            found_ns * _PS_PER_NS - interrupt_ps, error_ps, ("cp-time",), len(times)
+        )
+    }
+
+
 def _buffer(samples: Samples) -> dict[str, Number]:
     frames = {size: int(held[0]) for size, held in samples.get(UNITS_PART, {}).items() if len(held)}
     if not frames:
@@ -216,10 +251,14 @@ def _capacity_frames(samples: Samples) -> dict[int, int]:
 def _equation_6(
     samples: Samples, p_fx_ns: Mapping[tuple[Table, int], float], wire: Wire
 ) -> dict[tuple[Table, int], float]:
-    errors = {}
+    return {
+        (table, size): measured_bps / throughput_bps(size, p_fx_ns[table, size], wire) - 1
+        for (table, size), measured_bps in _throughput(samples)
+        if (table, size) in p_fx_ns
+    }
+
+
+def _throughput(samples: Samples) -> Iterator[tuple[tuple[Table, int], float]]:
     for table in throughput_tables():
         for size, measured in samples.get(f"throughput/{table_name(table)}", {}).items():
-            if (table, size) in p_fx_ns:
-                computed_bps = throughput_bps(size, p_fx_ns[table, size], wire)
-                errors[table, size] = float(measured[0]) / computed_bps - 1
-    return errors
+            yield (table, size), float(measured[0])

@@ -24,13 +24,13 @@ _SEARCHED: Final = 0.1
 _STEPS: Final = 2_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
-_FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
 def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
     """Send lone frames at random phases. When they began to enter, then when they began to leave."""
     random = np.random.default_rng(seed)
-    device.load(flow_mods(_FASTEST))
+    device.load(flow_mods(FASTEST))
     gaps = _SPACING_NS + random.integers(0, _JITTER_NS, samples)
     passage = device.send(gaps.tolist(), [frame(SIZE, number) for number in range(samples)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
@@ -56,8 +56,8 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
     seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
     gaps_ns = np.diff(left)[seen].astype(np.float64)
     gaps_ns -= gaps_ns.min()
-    rough_ns = _rough_ns((left - entered)[left != MISSING].astype(np.float64))
-    length_ns, width = rough_ns, _SEARCHED
+    length_ns = rough_ns((left - entered)[left != MISSING].astype(np.float64))
+    width = _SEARCHED
     for _ in range(_ROUNDS):
         tried = length_ns * np.linspace(1 - width, 1 + width, _STEPS)
         agreement = np.abs(np.exp(2j * np.pi * gaps_ns / tried[:, None]).sum(axis=1))
@@ -71,7 +71,7 @@ def idle_pass(samples: NDArray[np.int64]) -> Pass:
     return Pass(length_ns, error_ns, len(gaps_ns))
 
 
-def _rough_ns(times_ns: NDArray[np.float64]) -> float:
+def rough_ns(times_ns: NDArray[np.float64]) -> float:
     """From the spread of the times, which are uniform over a pass: twice the distance of the quartiles."""
     times_ns = times_ns[times_ns <= times_ns.min() + _LONGEST_LOOP_NS]
     low, high = np.percentile(times_ns, (25, 75))

@@ -44,6 +44,10 @@ class SoftwareSwitch(Strict):
     real_time: bool = False
     """Whether its threads get real-time priority, so that other programs do not slow it down."""
 
+    def wire(self) -> Wire:
+        """For the equations."""
+        return Wire(rate_bps=self.link_rate_bps, tag_bytes=0)
+
 
 class Port(Strict):
     """A port of the switch on this machine."""

@@ -15,9 +15,8 @@ from typing import Final
 
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Combination, Part
-from evaluation.bench.choice import Choice
+from evaluation.bench.choice import Choice, virtual_device
 from evaluation.bench.store import SampleStore
-from evaluation.bench.virtual import VirtualDevice
 from evaluation.runner import RunError
 from loko.document import InputError
 
@@ -109,7 +108,7 @@ def _work(end: Connection, form: str, make_parts: Parts, seed: int) -> None:
     """What a worker does: measure the parts that it is told, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is meant for the process that asks
     parts = {part.key: part for part in make_parts()}
-    device = VirtualDevice(form, seed=seed)
+    device = virtual_device(form, seed=seed)
     try:
         while True:
             key = end.recv()

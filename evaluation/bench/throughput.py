@@ -19,6 +19,8 @@ FINE_PRECISION: Final = 0.005
 _NS_BITS: Final = 8_000_000_000
 _FRAMES: Final = 200
 _MAX_FRAMES: Final = 20_000
+_FLOOD_NS: Final = 250_000_000
+"""Many ticks and stalls of an operating system."""
 _TRIALS: Final = 5
 """How often a trial is repeated in which the bench's own host, not the switch, has lost frames."""
 _OVERFLOW_FRAMES: Final = 64
@@ -58,13 +60,13 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
     gap_ns = max(round(size * _NS_BITS / rate_bps), _line_gap_ns(device, size))
     passage = device.send([gap_ns] * frames, [frame(size, number) for number in range(frames)])
     seen = passage.left_ns[passage.left_ns != MISSING]
+    begun = passage.entered_ns[passage.entered_ns != MISSING]
     output_bps = 0.0
     if len(seen) > 1:
         # What comes out while frames go in; the emptying of queues afterwards is not the rate.
-        steady = seen[seen <= passage.entered_ns[-1]]
+        steady = seen[seen <= begun[-1]]
         if len(steady) > 1:
             output_bps = (len(steady) - 1) * size * _NS_BITS / float(steady[-1] - steady[0])
-    begun = passage.entered_ns[passage.entered_ns != MISSING]
     return Rate(
         # As it was: a generator in real time may be slower than it was told.
         input_bps=(len(begun) - 1) * size * _NS_BITS / float(begun[-1] - begun[0]),
@@ -139,6 +141,13 @@ def _by_steps(bps: float, line_bps: float, precision_bps: float) -> float:
     while width_bps > precision_bps:
         width_bps /= 2
     return (bps // width_bps + 0.5) * width_bps
+
+
+def flooded(device: Device, table: Table, size: int) -> Rate:
+    """Frames at the rate of the line: what comes out is all that the switch can forward."""
+    device.load(flow_mods(table))
+    gap_ns = _line_gap_ns(device, size)
+    return carry(device, size, size * _NS_BITS / gap_ns, max(_MAX_FRAMES, _FLOOD_NS // gap_ns))
 
 
 def sweep(device: Device, table: Table, size: int, rates_bps: Sequence[float]) -> list[Rate]:

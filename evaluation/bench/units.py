@@ -24,6 +24,8 @@ def unit_of(procedure: Procedure) -> tuple[str, float]:
 
 def shown(procedure: Procedure, samples: NDArray[np.int64]) -> NDArray[np.int64]:
     """What of the samples is shown: the stored trains as times or gaps, all others as they are."""
+    if procedure == "overload":
+        return samples[: len(samples) // 2] if len(samples) % 2 == 0 else samples
     if procedure not in {"idle", "backlog", "housekeeping"}:
         return samples
     entered, left = samples.reshape(2, -1)

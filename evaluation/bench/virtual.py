@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import switch_emulator
 
+from evaluation.bench.acknowledgement import ACKNOWLEDGEMENT_NS
 from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, number_of, segments_of
 from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
@@ -38,13 +39,19 @@ class VirtualDevice:
     ) -> None:
         """A board of this profile with these settings. Raises `InputError`."""
         self.name = profile
+        self.warm_up_frames = 0
         self.wire = wire_of(load_profile(profile).ports)
         self.now_ns = 0
         self._profile = profile
-        self._config = {"ofchecks": False, **(config or {})}
+        self._config = {"ofchecks": False, **(config or {}), "acknowledgement_ns": ACKNOWLEDGEMENT_NS}
         self._seed = seed
         self._powered = 0
         self.load([])
+
+    @property
+    def acknowledgement_ns(self) -> int:
+        """As `Device.acknowledgement_ns`."""
+        return ACKNOWLEDGEMENT_NS
 
     def begin(self, seed: int) -> None:
         """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""

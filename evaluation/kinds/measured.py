@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Self
 
 import numpy as np
@@ -62,17 +62,13 @@ class MeasuredFigure(FindingFigure):
 
 def measure(
     figure: MeasuredFigure, options: Options, progress: Progress, make_parts: Parts, *, samples: int
-) -> tuple[Samples, int]:
-    """Measure what no figure with as many samples of this switch has measured before.
+) -> Samples:
+    """Measure what no figure with as many samples of this switch has measured before; all samples there are.
 
-    All samples there are, and how many were left out since the bench's host lost time. Raises `InputError` or
-    `RunError`; what is complete by then is kept.
+    Raises `InputError` or `RunError`; what is complete by then is kept.
     """
     chosen = figure.chosen(options)
-    folder = options.out / _FOLDER
-    folder.mkdir(exist_ok=True)
-    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
-    with SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters) as store:
+    with _store(chosen, options, samples) as store:
         wanted = {part.key for part in make_parts()}
         there = wanted & store.parts()
         progress.begin(len(wanted), len(there), "parts")
@@ -82,12 +78,23 @@ def measure(
 
         run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
         found: dict[str, dict[int, NDArray[np.int64]]] = {}
-        left_out = 0
-        for key, size, times, disturbed in store.samples():
+        for key, size, times, _ in store.samples():
             if key in wanted:
                 found.setdefault(key, {})[size] = times
-                left_out += disturbed
-    return found, left_out
+    return found
+
+
+def left_out(figure: MeasuredFigure, options: Options, keys: Collection[str], *, samples: int) -> int:
+    """How many samples of these parts were left out when `measure` measured them. Raises `InputError`."""
+    with _store(figure.chosen(options), options, samples) as store:
+        return sum(count for key, _, _, count in store.samples() if key in keys)
+
+
+def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
+    folder = options.out / _FOLDER
+    folder.mkdir(exist_ok=True)
+    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
+    return SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters)
 
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:

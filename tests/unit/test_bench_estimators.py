@@ -82,6 +82,6 @@ def test_frames_that_never_wait_tell_nothing() -> None:
 
 def test_every_reason_is_of_the_most_special_name() -> None:
     assert "housing" in reason("ports.count")
-    assert "standard" in reason("ports.tail_tag_bytes")
+    assert "standard" in reason("ports.preamble_bytes")
     assert "native port" in reason("cpu.control.native_frame_ps")
     assert "not been measured" in reason("cpu.base_ps")

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import backlog, buffer, campaign, control_plane, data_plane, table_size, throughput
+from evaluation.bench import backlog, buffer, campaign, data_plane, table_size, throughput
 from evaluation.bench.backlog import busy, timers
 from evaluation.bench.cases import Table, all_cases, flow_mods, frame, number_of, tables
-from evaluation.bench.control_questions import questions
 from evaluation.bench.equations import throughput_bps
 from evaluation.bench.findings import read_samples
 from evaluation.bench.housekeeping import jobs
@@ -73,22 +72,6 @@ def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
     device.load = lambda _: None  # the table stays empty
     with pytest.raises(RunError, match="did not come out"):
         data_plane.measure(device, table, (64,), samples=5, seed=1)
-
-
-def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
-    barrier = next(one for one in questions() if one.name == "barrier")
-    times = control_plane.with_reply(device, barrier, samples=100, seed=1).times_ns
-    assert np.median(times) == pytest.approx(92_000, abs=1_000)
-    assert np.std(np.sort(times)[:-2]) < 2_000
-
-
-def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None:
-    question = next(one for one in questions() if one.name == "delete all 128")
-    found = control_plane.without_reply(
-        device, question.table, question.segments[0], barrier_ns=92_000, samples=3
-    )
-    assert found.late_barriers == 0
-    assert np.median(found.times_ns) == pytest.approx(2_300_000, rel=0.02)
 
 
 def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:

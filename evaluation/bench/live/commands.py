@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.bench.campaign import run
+from evaluation.bench.equations import Wire
 from evaluation.bench.findings import read_samples
-from evaluation.bench.inventory import load_inventory
+from evaluation.bench.inventory import Entry, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
@@ -58,26 +59,34 @@ def judge(
     """
     entry = load_inventory(device)
     folder = output_directory(out if out is not None else Path("results") / "bench" / entry.name)
-    parameters = {"device": entry.model_dump(mode="json"), "samples": samples, "commit": commit()}
-    todo = reduced_parts(samples=samples)
-    with (
-        alone_in(folder),
-        SampleStore(folder / _SAMPLES, parameters) as store,
-        open_bench(entry) as bench,
-    ):
-        self_test(bench, connect_s=CONNECT_S)
-        with measuring(todo, store.parts(), real_time=True) as tell:
-            run(bench.device, todo, store, seed=1, on_part=tell)
-        found = preconditions(read_samples(store), bench.device.wire)
-    if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
-    else:
-        _print(found)
+    path, wire = measured_store(entry, folder, samples=samples)
+    with SampleStore(path, None) as store:
+        found = preconditions(read_samples(store), wire)
+    report(found, as_json=as_json)
     if any(one.holds is False for one in found):
         raise typer.Exit(1)
 
 
-def _print(found: list[Precondition]) -> None:
+def measured_store(entry: Entry, folder: Path, *, samples: int) -> tuple[Path, Wire]:
+    """Measure what is missing of `reduced_parts`; where the samples are, and the switch's links.
+
+    Raises `InputError` or `RunError`; what is measured by then is kept.
+    """
+    path = folder / _SAMPLES
+    parameters = {"device": entry.model_dump(mode="json"), "samples": samples, "commit": commit()}
+    todo = reduced_parts(samples=samples)
+    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(entry) as bench:
+        self_test(bench, connect_s=CONNECT_S)
+        with measuring(todo, store.parts(), real_time=True) as tell:
+            run(bench.device, todo, store, seed=1, on_part=tell)
+        return path, bench.device.wire
+
+
+def report(found: list[Precondition], *, as_json: bool) -> None:
+    """Print what holds and what does not."""
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found], indent=1))
+        return
     table = Table("", "Loko presumes", "measured", box=None, padding=(0, 1, 1, 0))
     for one in found:
         table.add_row(_SIGNS[one.holds], f"[bold]{one.name}[/bold]\n{one.presumed}", one.measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import struct
@@ -22,6 +23,9 @@ _TABLE_FULL: Final = bytes.fromhex("00030000")
 """Type and code of the error FLOW_MOD_FAILED, ALL_TABLES_FULL."""
 _ANSWER_S: Final = 30.0
 _CHUNK_BYTES: Final = 65536
+_SO_RCVBUFFORCE: Final = 33
+_RECEIVE_BYTES: Final = 16 << 20
+"""Room for the PACKET_INs of the longest train."""
 
 
 class ControllerEndpoint:
@@ -31,6 +35,10 @@ class ControllerEndpoint:
         """Listen. Raises `RunError` if the address cannot be had."""
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # While a train is sent nobody reads, and a board whose connection is full does nothing else.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+        with contextlib.suppress(PermissionError):
+            self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
         self._session: socket.socket | None = None
         self._bytes = b""
         try:

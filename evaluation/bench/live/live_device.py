@@ -32,6 +32,7 @@ _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
 _ANSWER_S: Final = 1.0
 """A reply that has not come after so long never does: a stalled host may need a while."""
+_WARM_UP_FRAMES: Final = 16
 _MANY_STALLS: Final = 5_000
 """A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
 _CONTROL_QUIET_S: Final = 0.003
@@ -91,6 +92,7 @@ class LiveDevice:
         switches it off and on again, if the bench can; `enter` brings it into another mode.
         """
         self.name = name
+        self.warm_up_frames = _WARM_UP_FRAMES
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
@@ -102,6 +104,8 @@ class LiveDevice:
         self._entries: list[bytes] = []
         """FLOW_MODs of what `load` has put into the table, in its order."""
         self._listed_stalls = 0
+        self._most_action_bytes = 0
+        """Of any entry since the switch was switched on."""
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property
@@ -114,13 +118,17 @@ class LiveDevice:
 
         Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
         to 49). A table that other messages have changed is emptied by switching off, or in the way that every
-        switch understands.
+        switch understands. So is one whose places have held more actions: the board obeys those that
+        stay behind (quirk 55).
         """
         controller = self._with.controller
         controller.messages()
-        if self._changed and self._renew:
+        actions = [_action_bytes(add) for add in messages]
+        fewer = any(count < self._most_action_bytes for count in actions)
+        if self._renew and (self._changed or fewer):
             self._renew()
-            self._entries, self._listed_stalls = [], 0
+            self._entries, self._listed_stalls, self._most_action_bytes = [], 0, 0
+        self._most_action_bytes = max([self._most_action_bytes, *actions])
         self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
@@ -187,9 +195,13 @@ class LiveDevice:
         if mode is not self._mode:
             if not self._enter(mode):
                 return False
-            self._listed_stalls = 0
+            self._listed_stalls = self._most_action_bytes = 0
             self._mode, self._entries, self._changed = mode, [], False
         return True
+
+    @property
+    def acknowledgement_ns(self) -> None:
+        """As `Device.acknowledgement_ns`: the kernel chooses when to acknowledge."""
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
@@ -230,6 +242,7 @@ class LiveDevice:
                 continue
             if one[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
                 self._entries.append(one)
+                self._most_action_bytes = max(self._most_action_bytes, _action_bytes(one))
             elif self._entries and _same_entry(one, strict_delete(self._entries[-1])):
                 self._entries.pop()
             else:
@@ -301,6 +314,11 @@ def strict_delete(add: bytes) -> bytes:
     struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
     struct.pack_into("!H", message, _OUT_PORT_AT, of.OFPP_NONE)
     return bytes(message)
+
+
+def _action_bytes(add: bytes) -> int:
+    """Length of the actions of a FLOW_MOD."""
+    return len(add) - int(of.OFP_FLOW_MOD_SIZE)
 
 
 def _same_entry(one: bytes, other: bytes) -> bool:

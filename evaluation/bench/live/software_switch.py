@@ -10,7 +10,6 @@ from typing import Final
 
 import psutil
 
-from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, SoftwareSwitch
 from evaluation.bench.live.bench import (
     BENCH_PORTS,
@@ -49,7 +48,7 @@ def software_switch(entry: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
             ports=BENCH_PORTS,
             controller=_CONTROLLER,
             datapath_id=DATAPATH_ID,
-            wire=Wire(rate_bps=entry.link_rate_bps, tag_bytes=0),
+            wire=entry.wire(),
             endpoint=endpoint,
             core=min(cores.others),
         )

@@ -18,7 +18,7 @@ from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, sequential_throughput_bps, throughput_bps
 from evaluation.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
 from evaluation.kinds.maximum_throughput.document import Cases, MaximumThroughput
-from evaluation.kinds.measured import LEFT_OUT, Samples, measure
+from evaluation.kinds.measured import LEFT_OUT, Samples, left_out, measure
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
@@ -64,7 +64,7 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
     """Measure what is missing, compare it."""
     samples = figure.quick.samples if options.quick else figure.samples
     cases = figure.cases(quick=options.quick)
-    found, left_out = measure(
+    found = measure(
         figure,
         options,
         progress,
@@ -75,7 +75,7 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
     table = TableResult(columns=_COLUMNS, rows=[_row(one) for one in compared])
     outcome = Outcome(
         chart=_chart(compared, samples),
-        findings={**_findings(compared), LEFT_OUT: left_out},
+        findings={**_findings(compared), LEFT_OUT: left_out(figure, options, found.keys(), samples=samples)},
         x=AxisLabel(name="measured throughput", unit="Mbit/s"),
         table=table,
         profile=figure.chosen(options).form,

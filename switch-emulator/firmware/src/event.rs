@@ -227,7 +227,8 @@ pub struct Counters {
     pub missed: u64,
     /// Frames that the CPU took from the ring.
     pub processed: u64,
-    /// Frames that the integrated switch passed from port to port, without the CPU or (broadcasts of native ports) as well.
+    /// Frames that the integrated switch passed from port to port by itself. Broadcasts of native ports may go to the IP stack
+    /// as well.
     pub crossed: u64,
     /// Frames that came in on native ports of a board with an IP stack; not among those received.
     pub native_received: u64,

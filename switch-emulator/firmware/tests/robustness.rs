@@ -171,7 +171,10 @@ proptest! {
         let counters = board.counters();
         prop_assert_eq!(counters.forwarded, departures);
         prop_assert!(counters.ring_units_peak <= 24);
-        let accounted = counters.processed + counters.dropped_buffer + counters.dropped_switch;
+        let accounted = counters.processed
+            + counters.dropped_buffer
+            + counters.dropped_switch
+            + counters.crossed;
         prop_assert!(counters.received >= accounted);
         prop_assert!(counters.received - accounted <= counters.dropped_size + counters.dropped_policy);
     }
@@ -208,6 +211,7 @@ fn overload_from_all_ports_is_bounded() {
     bed.wait(Duration::from_millis(100));
     let counters = bed.board.counters();
     assert!(counters.dropped_switch > 5_000, "{counters:?}");
-    let accounted = counters.processed + counters.dropped_buffer + counters.dropped_switch;
+    let accounted =
+        counters.processed + counters.dropped_buffer + counters.dropped_switch + counters.crossed;
     assert_eq!(counters.received, accounted);
 }

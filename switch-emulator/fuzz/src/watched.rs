@@ -192,9 +192,10 @@ impl WatchedBoard {
         self.other.frame_owned(self.now, port, owned);
         let earliest = self.earliest();
         self.board.frame(self.now, port, frame);
-        // Port 4 is no OpenFlow port in the factory's settings, but pauses end at each.
+        // Port 4 is no OpenFlow port in the factory's settings, but pauses end at each. What is typed may change that.
         let paused = self.board.counters().pauses_received > self.counters.pauses_received;
-        if !RECEIVED_BYTES.contains(&frame.len()) || (port.get() == 4 && !paused) {
+        if !RECEIVED_BYTES.contains(&frame.len()) || (port.get() == 4 && !paused && self.typed == 0)
+        {
             self.ignored += 1;
         }
         self.check(earliest);
@@ -360,6 +361,7 @@ impl WatchedBoard {
         let pairs = [
             (before.received, counters.received),
             (before.forwarded, counters.forwarded),
+            (before.crossed, counters.crossed),
             (before.dropped_buffer, counters.dropped_buffer),
             (before.dropped_switch, counters.dropped_switch),
             (before.dropped_return, counters.dropped_return),
@@ -386,6 +388,7 @@ impl WatchedBoard {
             + counters.dropped_buffer
             + counters.dropped_switch
             + counters.pauses_received
+            + counters.crossed
             + self.ignored;
         assert!(gone <= counters.received, "{counters:?}");
         counters.received - gone

@@ -1,5 +1,6 @@
 //! `FLOW_MOD`: what it does to the table.
 
+use super::standard::Standard;
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
@@ -181,14 +182,7 @@ impl FlowTable {
     /// Carries out a `FLOW_MOD`; `now_s` in agent seconds.
     pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
         if !self.quirks.has(37) {
-            let cost_ps = self.standard_cost_ps(message);
-            let done = self.standard_flow_mod(message, now_s);
-            self.rebuild();
-            return Outcome {
-                done,
-                cost_ps,
-                lost_actions: 0,
-            };
+            return self.standard(message, now_s);
         }
         let mut gone = Vec::new();
         let mut lost_actions = 0;
@@ -266,18 +260,23 @@ impl FlowTable {
         fixed_ps + hit_ps * hits as i64 + miss_ps * (visited - hits) as i64
     }
 
-    /// What a `FLOW_MOD` costs that is carried out as the specification asks: an assumption, as the firmware's that
-    /// finds nothing.
-    fn standard_cost_ps(&self, message: FlowMod) -> i64 {
-        let costs = self.costs.control();
-        let entries = self.entries.len() as i64;
-        match message.command() {
-            0 => self.adding_ps(message),
-            1 => costs.flow_modify_ps + costs.modify_miss_ps * entries,
-            2 => costs.flow_modify_ps + costs.modify_strict_miss_ps * entries,
-            3 => costs.flow_delete_ps + costs.delete_miss_ps * entries,
-            4 => costs.flow_delete_ps + costs.delete_strict_miss_ps * entries,
-            _ => 0,
+    /// Carries out a `FLOW_MOD` as the specification asks. It costs what the firmware's would that visits all entries,
+    /// hits as many and adds as many: an assumption.
+    fn standard(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+        let visited = self.entries.len();
+        let Standard { done, hits, adds } = self.standard_flow_mod(message, now_s);
+        let mut cost_ps = self.searching_ps(message, hits, visited);
+        if adds {
+            cost_ps += self.adding_ps(message);
+        }
+        if done.is_err() {
+            cost_ps += self.costs.control().flow_refused_ps;
+        }
+        self.rebuild();
+        Outcome {
+            done,
+            cost_ps,
+            lost_actions: 0,
         }
     }
 

@@ -61,25 +61,67 @@ pub(crate) fn check_actions(
     Ok(slots)
 }
 
+/// What a `FLOW_MOD` has done.
+#[derive(Debug)]
+pub(super) struct Standard {
+    /// The entries that a DELETE removed.
+    pub(super) done: Result<Vec<RemovedFlow>, Refusal>,
+    /// Entries that it selected.
+    pub(super) hits: usize,
+    /// Whether it added an entry, or was refused doing so.
+    pub(super) adds: bool,
+}
+
+impl Standard {
+    /// Nothing, since it was refused before.
+    const fn refused(refusal: Refusal) -> Self {
+        Self {
+            done: Err(refusal),
+            hits: 0,
+            adds: false,
+        }
+    }
+}
+
+/// Of an ADD.
+impl From<Result<(), Refusal>> for Standard {
+    fn from(done: Result<(), Refusal>) -> Self {
+        Self {
+            done: done.map(|()| Vec::new()),
+            hits: 0,
+            adds: true,
+        }
+    }
+}
+
+/// Of a DELETE.
+impl From<Vec<RemovedFlow>> for Standard {
+    fn from(gone: Vec<RemovedFlow>) -> Self {
+        Self {
+            hits: gone.len(),
+            done: Ok(gone),
+            adds: false,
+        }
+    }
+}
+
 impl FlowTable {
-    /// Carries out a `FLOW_MOD`; gives the entries that a DELETE removed.
-    pub(super) fn standard_flow_mod(
-        &mut self,
-        message: FlowMod,
-        now_s: u32,
-    ) -> Result<Vec<RemovedFlow>, Refusal> {
+    /// Carries out a `FLOW_MOD`.
+    pub(super) fn standard_flow_mod(&mut self, message: FlowMod, now_s: u32) -> Standard {
         let head = message.head();
         let wanted = Match::read(&head[field::MATCH..]).normalised();
         let priority = be16(head, field::PRIORITY);
         let out_port = be16(head, field::OUT_PORT);
         let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
         match be16(head, field::COMMAND) {
-            0 => self.standard_add(message, now_s).map(|()| Vec::new()),
+            0 => self.standard_add(message, now_s).into(),
             1 => self.standard_modify(message, now_s, |entry, _| wanted.covers(entry)),
             2 => self.standard_modify(message, now_s, same),
-            3 => Ok(self.standard_delete(out_port, |entry, _| wanted.covers(entry))),
-            4 => Ok(self.standard_delete(out_port, same)),
-            _ => Err(Refusal::BadCommand),
+            3 => self
+                .standard_delete(out_port, |entry, _| wanted.covers(entry))
+                .into(),
+            4 => self.standard_delete(out_port, same).into(),
+            _ => Standard::refused(Refusal::BadCommand),
         }
     }
 
@@ -143,21 +185,28 @@ impl FlowTable {
         message: FlowMod,
         now_s: u32,
         selected: impl Fn(&Match, u16) -> bool,
-    ) -> Result<Vec<RemovedFlow>, Refusal> {
-        let slots_bytes = check_actions(message.actions(), false)?;
-        let mut any = false;
+    ) -> Standard {
+        let slots_bytes = match check_actions(message.actions(), false) {
+            Ok(slots_bytes) => slots_bytes,
+            Err(refusal) => return Standard::refused(refusal),
+        };
+        let mut hits = 0;
         for index in 0..self.entries.len() {
             let (fields, priority) = self.standard_match(index);
             if selected(&fields, priority) {
-                any = true;
+                hits += 1;
                 let slots = self.entries[index].slots;
                 self.memory.write(slots, 0, &slots_bytes);
             }
         }
-        if !any {
-            self.standard_add(message, now_s)?;
+        if hits == 0 {
+            return self.standard_add(message, now_s).into();
         }
-        Ok(Vec::new())
+        Standard {
+            done: Ok(Vec::new()),
+            hits,
+            adds: false,
+        }
     }
 
     fn standard_delete(

@@ -1,0 +1,148 @@
+"""What Loko presumes of a switch, measured live of two: the emulated board, and Open vSwitch.
+
+``python -m benchmarks determinism`` measures both as ``loko bench preconditions`` does, and draws the
+distribution of the processing time of each case side by side.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from benchmarks.measure import BenchmarkError, Row
+from evaluation.bench.equations import Wire
+from evaluation.bench.findings import read_samples
+from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
+from evaluation.bench.live.commands import measured_store
+from evaluation.bench.preconditions import SPREAD, Precondition, preconditions
+from evaluation.bench.reduced import SAMPLES
+from evaluation.bench.store import SampleStore
+from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
+from evaluation.runner import RunError
+from loko.document import InputError
+from loko.scenario import TABLE_1_ENTRIES
+
+SWITCHES: Final = {"zodiac-fx-live": "emulated Zodiac FX", "openvswitch": "Open vSwitch, userspace datapath"}
+SIZE: Final = 306
+QUICK_SAMPLES: Final = 100
+_US: Final = 1000
+_PICTURE_INCHES: Final = (7.6, 3.6)
+_PART: Final = "dp-time/{entries}/five-tuple/output/increasing/last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A switch and what was found."""
+
+    title: str
+    preconditions: tuple[Precondition, ...]
+    boxes_us: Mapping[str, dict[str, Any]]
+    """Processing times of frames of `SIZE` bytes as matplotlib's boxes, by the entries of the table."""
+
+
+def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, Measured]:
+    """Measure both switches; what is measured already is not measured again. Raises `BenchmarkError`."""
+    found = {}
+    for name, title in SWITCHES.items():
+        tell(f"  {title}")
+        entry = load_inventory(BENCHES / f"{name}.yml")
+        assert not isinstance(entry, Hardware)
+        own = folder / name
+        own.mkdir(parents=True, exist_ok=True)
+        try:
+            store, wire = measured_store(entry, own, samples=QUICK_SAMPLES if quick else SAMPLES)
+        except (InputError, RunError) as error:
+            raise BenchmarkError(str(error)) from None
+        found[name] = _evaluated(title, store, wire)
+    return found
+
+
+def _evaluated(title: str, path: Path, wire: Wire) -> Measured:
+    with SampleStore(path, None) as store:
+        samples = read_samples(store)
+    boxes = {str(entries): _box(samples[_PART.format(entries=entries)][SIZE]) for entries in TABLE_1_ENTRIES}
+    return Measured(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
+
+
+def rows(found: Mapping[str, Measured]) -> list[Row]:
+    """Each precondition of each switch."""
+    said = {True: "holds", False: "fails", None: "unknown"}
+    return [
+        (f"{one.title}: {each.name}", said[each.holds], each.measured)
+        for one in found.values()
+        for each in one.preconditions
+    ]
+
+
+def values(found: Mapping[str, Measured]) -> dict[str, Any]:
+    """For JSON."""
+    return {name: asdict(one) for name, one in found.items()}
+
+
+def of_values(found: Mapping[str, Any]) -> dict[str, Measured]:
+    """Back from JSON."""
+    return {
+        name: Measured(
+            title=one["title"],
+            preconditions=tuple(Precondition(**each) for each in one["preconditions"]),
+            boxes_us=one["boxes_us"],
+        )
+        for name, one in found.items()
+    }
+
+
+def pictures(found: Mapping[str, Measured]) -> dict[str, bytes]:
+    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+    with mpl.rc_context(STYLE):
+        figure = _draw(found)
+        encoded = {}
+        for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
+            encoded[suffix] = buffer.getvalue()
+    return encoded
+
+
+def _draw(found: Mapping[str, Measured]) -> Figure:
+    figure = Figure(figsize=_PICTURE_INCHES)
+    axes = figure.subplots(1, len(found), sharey=True)
+    for each, colour, one in zip(axes, BOXES, found.values(), strict=True):
+        each.spines["right"].set_visible(False)
+        each.set_yscale("log")
+        boxes = list(one.boxes_us.values())
+        box_statistics(each, boxes, list(range(len(boxes))), widths=0.6, facecolor=colour)
+        medians = np.array([box["med"] for box in boxes])
+        each.plot(range(len(boxes)), SPREAD * medians, "_", color=REFERENCE, markersize=12)
+        each.set_xticks(range(len(boxes)), list(one.boxes_us))
+        each.set_xlabel("entries in the table")
+        worst = max(box["whishi"] / box["med"] for box in boxes)
+        each.set_title(f"{one.title}\np99.9 up to {worst:.2f} times the median", loc="left", fontsize=9)
+    axes[0].set_ylabel(f"processing time, {SIZE} bytes [us]")
+    legend = [
+        Patch(facecolor="white", edgecolor=EDGE, label="whiskers 0.1 % and 99.9 %, × least and largest"),
+        Patch(facecolor=REFERENCE, label=f"{SPREAD:g} times the median: Loko presumes p99.9 below"),
+    ]
+    figure.legend(handles=legend, loc="lower center", ncols=2, frameon=False, fontsize=7.5)
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    return figure
+
+
+def _box(times_ns: NDArray[np.int64]) -> dict[str, Any]:
+    low, q1, median, q3, high = map(float, np.percentile(times_ns, (0.1, 25, 50, 75, 99.9)) / _US)
+    return {
+        "whislo": low,
+        "q1": q1,
+        "med": median,
+        "q3": q3,
+        "whishi": high,
+        "fliers": [float(times_ns.min()) / _US, float(times_ns.max()) / _US],
+    }

@@ -1,0 +1,169 @@
+"""What the switch does with more than it can hold: when a pause ends, and what a frame too many costs.
+
+Not in the paper, which only sees the throughput fall (section 3.4.2, fig. 12a); docs/overload.md says what
+the numbers mean. A burst that is one frame too long makes the CPU ask for a pause. The fate of probes behind
+it, and that of the frames that come back meanwhile, show how long it lasts and what it costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.backlog import SIZE, period_ns
+from evaluation.bench.buffer import SLOWEST, capacity
+from evaluation.bench.cases import flow_mods, frame
+from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.bench.idle import FASTEST
+
+_HELD_PROBES: Final = 60
+_SETTLED_NS: Final = 60_000
+"""Longer than a pause frame needs."""
+_LOOK_NS: Final = (-10_000, 40_000)
+"""How long before a frame comes back the probes arrive that look for the room they take up."""
+_COARSE: Final = 80
+_FINE: Final = 200
+_AROUND_NS: Final = 4_000
+LINE_SIZE: Final = 1516
+"""So long that the link to the CPU is slower than the CPU."""
+_LINE_FRAMES: Final = 4_000
+_SAME_NS: Final = 1_000
+_ROUGHLY_NS: Final = 2_000
+"""About what the integrated switch takes; it only shifts the instants at which probes look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the probes are timed by."""
+
+    frames: int
+    """So many the switch holds; one more and it pauses."""
+    period_ns: int
+    way_ns: int
+    """From a lone frame's entrance until it leaves."""
+
+
+def situation(device: Device) -> Situation:
+    """Load the slowest table and see what the switch holds. Raises `RunError`."""
+    frames = capacity(device, SIZE).frames
+    device.load(flow_mods(SLOWEST))
+    period = period_ns(device)
+    lone = device.send([0], [frame(SIZE, 0)])
+    return Situation(frames, period, int(lone.left_ns[0] - lone.entered_ns[0]))
+
+
+def taken_before_end(device: Device, there: Situation) -> int | None:
+    """How many waiting frames the CPU takes until the pause ends: the first probe passes then.
+
+    None if probes pass at once, since they are held and tell nothing, or none does.
+    """
+    burst = there.frames + 1
+    line_ns = _line_ns(device)
+    first_ns = 3 * there.period_ns // 2 - burst * line_ns
+    passage = _send(device, [0] * burst + [first_ns] + [there.period_ns] * there.frames)
+    seen = np.flatnonzero(passage.left_ns[burst:] != MISSING)
+    if not len(seen):
+        return None
+    begun_ns = passage.left_ns[1:burst] - (there.way_ns - _arrival_ns(device))
+    probe_ns = passage.entered_ns[burst + seen[0]] + _arrival_ns(device)
+    return int(np.count_nonzero((passage.left_ns[1:burst] != MISSING) & (begun_ns <= probe_ns)))
+
+
+def held(device: Device, there: Situation) -> int | None:
+    """How many frames are kept for the paused CPU; None if more than the bench sends."""
+    burst = there.frames + 1
+    passage = _send(device, [0] * burst + [_SETTLED_NS] + [0] * (_HELD_PROBES - 1))
+    seen = np.flatnonzero(passage.left_ns[burst:] != MISSING)
+    if not len(seen):
+        return 0
+    return int(seen[-1]) + 1 if seen[-1] + 1 < _HELD_PROBES else None
+
+
+def room(device: Device, there: Situation, taken: int, *, seed: int) -> NDArray[np.int64]:
+    """How long before frames came back a probe was thrown away; then whether they were lost, 1 or 0."""
+    random = np.random.default_rng(seed)
+    coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
+    found = [_looks(device, there, taken, leads) for leads in coarse]
+    edges = lost_between(np.concatenate(found, axis=1).ravel())
+    if edges is not None:
+        shift_ns = _way_back_ns(device)
+        for turn in range(_FINE):
+            centre = edges[turn % 2] - shift_ns
+            leads = centre + random.uniform(-_AROUND_NS, _AROUND_NS, taken)
+            found.append(_looks(device, there, taken, leads))
+    return np.concatenate(found, axis=1).ravel()
+
+
+def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | None:
+    """From which lead to which frames are lost, and the standard error of both; None if none is."""
+    leads, lost = samples.reshape(2, -1)
+    gone = np.sort(leads[lost == 1])
+    there = np.sort(leads[lost == 0])
+    if not len(gone) or not len(there) or there[0] > gone[0] or there[-1] < gone[-1]:
+        return None
+    below = there[there < np.median(gone)].max()
+    above = there[there > np.median(gone)].min()
+    grain_ns = max(gone[0] - below, above - gone[-1], 1)
+    return (below + gone[0]) / 2, (gone[-1] + above) / 2, float(grain_ns) / np.sqrt(12)
+
+
+def inner_gaps(device: Device) -> NDArray[np.int64]:
+    """Gaps between long frames that come as fast as the link allows, and go on over a link that adds a tag.
+
+    A CPU that is faster than both leaves them at the distance at which the link to it brings them.
+    """
+    device.load(flow_mods(FASTEST))
+    passage = device.send([0] * _LINE_FRAMES, [frame(LINE_SIZE, number) for number in range(_LINE_FRAMES)])
+    left = np.where(passage.disturbed, MISSING, passage.left_ns)
+    there = (left[:-1] != MISSING) & (left[1:] != MISSING)
+    return np.asarray(np.diff(left)[there])
+
+
+def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.float64]) -> NDArray[np.int64]:
+    """One burst with a probe before every other frame that comes back during the pause."""
+    burst = there.frames + 1
+    chosen = np.arange(1, taken - 2, 2)
+    left_ns = there.way_ns + chosen * there.period_ns
+    begin_ns = left_ns - leads_ns[: len(chosen)].astype(np.int64) - _way_back_ns(device)
+    begin_ns -= device.wire.time_ns(SIZE)
+    gaps = np.diff(begin_ns, prepend=(burst - 1) * _line_ns(device))
+    passage = _send(device, [0] * burst + gaps.tolist())
+    came = passage.left_ns
+    leads, lost = [], []
+    for probe, place in enumerate(chosen):
+        around = came[[place - 1, place + 1]]
+        even = abs(int(around[1] - around[0]) - 2 * there.period_ns) <= _SAME_NS
+        if (around == MISSING).any() or not even:
+            continue
+        expected_ns = came[place] if came[place] != MISSING else int(around.sum()) // 2
+        arrived_ns = passage.entered_ns[burst + probe] + device.wire.time_ns(SIZE)
+        leads.append(expected_ns - arrived_ns)
+        lost.append(int(came[place] == MISSING))
+    return np.array([leads, lost], dtype=np.int64)
+
+
+def _send(device: Device, gaps_ns: list[int]) -> Passage:
+    return device.send(gaps_ns, [frame(SIZE, number) for number in range(len(gaps_ns))])
+
+
+def _line_ns(device: Device) -> int:
+    wire = device.wire
+    return wire.time_ns(wire.preamble_bytes + SIZE + wire.gap_bytes)
+
+
+def _inner_ns(device: Device) -> int:
+    wire = device.wire
+    return wire.time_ns(wire.preamble_bytes + SIZE + wire.tag_bytes)
+
+
+def _arrival_ns(device: Device) -> int:
+    """From a frame's entrance until it is in the ring, roughly."""
+    return device.wire.time_ns(SIZE) + _ROUGHLY_NS + _inner_ns(device)
+
+
+def _way_back_ns(device: Device) -> int:
+    """From the CPU until a frame's stamp, roughly."""
+    return _inner_ns(device) + _ROUGHLY_NS + device.wire.preamble_ns

@@ -1,0 +1,113 @@
+"""A bench in virtual time around a switch of another kind than the board: the simulator carries its traffic.
+
+Such a switch has no costs of messages, and its operating system interrupts it; so only lone frames and a
+flood of frames are of interest (docs/devices.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import numpy as np
+import switch_emulator
+
+from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, segments_of
+from evaluation.bench.device import MISSING, ControlFrame, Passage
+from evaluation.bench.equations import Wire
+from loko.controller.messages import SEGMENT_BYTES
+from loko.device import load_device
+from loko.document import InputError
+from loko.linux_switch import LinuxSwitch
+
+KIND: Final = "linux-switch"
+_SWITCH, _SENDER, _RECEIVER = "s1", "H1", "H2"
+_FLOW: Final = 1
+_NUMBER_BYTES: Final = 4
+_SPARE_FRAMES: Final = 5
+_OFFERED: Final = 20
+"""More than the shaper lets pass, so that it alone decides about the instants."""
+
+
+class SimulatedSwitch:
+    """A software switch on Linux between two hosts. Each train meets it rested."""
+
+    def __init__(self, profile: str, *, seed: int = 0) -> None:
+        """A switch of this profile. Raises `InputError`."""
+        device = load_device(profile)
+        if not isinstance(device, LinuxSwitch):
+            raise InputError(f"profile '{profile}': is no switch of the kind {KIND}")
+        self.name = profile
+        self.warm_up_frames = 0
+        self.wire = Wire(
+            rate_bps=device.ports.link_rate_bps.value, tag_bytes=device.switch_chip.tag_bytes.value
+        )
+        self.now_ns = 0
+        self._profile = profile
+        self._table: list[bytes] = []
+        self.begin(seed)
+
+    @property
+    def acknowledgement_ns(self) -> None:
+        """As `Device.acknowledgement_ns`: its agent takes no time."""
+
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`."""
+        self._random = np.random.default_rng(seed)
+
+    def load(self, messages: Sequence[bytes]) -> None:
+        """As `Device.load`."""
+        self._table = list(segments_of(messages, SEGMENT_BYTES))
+
+    def with_housekeeping(self) -> None:
+        """As `Device.with_housekeeping`: it has no such jobs."""
+
+    def without_cpu(self) -> None:
+        """As `Device.without_cpu`: it does not forward without."""
+
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+        """As `Device.send`, but frames of one length at their mean distance."""
+        wire, count = self.wire, len(frames)
+        size = len(frames[0]) + FCS_BYTES
+        slot_ns = wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)
+        gap_ns = max(sum(gaps_ns) / count, slot_ns)
+        rate_bps = size * 8e9 / gap_ns
+        network = self._network()
+        network.add_source(
+            _SENDER,
+            flow=_FLOW,
+            frame=frames[0],
+            sequence_offset=len(frames[0]) - _NUMBER_BYTES,
+            shaper_rate_bps=rate_bps,
+            shaper_burst_bytes=size,
+            offered_rate_bps=_OFFERED * rate_bps,
+            burst_bytes=size,
+            queue_bytes=_OFFERED * size * (count + _SPARE_FRAMES),
+        )
+        duration_ns = round((count + _SPARE_FRAMES) * gap_ns)
+        result = network.run(duration_ns=duration_ns)
+        entered = np.full(count, MISSING, dtype=np.int64)
+        left = np.full(count, MISSING, dtype=np.int64)
+        seen = min(count, len(result.sent_ns))
+        entered[:seen] = result.sent_ns[:seen] + self.now_ns
+        received = result.received_ns[:seen]
+        left[:seen] = np.where(received == MISSING, MISSING, received + self.now_ns)
+        self.now_ns += duration_ns
+        return Passage(entered, left, entered == MISSING)
+
+    def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
+        """Not of such a switch. Raises `InputError`."""
+        del gaps_ns, segments
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(f"{self.name}: a switch of the kind {KIND} has no processing times of messages")
+
+    def _network(self) -> switch_emulator.Network:
+        network = switch_emulator.Network(int(self._random.integers(2**31)))
+        network.add_board(_SWITCH, profile=self._profile)
+        for host, port in ((_SENDER, IN_PORT), (_RECEIVER, OUT_PORT)):
+            network.add_host(host)
+            network.connect(host, 1, _SWITCH, port, rate_bps=float(self.wire.rate_bps))
+        network.control(_SWITCH, self._table)
+        return network

@@ -1,0 +1,128 @@
+"""Measures the integrated switch alone, and compares it with the two other elements of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.bench import campaign
+from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, table_name
+from evaluation.bench.cases import Table
+from evaluation.bench.equations import Wire
+from evaluation.bench.integrated_switch import (
+    FOOTNOTE_BYTES,
+    Comparison,
+    compare,
+    longest_that_suffices_ns,
+)
+from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
+from evaluation.kinds.integrated_switch.document import IntegratedSwitch
+from evaluation.kinds.measured import WHISKERS, box_us, measure
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from loko.scenario import Action, Match, Priorities, UsedEntry
+
+_US: Final = 1000
+_MBPS: Final = 1e6
+_FASTEST: Final = Table(
+    entries=1,
+    match=Match.PORT,
+    action=Action.OUTPUT,
+    used_entry=UsedEntry.FIRST,
+    priorities=Priorities.INCREASING,
+)
+"""The case in which the CPU is fastest."""
+_CPU_PART: Final = f"dp-time/{table_name(_FASTEST)}"
+
+ByLength = Mapping[int, NDArray[np.int64]]
+
+
+def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Measure what is missing; compare. Raises `InputError` or `RunError`."""
+    count = figure.quick.samples if options.quick else figure.samples
+    samples = measure(figure, options, progress, partial(parts, count), samples=count)
+    times = dict(sorted(samples[INTEGRATED_SWITCH_PART].items()))
+    compared = _compared(times, samples[_CPU_PART], figure.wire(options))
+    outcome = Outcome(
+        chart=_chart(times, count),
+        findings=_findings(times, compared, figure.wire(options)),
+        x=AxisLabel(name="packet size", unit="byte"),
+        profile=figure.chosen(options).form,
+        table=TableResult(
+            columns=["frame_bytes", "switch_mbps", "twice_link_mbps", "fastest_cpu_mbps"],
+            rows=[_row(size, one) for size, one in compared.items()],
+        ),
+    )
+    return outcome, _rows(times)
+
+
+def parts(samples: int) -> list[campaign.Part]:
+    """The integrated switch alone, and the board where its CPU is fastest."""
+    every = campaign.parts(("is-time", "dp-time"), samples=samples)
+    return [part for part in every if part.key in {INTEGRATED_SWITCH_PART, _CPU_PART}]
+
+
+def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparison]:
+    """Also for the frame of footnote 1: p_IS does not depend on the length, and p_FX is linear in it."""
+    longest = {size: float(one.max()) for size, one in times.items()}
+    shortest = {size: float(one.min()) for size, one in p_fx.items()}
+    slope, offset = np.polyfit(list(shortest), list(shortest.values()), 1)
+    longest = {FOOTNOTE_BYTES: max(longest.values()), **longest}
+    shortest[FOOTNOTE_BYTES] = float(slope * FOOTNOTE_BYTES + offset)
+    return compare(longest, shortest, wire)
+
+
+def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -> dict[str, float]:
+    means = [float(one.mean()) for one in times.values()]
+    every = np.concatenate(list(times.values()))
+    of_ethernet = {size: one for size, one in compared.items() if size != FOOTNOTE_BYTES}
+    footnote = compared[FOOTNOTE_BYTES]
+    return {
+        "p_is_mean_us": float(every.mean()) / _US,
+        "p_is_max_us": float(every.max()) / _US,
+        "p_is_spread_us": float(every.std()) / _US,
+        "change_over_sizes_percent": 100 * (max(means) - min(means)) / float(np.mean(means)),
+        "switch_over_twice_link_min": min(_over_twice_link(one) for one in of_ethernet.values()),
+        "sizes_with_switch_as_bottleneck": float(sum(one.is_bottleneck for one in of_ethernet.values())),
+        "footnote_switch_over_twice_link": _over_twice_link(footnote),
+        "footnote_cpu_over_link": (footnote.cpu_bps or 0.0) / footnote.inner_link_bps,
+        "footnote_switch_is_bottleneck": float(footnote.is_bottleneck),
+        "longest_for_48_bytes_us": longest_that_suffices_ns(FOOTNOTE_BYTES, wire) / _US,
+        "longest_for_64_bytes_us": longest_that_suffices_ns(min(times), wire) / _US,
+    }
+
+
+def _over_twice_link(one: Comparison) -> float:
+    return one.switch_bps / (2 * one.inner_link_bps)
+
+
+def _row(size: int, one: Comparison) -> list[str | float]:
+    cpu_mbps = (one.cpu_bps or 0.0) / _MBPS
+    return [float(size), one.switch_bps / _MBPS, 2 * one.inner_link_bps / _MBPS, cpu_mbps]
+
+
+def _chart(times: ByLength, samples: int) -> Chart:
+    panel = BoxPanel(
+        x=ChartAxis(label="packet size [byte]"),
+        y=ChartAxis(label="processing time of the integrated switch [us]"),
+        places=[str(size) for size in times],
+        groups=[BoxGroup(label="", boxes=[box_us(one) for one in times.values()])],
+        whiskers=WHISKERS,
+    )
+    return Chart(panels=[panel], caption=f"{samples} packets of each size")
+
+
+def _rows(times: ByLength) -> pa.Table:
+    return pa.table(
+        {
+            "frame_bytes": np.repeat(list(times), [len(one) for one in times.values()]),
+            "sample": np.concatenate([np.arange(len(one), dtype=np.int32) for one in times.values()]),
+            "p_is_ns": np.concatenate(list(times.values())),
+        }
+    )

@@ -1,0 +1,64 @@
+"""The reduced design is much smaller than Table 1 and tells the same numbers apart."""
+
+from __future__ import annotations
+
+from evaluation.bench import campaign
+from evaluation.bench.cases import all_cases
+from evaluation.bench.cost_terms import frame_terms
+from evaluation.bench.design import Design, chosen_tables, throughput_sizes
+from evaluation.bench.duration import said
+from evaluation.bench.estimate import Observation, solve
+from evaluation.bench.profile_document import form_of
+from evaluation.bench.progress import announcement
+
+OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}
+
+
+def identified(design: Design) -> tuple[set[str], int]:
+    """Costs of the CPU that a design alone tells apart, and how many cases it has."""
+    cases = [(table, size) for table, sizes in chosen_tables(design) for size in sizes]
+    solution = solve([Observation(frame_terms(table, size, OFFSETS), 1.0) for table, size in cases])
+    return set(solution.estimates), len(cases)
+
+
+def test_the_reduced_design_tells_what_the_full_one_tells() -> None:
+    full, cases = identified(Design.FULL)
+    reduced, fewer = identified(Design.REDUCED)
+    assert cases == all_cases()
+    assert fewer * 100 < cases
+    assert reduced == full
+
+
+def test_each_table_of_a_design_is_there_once() -> None:
+    for design in Design:
+        keys = [part.key for part in campaign.parts(campaign.PROCEDURES, samples=3, design=design)]
+        assert len(keys) == len(set(keys))
+
+
+def test_a_reduced_campaign_is_part_of_the_full_one() -> None:
+    """So that what is measured first need not be measured again."""
+    full, reduced = (
+        {part.key for part in campaign.parts(campaign.PROCEDURES, samples=3, design=design)}
+        for design in (Design.FULL, Design.REDUCED)
+    )
+    assert reduced < full
+
+
+def test_the_extremes_of_throughput_are_in_the_reduced_design() -> None:
+    chosen = [table for table in campaign.throughput_tables() if throughput_sizes(Design.REDUCED, table)]
+    assert {table.entries for table in chosen} == {1, 128}
+
+
+def test_time_is_announced_as_people_say_it() -> None:
+    assert [said(seconds) for seconds in (0.2, 40, 300, 5400, 8000)] == [
+        "1 s",
+        "40 s",
+        "5 min",
+        "1 h 30 min",
+        "2 h 13 min",
+    ]
+    todo = campaign.parts(("buffer",), samples=3)
+    assert announcement(todo, set(), real_time=False) == f"{len(todo)} parts to measure"
+    line = announcement(todo, {todo[0].key}, real_time=True)
+    assert line.startswith(f"{len(todo) - 1} parts to measure, 1 are there already; about ")
+    assert announcement(todo, {part.key for part in todo}, real_time=True).startswith("0 parts to measure")

@@ -1,0 +1,97 @@
+"""The integrated switch without its CPU (section 3.4.1); OpenFlow switched off at a board's console."""
+
+from __future__ import annotations
+
+import os
+import pty
+import threading
+from typing import cast
+
+import numpy as np
+import pytest
+
+from evaluation.bench import integrated_switch
+from evaluation.bench.equations import Wire
+from evaluation.bench.inventory import Controller, Hardware, Port
+from evaluation.bench.live.board_console import switch_openflow
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.virtual import VirtualDevice
+from evaluation.runner import RunError
+from loko.device import load_profile
+from loko.scenario import TABLE_1_FRAME_BYTES
+
+TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 1000
+
+
+def test_frames_of_all_sizes_need_the_chips_own_time() -> None:
+    found = integrated_switch.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
+    assert tuple(found) == TABLE_1_FRAME_BYTES
+    for one in found.values():
+        assert np.unique(one.times_ns).tolist() == [TRANSIT_NS]
+        assert one.disturbed == 0
+
+
+def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:
+    wire = Wire()
+    assert integrated_switch.longest_that_suffices_ns(64, wire) == pytest.approx(3_400)
+    assert integrated_switch.longest_that_suffices_ns(48, wire) == pytest.approx(2_760)
+    found = integrated_switch.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
+    assert not found[48].argument_holds
+    assert found[64].argument_holds
+    assert not any(one.is_bottleneck for one in found.values())
+    assert integrated_switch.compare({64: 20_000.0}, {}, wire)[64].is_bottleneck
+
+
+class Endpoint:
+    """The controller's end of a board's connection, which does what the console says."""
+
+    def __init__(self, *, obeys: bool) -> None:
+        self._obeys = obeys
+
+    def accept(self, _timeout_s: float) -> int | None:
+        return 1 if self._obeys else None
+
+    def wait_closed(self, _timeout_s: float) -> bool:
+        return self._obeys
+
+
+def hardware(console: str | None) -> Hardware:
+    return Hardware(
+        kind="hardware",
+        name="dut",
+        ports={1: Port(interface="b1"), 2: Port(interface="b2")},
+        controller=Controller(interface="lo", listen="127.0.0.1:6653"),
+        console=console,
+    )
+
+
+@pytest.mark.parametrize(("on", "word"), [(False, b"disable"), (True, b"enable")])
+def test_openflow_is_switched_at_the_console(on: bool, word: bytes) -> None:
+    near, far = pty.openpty()
+    typed = bytearray()
+
+    def read() -> None:
+        while not typed.endswith(b"exit\r") or word not in typed:
+            typed.extend(os.read(near, 1000))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    endpoint = cast(ControllerEndpoint, Endpoint(obeys=True))
+    switch_openflow(hardware(os.ttyname(far)), endpoint, on=on)
+    reader.join(5)
+    assert bytes(typed).lstrip(b"\x7f").split(b"\r") == [b"", b"exit", b"openflow", word, b"exit", b""]
+    os.close(near)
+    os.close(far)
+
+
+def test_without_a_console_it_is_asked_for_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    switch_openflow(hardware(None), cast(ControllerEndpoint, Endpoint(obeys=True)), on=False)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "type 'openflow' and 'disable'" in line
+    with pytest.raises(RunError, match="dut: the board keeps its connection after 'disable'"):
+        switch_openflow(hardware(None), cast(ControllerEndpoint, Endpoint(obeys=False)), on=False)
+
+
+def test_a_console_that_is_not_there_is_said() -> None:
+    with pytest.raises(RunError, match="console /dev/nothing: No such file"):
+        switch_openflow(hardware("/dev/nothing"), cast(ControllerEndpoint, Endpoint(obeys=True)), on=True)
