@@ -19,6 +19,8 @@ use crate::table::Flow;
 use crate::time::{Duration, Instant};
 use crate::work::{Control, Work};
 
+mod crossing;
+
 /// Time between two housekeeping ticks: more than 500 ms on a clock of milliseconds.
 const TICK: Duration = Duration::from_millis(501);
 
@@ -364,30 +366,6 @@ impl Board {
             return self.out.pool.recycle(frame.data);
         }
         self.plan();
-    }
-
-    /// A frame that is not the agent's passes the integrated switch. Gives it back if the IP stack gets it as well.
-    fn cross(&mut self, now: Instant, port: PortNumber, data: Vec<u8>) -> Option<Vec<u8>> {
-        let to = self.learning.pass(now, port, &data);
-        if to.cpu && self.is_native(port) {
-            if !to.ports.is_empty() {
-                let copy = self.out.pool.copy(&data);
-                self.out.cross(now, port, to.ports, copy);
-            }
-            return Some(data);
-        }
-        if !to.ports.is_empty() {
-            self.out.cross(now, port, to.ports, data);
-            return None;
-        }
-        self.out.counters.dropped_policy += 1;
-        if !self.reported.contains(port) && !self.agent.is_on_network() {
-            self.reported = self.reported.with(port);
-            let port = port.get();
-            self.out.event(now, Event::PortNotOpenFlow { port });
-        }
-        self.out.pool.recycle(data);
-        None
     }
 
     /// Finds what has arrived first and which pass of the main loop finds it.

@@ -1,0 +1,37 @@
+//! Frames that are not the agent's: they pass the integrated switch by themselves.
+
+use super::Board;
+use crate::event::Event;
+use crate::port::PortNumber;
+use crate::time::Instant;
+
+impl Board {
+    /// A frame that is not the agent's passes the integrated switch. Gives it back if the IP stack gets it as well.
+    pub(super) fn cross(
+        &mut self,
+        now: Instant,
+        port: PortNumber,
+        data: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let to = self.learning.pass(now, port, &data);
+        if to.cpu && self.is_native(port) {
+            if !to.ports.is_empty() {
+                let copy = self.out.pool.copy(&data);
+                self.out.cross(now, port, to.ports, copy);
+            }
+            return Some(data);
+        }
+        if !to.ports.is_empty() {
+            self.out.cross(now, port, to.ports, data);
+            return None;
+        }
+        self.out.counters.dropped_policy += 1;
+        if !self.reported.contains(port) && !self.agent.is_on_network() {
+            self.reported = self.reported.with(port);
+            let port = port.get();
+            self.out.event(now, Event::PortNotOpenFlow { port });
+        }
+        self.out.pool.recycle(data);
+        None
+    }
+}
