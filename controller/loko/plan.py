@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loko.admission import AdmissionControl, Admitted, Refusal
+from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation, Scheme, allocate
 from loko.calculus import NOTHING, TokenBucket
 from loko.device import deterministic
@@ -70,7 +70,7 @@ def plan(
     """Request the flows in their order. Raises `InputError` if one names unknown hosts or repeats another."""
     refuse_doubles(flows)
     allocations = allocations_of(lab, scheme, scenario)
-    admission = AdmissionControl(lab, allocations, control)
+    admission: Admission = LokoAdmission(lab, allocations, control)
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:
