@@ -117,7 +117,9 @@ def admitted_flows(case: Drawn) -> list[Admitted]:
     if not limit.feasible:
         return []
     admission = LokoAdmission(LAB, allocations)
-    for number, (ends, place, rate, burst) in enumerate(case.requests):
+    # Then whatever fits, so that the switches are used up.
+    fillers = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
+    for number, (ends, place, rate, burst) in enumerate([*case.requests, *fillers]):
         frame_bytes = case.sizes[place % len(case.sizes)]
         flow = Flow(
             id=f"flow-{number}",
