@@ -157,9 +157,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
         path = Path(folder) / "slow-delete.toml"
         hit_ps = load_profile("zodiac-fx").cpu.control.delete_hit_ps.value
         line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'
-        path.write_text(
-            re.sub(r"(?m)^delete_miss_ps = .*$", line, (PROFILES / "zodiac-fx.toml").read_text())
-        )
+        path.write_text(re.sub(r"(?m)^delete_miss_ps = .*$", line, (PROFILES / "zodiac-fx.toml").read_text()))
         for name, switch in LAB.switches.items():
             network.add_board(name, profile=str(path), config=dict(switch.config))
     for name in LAB.hosts:
