@@ -73,16 +73,19 @@ def result_of(sweep: Sweep) -> FigureResult:
     )
 
 
-def test_the_figures_of_sections_6_and_6_1_are_there() -> None:
+def test_the_figures_of_sections_6_and_6_1_are_there_in_order() -> None:
     names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
-    assert list(FIGURES) == [f"loko/{name}" for name in names]
+    assert [name for name in FIGURES if name.removeprefix("loko/") in names] == [
+        f"loko/{name}" for name in names
+    ]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_claim_and_note_refers_to_a_fact_of_the_paper(name: str) -> None:
     experiment = FIGURES[name]
     for claim in experiment.claims:
-        assert check_reference(experiment, claim).role == "validation" or name == "loko/table2"
+        role = check_reference(experiment, claim).role
+        assert role == "validation" or experiment.kind != "sweep"
     for note in experiment.notes:
         assert fact("loko", note.fact).where
 

@@ -43,6 +43,11 @@ def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
         axes.set_ylim(axis.low, axis.high)
 
 
+def is_wide(axes: Axes) -> bool:
+    """Whether a panel takes most of the picture's width."""
+    return bool(axes.get_position().width > 0.5)
+
+
 def references(axes: Axes, lines: Sequence[Reference]) -> list[Any]:
     """Draw the lines; what stands for them in the legend."""
     entries = []

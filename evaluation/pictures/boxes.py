@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from evaluation.chart import BoxPanel, BoxStatistics
-from evaluation.pictures.axes import references, set_axis
+from evaluation.pictures.axes import is_wide, references, set_axis
 from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics, legend_above
 
 _MEAN: Final = "#d97706"
@@ -49,8 +49,7 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
     _scales(axes, panel, highest)
     entries = _legend(panel) + references(axes, panel.references)
     entries += _second_axis(axes, panel)
-    if len(entries) > 0:
-        legend_above(axes, entries)
+    legend_above(axes, entries, rows=1 if is_wide(axes) else 2)
 
 
 def _as_drawn(box: BoxStatistics) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Sequence
@@ -41,17 +42,24 @@ _Texts = tuple[list[str], list[str], list[str]]
 
 
 def canvas(
-    result: FigureResult, plot_inches: float, *, captioned: bool, axis_inches: float = 0.3, footnote: bool
+    result: FigureResult,
+    plot_inches: float,
+    *,
+    captioned: bool,
+    axis_inches: float = 0.3,
+    footnote: bool,
+    titles_inches: float = 0.0,
 ) -> tuple[Figure, tuple[float, float, float]]:
     """A figure with title and claims, and the room between them: its bottom, its height, the whole's inches.
 
-    `axis_inches` is the room below the plot for its labels. `footnote`: leave a line at the very bottom.
+    `axis_inches` is the room below the plot for its labels, `titles_inches` that above for titles of panels.
+    `footnote`: leave a line at the very bottom.
     """
     claims = [(claim, _texts(claim)) for claim in (result.claims if captioned else [])]
     footnote_inches = CLAIM_INCHES if claims and footnote else 0.0
     claims_inches = sum(_claim_inches(texts) for _, texts in claims)
     below = axis_inches + claims_inches + footnote_inches
-    above = 0.62 if captioned else 0.32
+    above = (0.62 if captioned else 0.32) + titles_inches
     height = above + plot_inches + below
     figure = Figure(figsize=(WIDTH_INCHES, height))
     _claims(figure, claims, top_inches=below - axis_inches, height=height)
@@ -74,15 +82,15 @@ def symbols(text: str) -> str:
     return re.sub(r"m_([rb])$", r"$m_\1$", text)
 
 
-def legend_above(axes: Axes, entries: Sequence[Any]) -> None:
-    """A legend in one line above the plot."""
+def legend_above(axes: Axes, entries: Sequence[Any], *, rows: int = 1) -> None:
+    """A legend in so many lines above the plot."""
     axes.legend(
         handles=entries,
         loc="lower left",
         bbox_to_anchor=(-0.01, 1.0),
-        ncols=len(entries),
+        ncols=math.ceil(len(entries) / rows),
         frameon=False,
-        fontsize=7.5,
+        fontsize=7.5 if rows == 1 else 6.5,
         handlelength=1.5,
         columnspacing=1.2,
     )

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from evaluation.chart import Curve, HeatPanel, HistogramPanel, LinePanel, ScatterPanel, TimePanel
-from evaluation.pictures.axes import COLOURS, references, set_axis
+from evaluation.pictures.axes import COLOURS, is_wide, references, set_axis
 from evaluation.pictures.canvas import legend_above
 
 _IN_ONE_LINE: Final = 4
@@ -114,8 +114,7 @@ def _legend(axes: Axes, entries: list[Any]) -> None:
     named = [entry for entry in entries if entry.get_label()]
     if not named:
         return
-    box = axes.get_position()
-    if len(named) <= _IN_ONE_LINE and box.width > 0.5:
+    if len(named) <= _IN_ONE_LINE and is_wide(axes):
         legend_above(axes, named)
     else:
         axes.legend(handles=named, fontsize=7, framealpha=0.85, loc="best")
