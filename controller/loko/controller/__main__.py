@@ -28,7 +28,9 @@ def main(
     *,
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
-    allocation: Annotated[str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")] = "fifth-rate",
+    allocation: Annotated[
+        str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")
+    ] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")

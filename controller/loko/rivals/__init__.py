@@ -14,8 +14,16 @@ from loko.rivals.qjump import Epsilon, QJump, QJumpAdmission
 from loko.rivals.silo import SiloAdmission, SiloPort
 from loko.scenario import Scenario
 
-__all__ = ["Epsilon", "QJump", "QJumpAdmission", "Rival",
-    "SiloAdmission", "SiloPort", "rival_admission", "rival_named"]
+__all__ = [
+    "Epsilon",
+    "QJump",
+    "QJumpAdmission",
+    "Rival",
+    "SiloAdmission",
+    "SiloPort",
+    "rival_admission",
+    "rival_named",
+]
 
 
 class Rival(Enum):

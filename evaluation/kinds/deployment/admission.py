@@ -30,6 +30,8 @@ class Deployed:
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
     senders: tuple[FlowTraffic, ...]
+    shown: frozenset[int]
+    """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
 
 
 def deploy(figure: Deployment, system: System) -> Deployed:
@@ -49,9 +51,11 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         lab=lab,
         flows=flows,
         guarantee_ns=guarantees.pop(),
-        senders=tuple(
-            _sender(figure, system, number, flow)
+        senders=tuple(_sender(figure, system, number, flow) for number, flow in enumerate(flows)),
+        shown=frozenset(
+            number
             for number, flow in enumerate(flows)
+            if f"{flow.source}->{flow.destination}" in figure.observed
         ),
     )
 
@@ -87,9 +91,7 @@ def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBu
             raise InputError(f"{figure.name}: {system.label}: not feasible: {shares.reason}")
         return shares.first if share == 1 else shares.second
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
-    parameters = QJump.of(
-        lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon)
-    )
+    parameters = QJump.of(lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon))
     return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
 
 
@@ -108,5 +110,5 @@ def _sender(figure: Deployment, system: System, number: int, flow: Flow) -> Flow
         offered_rate_bps=int(flow.rate_bps * system.offered_load),
         offered_burst_bytes=whole_bytes,
         queue_bytes=figure.sender_queue_frames * figure.frame_bytes,
-        observed=f"{flow.source}->{flow.destination}" in figure.observed,
+        observed=True,
     )

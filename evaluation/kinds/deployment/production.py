@@ -14,7 +14,7 @@ import pyarrow as pa
 from evaluation.analysis import host_of
 from evaluation.chart import Chart
 from evaluation.kinds.deployment.admission import Deployed, deploy
-from evaluation.kinds.deployment.distribution import Distribution
+from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -24,7 +24,7 @@ from evaluation.runner import LOST, Runner, RunRecords
 from evaluation.virtual import VirtualRunner
 
 _KEPT_PACKETS: Final = 4_000_000
-"""So many packets of a system at most are kept as rows, whole runs; all are counted."""
+"""About so many packets of a system at most are kept as rows; all are counted."""
 
 
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -40,13 +40,13 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     hosts: list[HostResult] = []
     left_out = 0
     for number, deployed in enumerate(systems):
-        gathered, kept = Distribution(deployed.guarantee_ns), 0
+        gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
         for run, records in enumerate(_runs(figure, deployed, options, runs, seconds)):
             gathered.add(records)
             boards.append(records.boards)
             hosts.append(host_of(records.host))
-            if kept + len(records) <= _KEPT_PACKETS or kept == 0:
-                rows.append(_rows(records, run=run, system=number))
+            if kept < _KEPT_PACKETS:
+                rows.append(_rows(records, run=run, system=number).slice(0, _KEPT_PACKETS))
                 kept += len(records)
             else:
                 left_out += 1
@@ -55,11 +55,8 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
     outcome = Outcome(
         chart=Chart(
-            panels=[
-                one.panel(deployed.system.label if len(systems) > 1 else "")
-                for one, deployed in zip(found, systems, strict=True)
-            ],
-            caption=f"{sum(one.packets for one in found)} packets, {runs_of(runs, seconds)}",
+            panels=panels(dict(zip((one.system.label for one in systems), found, strict=True))),
+            caption=f"{sum(one.packets for one in found)} packets shown, {runs_of(runs, seconds)}",
         ),
         findings={
             **{name: value for each in findings for name, value in each.items()},
@@ -157,6 +154,6 @@ def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list
         text = f"This replay has {runs_of(runs, seconds)}, the paper {runs_of(figure.runs, figure.seconds)}."
         notes.append(NoteResult(where="sec 2.3", text=text))
     if left_out:
-        text = f"{figure.figure}.parquet leaves out the packets of {left_out} runs; they are counted all the same."
+        text = f"{figure.figure}.parquet leaves out {left_out} runs, whose packets are counted all the same."
         notes.append(NoteResult(where="this replay", text=text))
     return notes
