@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from hashlib import blake2b
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import buffer, control_plane, data_plane, interference, throughput
-from evaluation.bench.cases import Table, identification_tables, tables
+from evaluation.bench import (
+    backlog,
+    buffer,
+    buffer_rule,
+    control_plane,
+    data_plane,
+    idle,
+    interference,
+    table_size,
+    throughput,
+)
+from evaluation.bench.cases import Table, action_tables, identification_tables, tables
 from evaluation.bench.control_questions import Question, questions
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
@@ -24,15 +35,33 @@ from loko.scenario import (
     UsedEntry,
 )
 
-Procedure = Literal["dp-time", "cp-time", "interference", "throughput", "buffer"]
-PROCEDURES: Final[tuple[Procedure, ...]] = ("dp-time", "cp-time", "interference", "throughput", "buffer")
+Procedure = Literal[
+    "dp-time",
+    "cp-time",
+    "interference",
+    "throughput",
+    "buffer",
+    "idle",
+    "backlog",
+    "housekeeping",
+    "table",
+]
+PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
 Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 """By length of frame: the samples, and how many were left out since the bench's host lost time."""
 
+IDLE_PART: Final = "idle/passes"
+UNITS_PART: Final = "buffer/units"
+TABLE_PART: Final = "table/entries"
+
+_TRAINS: Final = 3
 _NO_LENGTH: Final = 0
 """Length under which samples are kept that belong to no frame."""
-_SHORT_FRAMES: Final = (TABLE_1_FRAME_BYTES[0],)
+_SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
+_SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
+_SURER: Final = 50
+"""Samples for the smallest costs, over those for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +78,12 @@ class Part:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
+    def measured(self, device: Device, seed: int) -> Measured:
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
+        device.begin(mine)
+        return self.measure(device, mine)
+
 
 def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
     """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
@@ -58,6 +93,10 @@ def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario
         "interference": lambda: _interference(samples),
         "throughput": _throughput,
         "buffer": _buffer,
+        "idle": lambda: _idle(samples),
+        "backlog": _backlog,
+        "housekeeping": _housekeeping,
+        "table": _table,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
@@ -67,9 +106,9 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
     there = store.parts()
-    for number, part in enumerate(todo):
+    for part in todo:
         if part.key not in there:
-            store.keep(part.key, part.measure(device, seed + number))
+            store.keep(part.key, part.measured(device, seed))
         on_part(part)
 
 
@@ -82,13 +121,23 @@ def table_name(table: Table) -> str:
 def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
     chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
-    more = [] if scenario is not None else [(table, _SHORT_FRAMES) for table in identification_tables()]
-    for table, sizes in (*more, *chosen):
+    todo = [(table, sizes, samples) for table, sizes in chosen]
+    if scenario is None:
+        todo = [
+            *((table, _SHORT_FRAMES, samples) for table in identification_tables()),
+            *((table, _SOME_FRAMES, _SURER * samples) for table in action_tables()),
+            *todo,
+        ]
+    for table, sizes, count in todo:
 
         def measure(
-            device: Device, seed: int, table: Table = table, sizes: tuple[int, ...] = sizes
+            device: Device,
+            seed: int,
+            table: Table = table,
+            sizes: tuple[int, ...] = sizes,
+            count: int = count,
         ) -> Measured:
-            found = data_plane.measure(device, table, sizes, samples=samples, seed=seed)
+            found = data_plane.measure(device, table, sizes, samples=count, seed=seed)
             return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
         yield Part("dp-time", table_name(table), measure)
@@ -147,6 +196,52 @@ def _buffer() -> Iterator[Part]:
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
     yield Part("buffer", table_name(buffer.SLOWEST), measure)
+
+    def explore(device: Device, _: int) -> Measured:
+        frames = buffer_rule.explore(lambda size: buffer.capacity(device, size).frames)
+        return {size: (_one(held), 0) for size, held in frames.items()}
+
+    yield _part(UNITS_PART, explore)
+
+
+def _idle(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        return {idle.SIZE: (idle.measure(device, samples=10 * samples, seed=seed), 0)}
+
+    yield _part(IDLE_PART, measure)
+
+
+def _backlog() -> Iterator[Part]:
+    for train in range(_TRAINS):
+        yield Part(
+            "backlog", f"train {train}", lambda device, _: {backlog.SIZE: (backlog.measure(device), 0)}
+        )
+
+
+def _housekeeping() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        unmodified = device.with_housekeeping()
+        times = _NOTHING if unmodified is None else backlog.measure(unmodified)
+        return {backlog.SIZE: (times, 0)}
+
+    for train in range(_TRAINS):
+        yield Part("housekeeping", f"train {train}", measure)
+
+
+def _table() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        entries = table_size.entries(device)
+        return {_NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
+
+    yield _part(TABLE_PART, measure)
+
+
+def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:
+    procedure, name = key.split("/", 1)
+    return Part(cast(Procedure, procedure), name, measure)
+
+
+_NOTHING: Final = np.array([], dtype=np.int64)
 
 
 def _one(value: float) -> NDArray[np.int64]:

@@ -21,8 +21,11 @@ from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find, read_samples
 from evaluation.bench.live.commands import check, judge
-from evaluation.bench.profile_document import action_offsets, form_of, measured_profile
+from evaluation.bench.observations import Samples
+from evaluation.bench.profile_document import Origin, form_of, measured_profile
 from evaluation.bench.store import SampleStore
+from evaluation.bench.summary import lines, summary
+from evaluation.bench.units import shown, unit_of
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
@@ -33,7 +36,6 @@ bench_app = typer.Typer(
 )
 
 _SAMPLES: Final = "samples.sqlite"
-_US: Final = 1000
 
 bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
@@ -43,6 +45,10 @@ DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
+FormOption = Annotated[
+    str | None,
+    typer.Option(help="Profile that lends the form and what is not measured. Default: the device's own."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -58,8 +64,9 @@ def _command(procedure: Procedure, text: str) -> None:
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        rows = _measure((procedure,), device, out, samples, seed)[procedure]
-        _print(procedure, rows, as_json)
+        todo = campaign.parts((procedure,), samples=samples)
+        found = _measure(todo, device, out, samples, seed)
+        _print(procedure, _rows(procedure, todo, found), as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
@@ -67,6 +74,10 @@ _command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3)
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
 _command("buffer", "Backlog at the first loss of a burst (section 3.5).")
+_command("idle", "Lone frames at random phases: they tell how long the main loop is.")
+_command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
+_command("housekeeping", "The same with the jobs of the unmodified firmware.")
+_command("table", "How many entries the flow table holds.")
 
 
 @bench_app.command("all")
@@ -76,6 +87,7 @@ def measure_all(
     out: OutOption = None,
     samples: SamplesOption = PAPER_SAMPLES,
     seed: SeedOption = 1,
+    form: FormOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do the whole campaign and write profile.toml, each number with its source and range.
@@ -86,59 +98,49 @@ def measure_all(
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
     folder, chosen = _folder(device, out), choose(device)
-    _measure(campaign.PROCEDURES, device, out, samples, seed)
+    _measure(campaign.parts(campaign.PROCEDURES, samples=samples), device, out, samples, seed)
     with SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
-        found = read_samples(store)
-    form, known = form_of(chosen.form), load_profile(chosen.form)
-    transit_ps = known.integrated_switch.transit_ps.value
-    findings = find(found, wire_of(known.ports), action_offsets(form), transit_ps)
+        found, begun = read_samples(store), store.begun
+    form_name = form or chosen.form
+    values = form_of(form_name)
+    findings = find(found, wire_of(load_profile(form_name).ports), values)
     profile = measured_profile(
-        form, findings, name=f"{Path(device).stem}-measured", title=f"Measured: {Path(device).stem}"
+        values,
+        findings,
+        name=f"{Path(device).stem}-measured",
+        title=f"Measured: {Path(device).stem}",
+        origin=Origin(device=device, date=begun, commit=commit(), samples=samples, seed=seed),
     )
-    write_atomically(folder / "profile.toml", profile.text.encode())
-    summary = {
-        "profile": str(folder / "profile.toml"),
-        "measured": len(profile.measured),
-        "not_measured": list(profile.kept),
-        "loop_us": round(findings.loop_ns / _US, 3),
-        "interrupted": findings.interrupted,
-        "buffer_frames": {str(size): frames for size, frames in findings.capacity_frames.items()},
-        "equation_6_worst_error": max(map(abs, findings.equation_6_error.values()), default=None),
-        "unidentified": list(findings.costs.unidentified),
-    }
+    path = folder / "profile.toml"
+    write_atomically(path, profile.text.encode())
     if as_json:
-        typer.echo(json.dumps(summary, indent=1))
+        typer.echo(json.dumps(summary(profile, findings, path), indent=1))
         return
-    for key, value in summary.items():
-        typer.echo(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
+    for line in lines(profile, findings, path):
+        typer.echo(line)
 
 
 Row = dict[str, Any]
 
 
-def _measure(
-    procedures: tuple[Procedure, ...], device: str, out: Path | None, samples: int, seed: int
-) -> dict[Procedure, list[Row]]:
-    """Measure what is missing; a row for each part and length of frame."""
+def _measure(todo: list[Part], device: str, out: Path | None, samples: int, seed: int) -> Samples:
+    """Measure what is missing. The switch is left alone if nothing is."""
     folder, chosen = _folder(device, out), choose(device)
-    todo = campaign.parts(procedures, samples=samples)
-    with (
-        alone_in(folder),
-        SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store,
-        chosen.opened(seed) as bench,
-        _progress(len(todo)) as tell,
-    ):
-        campaign.run(bench, todo, store, seed=seed, on_part=tell)
-        found = read_samples(store)
-    return {
-        procedure: [
-            _row(part.name, size, times)
-            for part in todo
-            if part.procedure == procedure
-            for size, times in sorted(found[part.key].items())
-        ]
-        for procedure in procedures
-    }
+    with alone_in(folder), SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
+        if not store.parts().issuperset(part.key for part in todo):
+            with chosen.opened(seed) as bench, _progress(len(todo)) as tell:
+                campaign.run(bench, todo, store, seed=seed, on_part=tell)
+        return read_samples(store)
+
+
+def _rows(procedure: Procedure, todo: list[Part], found: Samples) -> list[Row]:
+    """A row for each part and length of frame."""
+    return [
+        _row(part.name, size, shown(procedure, times))
+        for part in todo
+        for size, times in sorted(found[part.key].items())
+        if len(times)
+    ]
 
 
 def _row(name: str, size: int, times: Any) -> Row:
@@ -179,8 +181,7 @@ def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"procedure": procedure, "rows": rows}, indent=1))
         return
-    is_time = procedure in {"dp-time", "cp-time", "interference"}
-    unit, scale = ("us", _US) if is_time else ("Mbit/s", 1e6) if procedure == "throughput" else ("frames", 1)
+    unit, scale = unit_of(procedure)
     table = Printed(
         "what", "bytes", *(f"{name} [{unit}]" for name in ("min", "p5", "p50", "p95", "max")), box=None
     )

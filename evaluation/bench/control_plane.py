@@ -13,7 +13,7 @@ from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.runner import RunError
-from loko.controller.messages import barrier_request
+from loko.controller.messages import SEGMENT_BYTES, barrier_request
 
 _SPACING_NS: Final = 6_000_000
 """Longer than a board works on any message of the control plane."""
@@ -50,6 +50,9 @@ def ask(device: Device, question: Question, *, samples: int, seed: int) -> NDArr
         inner_ns = sum(
             wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
         )
+        # A reply counts from its last segment; the full ones ahead of it take the link before.
+        ahead = (int.from_bytes(reply.payload[2:4], "big") - 1) // SEGMENT_BYTES
+        inner_ns += ahead * wire.time_ns(wire.preamble_bytes + reply.length_bytes + wire.gap_bytes)
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
     return np.array(times, dtype=np.int64)
 

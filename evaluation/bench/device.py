@@ -62,8 +62,14 @@ class Device(Protocol):
     def now_ns(self) -> int:
         """Where the bench's clock is."""
 
+    def begin(self, seed: int) -> None:
+        """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
+
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
+
+    def with_housekeeping(self) -> Device | None:
+        """The same switch with its unmodified firmware's jobs; None if the bench cannot switch them on."""
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """Let each frame (without FCS) begin at port 1 so long after the one before, and watch it pass.

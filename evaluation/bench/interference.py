@@ -90,17 +90,23 @@ def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: in
     return left[fine] - entered[fine] + data_time_ns(0, size, device.wire)
 
 
-def terms(leader: Leader, size: int, offsets: dict[str, int]) -> dict[str, float]:
-    """The costs in what `measure` gives, beside `link_ps`."""
+def terms(
+    leader: Leader, size: int, offsets: dict[str, int], capacity_factor: float = 1.0
+) -> dict[str, float]:
+    """The costs in what `measure` gives, beside `link_ps`.
+
+    The leader keeps the CPU busy for its p_CPU over `capacity_factor`, the follower leaves after its own.
+    """
+    share = 1 / capacity_factor
     found = {
-        "cpu.base_ps": 2.0,
-        "cpu.per_byte_ps": 2.0 * size,
-        "cpu.entry.base_ps": 2.0 * _ENTRIES,
-        "cpu.entry.tp_dst_ps": 2.0 * _ENTRIES,
+        "cpu.base_ps": 1 + share,
+        "cpu.per_byte_ps": (1 + share) * size,
+        "cpu.entry.base_ps": (1 + share) * _ENTRIES,
+        "cpu.entry.tp_dst_ps": (1 + share) * _ENTRIES,
     }
     for cost in leader.costs:
-        found[f"cpu.action.{cost}.fixed_ps"] = 1.0
-        found[f"cpu.action.{cost}.per_byte_ps"] = float(max(size - offsets[cost], 0))
+        found[f"cpu.action.{cost}.fixed_ps"] = share
+        found[f"cpu.action.{cost}.per_byte_ps"] = share * max(size - offsets[cost], 0)
     return {name: times for name, times in found.items() if times}
 
 

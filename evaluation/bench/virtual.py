@@ -40,6 +40,10 @@ class VirtualDevice:
         self._powered = 0
         self.load([])
 
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
+        self._seed, self._powered = seed, 0
+
     def load(self, messages: Sequence[bytes]) -> None:
         """As `Device.load`."""
         seed = int(np.random.SeedSequence([self._seed, self._powered]).generate_state(1)[0])
@@ -52,6 +56,12 @@ class VirtualDevice:
         replies = self._ask(barrier_request(1))
         if [reply[1] for reply in replies] != [_BARRIER_REPLY]:
             raise RunError(f"{self.name}: the board does not confirm its table: {replies!r}")
+
+    def with_housekeeping(self) -> VirtualDevice:
+        """As `Device.with_housekeeping`. Each call is another start of the board, at other phases."""
+        self._powered += 1
+        seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
+        return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed)
 
     def _connect(self) -> None:
         while not any(output.data == b"connect" for output in self._board.outputs()):

@@ -79,7 +79,7 @@ def footnote(figure: Figure, text: str) -> None:
 
 def symbols(text: str) -> str:
     """m_r and m_b as the paper sets them."""
-    return re.sub(r"m_([rb])$", r"$m_\1$", text)
+    return re.sub(r"m_([rb])", r"$m_\1$", text)
 
 
 def legend_above(axes: Axes, entries: Sequence[Any], *, rows: int = 1) -> None:

@@ -124,6 +124,12 @@ class LiveDevice:
         length = max(kept_bytes + FCS_BYTES, _MIN_FRAME_BYTES)
         return self.wire.time_ns(self.wire.preamble_bytes + length + self.wire.gap_bytes)
 
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`; a real switch is at a phase that nobody sets."""
+
+    def with_housekeeping(self) -> None:
+        """As `Device.with_housekeeping`: not from here."""
+
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
         bench = self._with
