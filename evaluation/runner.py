@@ -87,5 +87,6 @@ class Runner(Protocol):
     ) -> RunRecords:
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
-        Meanwhile the controller sends so many EchoRequests a second to each switch, at equal distances. The seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
+        Meanwhile the controller sends so many EchoRequests a second to each switch, at equal distances. The
+        seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
         """

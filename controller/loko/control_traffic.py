@@ -1,7 +1,7 @@
 """Control traffic as a token bucket of its own (equation 8's r_CP and b_CP; docs/model.md, section 8).
 
-A message of the controller takes the only CPU for a time that does not follow from its size (section 3.2.3), so
-it is charged in time: a `TimeBucket` bounds the CPU time that all messages together ask for in any interval.
+A message of the controller takes the only CPU for a time that does not follow from its size (section 3.2.3),
+so it is charged in time: a `TimeBucket` bounds the CPU time that all messages ask for in any interval.
 """
 
 from __future__ import annotations
@@ -104,12 +104,13 @@ class MessageRate:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.per_s) and self.per_s > 0 and self.burst >= 1):
             raise InputError(
-                f"control traffic: {self.per_s:g} messages/s in bursts of {self.burst}: give more than 0, at least 1"
+                f"control traffic: {self.per_s:g} messages/s in bursts of {self.burst}:"
+                " give a rate above 0 and bursts of at least 1"
             )
 
 
 ControlTraffic = Mapping[Message, MessageRate]
-"""What the controller may send to one switch while flows are guaranteed. Kinds that are not there are not sent."""
+"""What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
 
 _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 
@@ -139,7 +140,7 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
 
 
 def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:
-    """The CPU time that control traffic and the board itself ask for, with at most so many entries in the table.
+    """The CPU time that control traffic and the board itself ask for, with so many entries at most.
 
     Unknown entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
@@ -152,8 +153,8 @@ def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unkno
     found = Interference(messages=messages, board=_board(profile))
     if found.share >= 1:
         raise InputError(
-            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing to"
-            " flows; lower its rates"
+            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
+            " to flows; lower its rates"
         )
     return found
 
@@ -161,7 +162,8 @@ def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unkno
 def message_ns(profile: Profile, message: Message, entries: int) -> float:
     """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
 
-    CPU time of its segment, of the message and of the acknowledgements, and the inner link's for request and replies.
+    CPU time of its segment, of the message and of the acknowledgements, and what request and replies take of
+    the inner link.
     """
     if message is Message.UNKNOWN:
         others = (kind for kind in Message if kind is not Message.UNKNOWN)

@@ -26,7 +26,7 @@ class Plan:
     scheme: str
     """Name of the admission scheme."""
     allocations: Mapping[str, Allocation]
-    """Of each switch, if the scheme is Loko's; the others give away something else than a switch's service."""
+    """Of each switch, if the scheme is Loko's; rivals give away something else than a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
 
@@ -69,7 +69,7 @@ def allocations_of(
 ) -> dict[str, Allocation]:
     """The allocation of every switch of a lab, by name.
 
-    With `traffic`, what the controller may send to each switch and the board's own interruptions are taken out of it.
+    With `traffic`, what the controller may send to each switch and the board's own interruptions are taken out.
     Raises `InputError` if a switch gives no worst case.
     """
     found = {}
@@ -94,7 +94,7 @@ def plan(
 ) -> Plan:
     """Request the flows in their order from Loko.
 
-    `control` is the paper's reservation, a token bucket of bytes; `traffic` that in CPU time (`allocations_of`).
+    `control` is the paper's reservation, a token bucket of bytes, `traffic` that in CPU time.
     Raises `InputError` if a flow names unknown hosts or repeats another.
     """
     allocations = allocations_of(lab, scheme, scenario, traffic)

@@ -271,9 +271,10 @@ class Network:
         """
 
     def plan_control(self, board: str, segments: Sequence[tuple[int, bytes]]) -> None:
-        """Plan what the controller sends during the run: (nanoseconds after its beginning, payload), in order.
+        """Plan what the controller sends in the run: (nanoseconds after its beginning, payload), in order.
 
-        Each is the payload of one TCP segment; replies are thrown away. `control` must have opened the session.
+        Each is the payload of one TCP segment; replies are thrown away. `control` must have opened the
+        session.
         """
 
     def add_source(

@@ -153,7 +153,8 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     rng = np.random.default_rng(case.seed)
     network = switch_emulator.Network(seed=case.seed)
     with tempfile.TemporaryDirectory() as folder:
-        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So one that hits nothing takes as long.
+        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So let one that hits nothing
+        # take as long.
         path = Path(folder) / "slow-delete.toml"
         hit_ps = load_profile("zodiac-fx").cpu.control.delete_hit_ps.value
         line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'

@@ -34,6 +34,11 @@ class Deployed:
     """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
 
 
+def _number(flow: Flow) -> int:
+    """Place of a flow in the document."""
+    return flow.udp_source - _UDP_SOURCE
+
+
 def deploy(figure: Deployment, system: System) -> Deployed:
     """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
     lab = load_lab(figure.lab)
@@ -51,11 +56,9 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         lab=lab,
         flows=flows,
         guarantee_ns=guarantees.pop(),
-        senders=tuple(_sender(figure, system, number, flow) for number, flow in enumerate(flows)),
+        senders=tuple(_sender(figure, system, flow) for flow in flows),
         shown=frozenset(
-            number
-            for number, flow in enumerate(flows)
-            if f"{flow.source}->{flow.destination}" in figure.observed
+            _number(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
         ),
     )
 
@@ -95,11 +98,11 @@ def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBu
     return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
 
 
-def _sender(figure: Deployment, system: System, number: int, flow: Flow) -> FlowTraffic:
+def _sender(figure: Deployment, system: System, flow: Flow) -> FlowTraffic:
     """A host that sends what it may; each burst of its generator fills its bucket with whole frames."""
     whole_bytes = int(flow.burst_bytes) // figure.frame_bytes * figure.frame_bytes
     return FlowTraffic(
-        flow=number,
+        flow=_number(flow),
         source=flow.source,
         destination=flow.destination,
         udp_source=flow.udp_source,

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.chart import ChartAxis, Histogram, HistogramPanel, Reference
+from evaluation.chart import ChartAxis, Histogram, HistogramPanel, Panel, Reference
 from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
@@ -104,7 +104,7 @@ class Distribution:
         )
 
 
-def panels(found: Mapping[str, Distribution]) -> list[HistogramPanel]:
+def panels(found: Mapping[str, Distribution]) -> list[Panel]:
     """The distributions by title, over the same delays."""
     reaches = [one.reach for one in found.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))

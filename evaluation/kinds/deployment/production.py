@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Final
@@ -11,15 +11,23 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.analysis import host_of
+from evaluation.analysis import Box, host_of
 from evaluation.chart import Chart
 from evaluation.kinds.deployment.admission import Deployed, deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
-from evaluation.kinds.deployment.document import Deployment
+from evaluation.kinds.deployment.document import Deployment, LokoSystem
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import SCHEMA
-from evaluation.result import AxisLabel, Counters, HostResult, NoteResult, merge_counters, runs_of
+from evaluation.result import (
+    AxisLabel,
+    Counters,
+    HostResult,
+    NoteResult,
+    Series,
+    merge_counters,
+    runs_of,
+)
 from evaluation.runner import LOST, Runner, RunRecords
 from evaluation.virtual import VirtualRunner
 
@@ -38,11 +46,15 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     found: list[Distribution] = []
     boards: list[Counters] = []
     hosts: list[HostResult] = []
+    boxes: list[dict[int, Box]] = []
     left_out = 0
     for number, deployed in enumerate(systems):
         gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
+        boxes.append({flow: Box(flow=flow, guarantee_ns=deployed.guarantee_ns) for flow in deployed.shown})
         for run, records in enumerate(_runs(figure, deployed, options, runs, seconds)):
             gathered.add(records)
+            for box in boxes[-1].values():
+                box.add(records)
             boards.append(records.boards)
             hosts.append(host_of(records.host))
             if kept < _KEPT_PACKETS:
@@ -65,7 +77,9 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 for deployed in systems
             },
         },
-        x=AxisLabel(name="delay", unit="ms"),
+        x=AxisLabel(name=", ".join(f"{x}: {one.label}" for x, one in enumerate(figure.systems)), unit=""),
+        series=_series(figure, systems, boxes),
+        guarantee_ms=round(systems[0].guarantee_ns / 1e6, 6) if len(systems) == 1 else None,
         profile=next(iter(systems[0].lab.switches.values())).profile.name,
         notes=_notes(figure, runs, seconds, left_out),
         assumptions={
@@ -79,6 +93,24 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         backend=_backend(systems[0], options),
     )
     return outcome, pa.concat_tables(rows)
+
+
+def _series(
+    figure: Deployment, systems: Sequence[Deployed], boxes: Sequence[Mapping[int, Box]]
+) -> list[Series]:
+    """The observed flows, a box for each system by its place. Only Loko's guarantee is ours to keep."""
+    return [
+        Series(
+            label=ends.label,
+            flow=flow,
+            points=[
+                found[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
+                for place, (deployed, found) in enumerate(zip(systems, boxes, strict=True))
+            ],
+        )
+        for flow, ends in enumerate(figure.flows)
+        if ends.label in figure.observed and all(flow in found for found in boxes)
+    ]
 
 
 def _backend(deployed: Deployed, options: Options) -> str:

@@ -24,7 +24,7 @@ class Axis(Strict):
     name: str
     unit: str = ""
     multiplier: Literal["rate", "burst", "echoes"]
-    """What x is: m_r, m_b, or no multiplier but c_pps, the EchoRequests a second to each switch (section 6.1.4)."""
+    """What x is: m_r, m_b, or c_pps, the EchoRequests a second to each switch (section 6.1.4)."""
     values: list[float] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -41,8 +41,8 @@ class Reservation(Strict):
 
     echoes_per_s: float = Field(gt=0)
     charge: Literal["paper", "measured"]
-    """``paper``: 66 bytes a message at the switch's rate (section 6.1). ``measured``: the CPU time it takes, with
-    the board's own interruptions (docs/model.md, section 8)."""
+    """``paper``: 66 bytes a message at the switch's rate (section 6.1). ``measured``: the CPU time it takes,
+    with the board's own interruptions (docs/model.md, section 8)."""
 
 
 class FlowEnds(Strict):
