@@ -54,13 +54,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", "--quick"]
+    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *names, "--quick"]
     done = subprocess.run(
         [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=200, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
-    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
     assert [figure["figure"] for figure in printed["figures"]] == names
     assert printed["violations"] == 0
     expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | {"report.html"}
@@ -201,7 +201,7 @@ def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig15"),
+        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig"),
         (["evaluate", "--runs", "-1"], "'--runs'"),
         (["evaluate", "--runs", "many"], "'--runs'"),
         (["evaluate", "--seconds", "0"], "'--seconds'"),
@@ -279,7 +279,9 @@ def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
 
 def test_the_list_of_figures(loko) -> None:
     listed = json.loads(loko("figures", "--json").out)
-    assert [one["name"] for one in listed][:2] == ["loko/table2", "loko/fig15"]
+    names = [one["name"] for one in listed]
+    assert names[0] == "loko/table2"
+    assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
     for one in listed:
         assert set(one) == {"name", "title", "paper", "modes", "estimate_s"}
         assert set(one["modes"]) == set(one["estimate_s"])

@@ -19,6 +19,8 @@ from loko.flow import dump_flows
 from loko.lab import load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
+_ECHO_RATE = "echo-rate"
+"""File from which the controller reads how many EchoRequests it sends."""
 
 
 class Session:
@@ -56,7 +58,12 @@ class Session:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
         before = self._switches.report()
-        capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
+        rate = self._folder / _ECHO_RATE
+        rate.write_text(f"{request.echoes_per_s}", encoding="ascii")
+        try:
+            capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
+        finally:
+            rate.unlink()
         return records(capture, self.lab, before, self._switches.report())
 
     def _check_controller(self) -> None:
@@ -74,6 +81,7 @@ class Session:
             **({"--backend": request.backend} if request.backend else {}),
             "--listen": controller_address(self.lab),
             "--ready": ready,
+            "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
         controller = Daemon(

@@ -37,6 +37,10 @@ def main(
     ] = None,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
+    echo_rate: Annotated[
+        Path | None,
+        typer.Option(help="File with the EchoRequests a second to send to each switch, as a load."),
+    ] = None,
 ) -> None:
     """Admit flows, then set up every switch of the lab that connects. Ends on SIGTERM or Ctrl-C.
 
@@ -64,7 +68,7 @@ def main(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     # os-ken cannot end its threads; as children of a daemon thread they are daemons and end with the program.
-    starter = threading.Thread(target=app.run, args=(listening, tables, readiness), daemon=True)
+    starter = threading.Thread(target=app.run, args=(listening, tables, readiness, echo_rate), daemon=True)
     starter.start()
     ended.wait()
     readiness(False)
