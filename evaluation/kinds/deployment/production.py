@@ -15,7 +15,7 @@ from evaluation.analysis import Box, host_of
 from evaluation.chart import Chart
 from evaluation.kinds.deployment.admission import Deployed, deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
-from evaluation.kinds.deployment.document import Deployment, LokoSystem
+from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import SCHEMA
@@ -40,7 +40,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     default = figure.quick if options.quick else figure
     runs = options.runs if options.runs is not None else default.runs
     seconds = options.seconds if options.seconds is not None else default.seconds
-    systems = [deploy(figure, system) for system in figure.systems]
+    systems = [deploy(figure, system) for system in _chosen(figure, options)]
     progress.begin(runs * len(systems), 0)
     rows: list[pa.Table] = []
     found: list[Distribution] = []
@@ -77,7 +77,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 for deployed in systems
             },
         },
-        x=AxisLabel(name=", ".join(f"{x}: {one.label}" for x, one in enumerate(figure.systems)), unit=""),
+        x=AxisLabel(name=", ".join(f"{x}: {one.system.label}" for x, one in enumerate(systems)), unit=""),
         series=_series(figure, systems, boxes),
         guarantee_ms=round(systems[0].guarantee_ns / 1e6, 6) if len(systems) == 1 else None,
         profile=next(iter(systems[0].lab.switches.values())).profile.name,
@@ -93,6 +93,12 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         backend=_backend(systems[0], options),
     )
     return outcome, pa.concat_tables(rows)
+
+
+def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
+    """The systems that are run; with ``--points admitted`` only Loko, if the figure has it."""
+    admitted = [system for system in figure.systems if isinstance(system, LokoSystem)]
+    return admitted if admitted and options.points == "admitted" else figure.systems
 
 
 def _series(
