@@ -159,6 +159,26 @@ def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unkno
     return found
 
 
+def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown, *, delay_ns: float) -> int:
+    """Units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
+
+    They do so if they come as frames (`control: network`): every request, an acknowledgement of every segment
+    of its reply, and of the board's own conversations two small frames.
+    """
+    count = profile.table.entries.value if isinstance(entries, Unknown) else entries
+    request = -(-_frame_bytes(_REQUEST_BYTES) // profile.buffer.unit_bytes.value)
+    units = 2
+    for message, rate in traffic.items():
+        waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
+        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
+        replies = max(
+            len(_reply_segments(profile, kind, count))
+            for kind in (kinds if message is Message.UNKNOWN else [message])
+        )
+        units += waiting * (request + replies)
+    return units
+
+
 def message_ns(profile: Profile, message: Message, entries: int) -> float:
     """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
 
@@ -169,14 +189,11 @@ def message_ns(profile: Profile, message: Message, entries: int) -> float:
         others = (kind for kind in Message if kind is not Message.UNKNOWN)
         return max(message_ns(profile, kind, entries) for kind in others)
     costs = profile.cpu.control
-    reply_bytes = _reply_bytes(profile, message, entries)
-    replies = [
-        min(_SEGMENT_BYTES, reply_bytes - begin) for begin in range(0, max(reply_bytes, 1), _SEGMENT_BYTES)
-    ]
+    replies = _reply_segments(profile, message, entries)
     cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + _work_ps(profile, message, entries)
     # Each segment of a reply is acknowledged; a request without a reply is acknowledged by the board.
     cpu_ps += len(replies) * (costs.interrupt_ps.value + costs.acknowledgement_ps.value)
-    cpu_ps += 0 if reply_bytes else costs.acknowledge_ps.value
+    cpu_ps += 0 if replies else costs.acknowledge_ps.value
     link_ns = _link_ns(profile, _REQUEST_BYTES)
     return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
 
@@ -197,13 +214,24 @@ def _board(profile: Profile) -> TimeBucket:
 def _link_ns(profile: Profile, payload_bytes: int) -> float:
     """Time that a TCP segment takes on the link between integrated switch and CPU (equation 7's terms)."""
     ports = profile.ports
-    frame_bytes = max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
+    frame_bytes = _frame_bytes(payload_bytes)
     return profile.wire_ns(
         ports.preamble_bytes.value
         + frame_bytes
         + ports.tail_tag_bytes.value
         + ports.interframe_gap_bytes.value
     )
+
+
+def _frame_bytes(payload_bytes: int) -> int:
+    """A TCP segment as a frame with FCS."""
+    return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
+
+
+def _reply_segments(profile: Profile, message: Message, entries: int) -> list[int]:
+    """Payloads of the segments that carry the reply; none without a reply."""
+    size = _reply_bytes(profile, message, entries)
+    return [min(_SEGMENT_BYTES, size - begin) for begin in range(0, size, _SEGMENT_BYTES)]
 
 
 def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation, Scheme, allocate, scheme_named
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import ControlTraffic, interference
-from loko.device import deterministic
+from loko.control_traffic import ControlTraffic, interference, ring_units
+from loko.device import deterministic, with_less_buffer
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
@@ -69,7 +69,7 @@ def allocations_of(
 ) -> dict[str, Allocation]:
     """The allocation of every switch of a lab, by name.
 
-    With `traffic`, what the controller may send to each switch and the board's own interruptions are taken out.
+    With `traffic`, what the controller may send to each switch and the boards' interruptions are taken out.
     Raises `InputError` if a switch gives no worst case.
     """
     found = {}
@@ -78,8 +78,13 @@ def allocations_of(
         service = service_curve(profile, scenario)
         if traffic is None:
             found[name] = allocate(service, scheme)
-        else:
-            found[name] = allocate(service, scheme, interference(profile, traffic, scenario.entries))
+            continue
+        taken = interference(profile, traffic, scenario.entries)
+        found[name] = allocate(service, scheme, taken)
+        if lab.controller is not None and found[name].feasible:
+            # Its frames share the receive buffer. With less of it no frame waits longer than with all.
+            units = ring_units(profile, traffic, scenario.entries, delay_ns=found[name].delay_ns)
+            found[name] = allocate(service_curve(with_less_buffer(profile, units), scenario), scheme, taken)
     return found
 
 

@@ -14,7 +14,7 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
 from evaluation.live.network import Network
 from evaluation.live.switches import Switches, refuse
-from evaluation.runner import RunRecords
+from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
 from loko.lab import load_lab
 
@@ -64,7 +64,18 @@ class Session:
             capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
         finally:
             rate.unlink()
-        return records(capture, self.lab, before, self._switches.report())
+        after = self._switches.report()
+        alone = [name for name, connected in after.connected.items() if not connected]
+        if self._controller and alone:
+            raise RunError(
+                f"{', '.join(alone)}: lost the connection to the controller, and with it the table"
+                + (
+                    "; lower the rate of EchoRequests, or leave the machine alone"
+                    if request.echoes_per_s
+                    else ""
+                )
+            )
+        return records(capture, self.lab, before, after)
 
     def _check_controller(self) -> None:
         if self._controller:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,12 @@ from loko.control_traffic import (
     interference,
     message_ns,
     parse_control,
+    ring_units,
 )
 from loko.device import load_profile
 from loko.document import LABS, InputError
+from loko.lab import load_lab
+from loko.plan import allocations_of
 from loko.scenario import EVALUATION, UNKNOWN, Action, Match, Scenario
 from loko.service import service_curve
 from loko.split import split
@@ -103,6 +107,24 @@ def test_figure_19b_is_feasible_with_what_echoes_really_take() -> None:
     assert shares.feasible
     assert 306 <= shares.second.burst_bytes < 335  # the paper's reservation leaves 335.2 bytes
     assert shares.second.rate_bps < 5.7265e6
+
+
+def test_control_frames_take_units_of_the_buffer(tmp_path: Path) -> None:
+    """Only where they come as frames: 2 units an echo, 1 its acknowledgement, 2 the board's own."""
+    text = (LABS / "two-switch" / "lab.yml").read_text(encoding="utf-8")
+    path = tmp_path / "lab.yml"
+    path.write_text(text.replace("control: session", "control: network"), encoding="utf-8")
+    traffic = parse_control(["echo=1"])
+    assert ring_units(ZODIAC, traffic, 17, delay_ns=0) == 2 + 1 * 3
+    assert ring_units(ZODIAC, traffic, 17, delay_ns=2e6) == 2 + 2 * 3
+    assert ring_units(ZODIAC, parse_control(["flow-statistics=1"]), 17, delay_ns=0) == 2 + 1 * (2 + 4)
+    session, network = (
+        allocations_of(load_lab(name), FIFTH_RATE, EVALUATION, traffic)["s1"] for name in ("two-switch", path)
+    )
+    # 24 - 8 = 16 units hold 5 frames of 3, and one is in work.
+    assert network.service.capacity_bytes == 6 * 306
+    assert session.service.capacity_bytes == 9 * 306
+    assert network.max_burst_bytes == pytest.approx(session.max_burst_bytes - 3 * 306)
 
 
 KINDS = st.dictionaries(
