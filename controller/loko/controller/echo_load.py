@@ -38,8 +38,8 @@ class EchoLoad:
     def _send_for(self, seconds: float, rate_pps: float) -> None:
         """Send at equal distances, to the switches in turn: each gets the rate.
 
-        What is late is not made up for: two requests in one segment get two replies at once, which a board does
-        not survive (quirks 14 and 15).
+        What is late is not made up for: two requests in one segment get two replies at once, which a board
+        does not survive (quirks 14 and 15).
         """
         begin = due = time.monotonic()
         while due < begin + seconds:
