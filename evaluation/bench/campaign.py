@@ -16,13 +16,17 @@ from evaluation.bench import (
     buffer_rule,
     control_plane,
     data_plane,
+    duration,
     idle,
+    integrated_switch,
     interference,
     table_size,
     throughput,
 )
 from evaluation.bench.cases import Table, action_tables, identification_tables, tables
+from evaluation.bench.control_parts import NO_LENGTH, control_parts
 from evaluation.bench.control_questions import Question, questions
+from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
 from loko.scenario import (
@@ -38,6 +42,7 @@ from loko.scenario import (
 Procedure = Literal[
     "dp-time",
     "cp-time",
+    "is-time",
     "interference",
     "throughput",
     "buffer",
@@ -54,12 +59,13 @@ Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 IDLE_PART: Final = "idle/passes"
 UNITS_PART: Final = "buffer/units"
 TABLE_PART: Final = "table/entries"
+INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
 _TRAINS: Final = 3
-_NO_LENGTH: Final = 0
-"""Length under which samples are kept that belong to no frame."""
 _SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
 _SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
+_AFTER_RENEWAL: Final = 5
+"""Samples of a message that changes the table, in a reduced design."""
 _SURER: Final = 50
 """Samples for the smallest costs, over those for the others."""
 
@@ -72,6 +78,8 @@ class Part:
     name: str
     measure: Callable[[Device, int], Measured]
     """Takes the device and a seed."""
+    expected_s: float = 1.0
+    """How long it takes in real time, roughly."""
 
     @property
     def key(self) -> str:
@@ -85,13 +93,20 @@ class Part:
         return self.measure(device, mine)
 
 
-def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
-    """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
+def parts(
+    procedures: tuple[Procedure, ...],
+    *,
+    samples: int,
+    scenario: Scenario | None = None,
+    design: Design = Design.FULL,
+) -> list[Part]:
+    """The parts of these procedures. `scenario` restricts the combinations of Table 1, or else `design`."""
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
-        "dp-time": lambda: _data_plane(samples, scenario),
-        "cp-time": lambda: _control_plane(samples),
+        "dp-time": lambda: _data_plane(samples, scenario, design),
+        "cp-time": lambda: _control_plane(samples, design),
+        "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
-        "throughput": _throughput,
+        "throughput": lambda: _throughput(design),
         "buffer": _buffer,
         "idle": lambda: _idle(samples),
         "backlog": _backlog,
@@ -118,9 +133,10 @@ def table_name(table: Table) -> str:
     return "/".join((str(table.entries), *words))
 
 
-def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
+def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iterator[Part]:
+    wanted = chosen_tables(design) if scenario is None else tables(scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
+    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
     todo = [(table, sizes, samples) for table, sizes in chosen]
     if scenario is None:
         todo = [
@@ -140,16 +156,30 @@ def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
             found = data_plane.measure(device, table, sizes, samples=count, seed=seed)
             return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
-        yield Part("dp-time", table_name(table), measure)
+        yield Part("dp-time", table_name(table), measure, duration.data_plane_s(table, sizes, count))
 
 
-def _control_plane(samples: int) -> Iterator[Part]:
+def _control_plane(samples: int, design: Design) -> Iterator[Part]:
+    # A board that messages leave in disorder is switched off and on, which takes seconds.
+    fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for question in questions():
+        count = samples if question.repeatable else fewer
 
-        def measure(device: Device, seed: int, question: Question = question) -> Measured:
-            return {_NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
+        def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
+            found = control_plane.ask(device, question, samples=count, seed=seed)
+            return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
-        yield Part("cp-time", question.name, measure)
+        yield Part("cp-time", question.name, measure, duration.question_s(question, count))
+    for name, procedure, expected_s in control_parts(samples, changing=fewer):
+        yield Part("cp-time", name, procedure, expected_s)
+
+
+def _integrated_switch(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        found = integrated_switch.measure(device, samples=samples, seed=seed)
+        return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+
+    yield _part(INTEGRATED_SWITCH_PART, measure)
 
 
 def _interference(samples: int) -> Iterator[Part]:
@@ -162,7 +192,7 @@ def _interference(samples: int) -> Iterator[Part]:
                 for size in leader.sizes
             }
 
-        yield Part("interference", leader.name, measure)
+        yield Part("interference", leader.name, measure, duration.interference_s(leader, samples))
 
 
 def throughput_tables() -> Iterator[Table]:
@@ -179,15 +209,16 @@ def throughput_tables() -> Iterator[Table]:
                 )
 
 
-def _throughput() -> Iterator[Part]:
+def _throughput(design: Design) -> Iterator[Part]:
     for table in throughput_tables():
+        sizes = throughput_sizes(design, table)
+        if not sizes:
+            continue
 
-        def measure(device: Device, _: int, table: Table = table) -> Measured:
-            return {
-                size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in TABLE_1_FRAME_BYTES
-            }
+        def measure(device: Device, _: int, table: Table = table, sizes: tuple[int, ...] = sizes) -> Measured:
+            return {size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in sizes}
 
-        yield Part("throughput", table_name(table), measure)
+        yield Part("throughput", table_name(table), measure, duration.throughput_s(table, sizes))
 
 
 def _buffer() -> Iterator[Part]:
@@ -195,7 +226,7 @@ def _buffer() -> Iterator[Part]:
         found = {size: buffer.capacity(device, size) for size in TABLE_1_FRAME_BYTES}
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
-    yield Part("buffer", table_name(buffer.SLOWEST), measure)
+    yield Part("buffer", table_name(buffer.SLOWEST), measure, duration.buffer_s(TABLE_1_FRAME_BYTES))
 
     def explore(device: Device, _: int) -> Measured:
         frames = buffer_rule.explore(lambda size: buffer.capacity(device, size).frames)
@@ -231,7 +262,7 @@ def _housekeeping() -> Iterator[Part]:
 def _table() -> Iterator[Part]:
     def measure(device: Device, _: int) -> Measured:
         entries = table_size.entries(device)
-        return {_NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
+        return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
 
     yield _part(TABLE_PART, measure)
 

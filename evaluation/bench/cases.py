@@ -256,6 +256,11 @@ def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
     return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
 
 
+def announcement() -> bytes:
+    """A frame, without FCS, from where the bench's frames go: a switch that learns finds the port by it."""
+    return bytes.fromhex("ffffffffffff" + _MAC_OUT.replace(":", "") + "0806").ljust(60, b"\0")
+
+
 def number_of(data: bytes) -> int | None:
     """The number that a frame of the bench carries; None for others."""
     if data[-8:-4] != _TRAILER:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from evaluation.bench.profile_document import Values, quantities
+from evaluation.bench import campaign
+from evaluation.bench.buffer import SLOWEST
+from evaluation.bench.campaign import Part, table_name
+from evaluation.bench.cases import tables
+from evaluation.bench.device import Device
+from evaluation.bench.findings import Findings, find, read_samples
+from evaluation.bench.profile_document import (
+    MeasuredProfile,
+    Origin,
+    Values,
+    form_of,
+    measured_profile,
+    quantities,
+)
+from evaluation.bench.store import SampleStore
 from evaluation.bench.unmeasured import reason
 from loko.allocation import SCHEMES, allocate
 from loko.device import Profile
@@ -37,7 +51,7 @@ _SUMS: Final[Mapping[str, Mapping[str, float]]] = {
     "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
     **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
 }
-"""Numbers of which only the sum with others shows: a message comes and its reply goes by the integrated switch."""
+"""Numbers of which only the sum with others shows: messages and replies pass the integrated switch, too."""
 _LIKE: Final = (
     ("per_byte_ps", "cpu.per_byte_ps"),
     ("cpu.entry.", "cpu.entry.base_ps"),
@@ -135,6 +149,36 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
         elif key.endswith("_ps") or key == "cpu.timers.period_ns":
             number["value"] = round(number["value"] * float(random.uniform(1 - _SPREAD, 1 + _SPREAD)))
     return values
+
+
+def parts(*, samples: int, every: int) -> list[Part]:
+    """A campaign that tells every number in less time: one of `every` tables of Table 1; no throughput."""
+    usual = {table_name(table) for table, _ in tables()}
+    kept = {f"dp-time/{table_name(SLOWEST)}"}
+    every_part = campaign.parts(campaign.PROCEDURES, samples=samples)
+    of_table_1 = [part.key for part in every_part if part.procedure == "dp-time" and part.name in usual]
+    kept.update(of_table_1[::every])
+    left_out = set(of_table_1) - kept
+    return [part for part in every_part if part.procedure != "throughput" and part.key not in left_out]
+
+
+def recover(
+    device: Device,
+    store: SampleStore,
+    todo: Sequence[Part],
+    *,
+    form: str,
+    origin: Origin,
+    on_part: Callable[[Part], None] = lambda _: None,
+) -> tuple[Findings, MeasuredProfile]:
+    """Measure a switch as a black box, as far as the store lacks samples, and give its profile.
+
+    Raises `InputError` or `RunError`.
+    """
+    campaign.run(device, list(todo), store, seed=origin.seed, on_part=on_part)
+    findings = find(read_samples(store), device.wire, form_of(form))
+    profile = measured_profile(form_of(form), findings, name="found", title="Found", origin=origin)
+    return findings, profile
 
 
 def worst(rows: Sequence[Row], count: int) -> list[Row]:

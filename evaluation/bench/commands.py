@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -16,26 +15,23 @@ from rich.table import Table as Printed
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
-from evaluation.bench.choice import Choice, choose
+from evaluation.bench.chosen_campaign import ChosenCampaign
 from evaluation.bench.data_plane import PAPER_SAMPLES
+from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
-from evaluation.bench.findings import find, read_samples
+from evaluation.bench.findings import find
 from evaluation.bench.live.commands import check, judge
 from evaluation.bench.observations import Samples
 from evaluation.bench.profile_document import Origin, form_of, measured_profile
-from evaluation.bench.store import SampleStore
 from evaluation.bench.summary import lines, summary
 from evaluation.bench.units import shown, unit_of
-from evaluation.files import alone_in, output_directory, write_atomically
-from evaluation.progress import terminal_bar
+from evaluation.files import write_atomically
 from evaluation.provenance import commit
 from loko.device import load_profile
 
 bench_app = typer.Typer(
     no_args_is_help=True, help="Measure a switch and derive its profile (step 1 of Loko)."
 )
-
-_SAMPLES: Final = "samples.sqlite"
 
 bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
@@ -44,6 +40,11 @@ bench_app.command("preconditions")(judge)
 DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual time. Or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
+DesignOption = Annotated[
+    Design | None,
+    typer.Option(help="All of Table 1, or what tells every number. Default: full in virtual time only."),
+]
+EstimateOption = Annotated[bool, typer.Option("--estimate", help="Only say how long it would take.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
 FormOption = Annotated[
     str | None,
@@ -61,16 +62,21 @@ def _command(procedure: Procedure, text: str) -> None:
         device: DeviceOption = "zodiac-fx",
         out: OutOption = None,
         samples: SamplesOption = PAPER_SAMPLES,
+        design: DesignOption = None,
+        estimate: EstimateOption = False,
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        todo = campaign.parts((procedure,), samples=samples)
-        found = _measure(todo, device, out, samples, seed)
-        _print(procedure, _rows(procedure, todo, found), as_json)
+        chosen = ChosenCampaign.of((procedure,), device, out=out, samples=samples, design=design, seed=seed)
+        if estimate:
+            _say(chosen.estimates())
+        else:
+            _print(procedure, _rows(procedure, chosen.parts(), chosen.measure()), as_json)
 
 
 _command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
 _command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3).")
+_command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
 _command("interference", "What frames cost that do not come out: drops, misses, copies.")
 _command("throughput", "Highest rate without loss, by binary search (section 3.4).")
 _command("buffer", "Backlog at the first loss of a burst (section 3.5).")
@@ -86,6 +92,8 @@ def measure_all(
     device: DeviceOption = "zodiac-fx",
     out: OutOption = None,
     samples: SamplesOption = PAPER_SAMPLES,
+    design: DesignOption = None,
+    estimate: EstimateOption = False,
     seed: SeedOption = 1,
     form: FormOption = None,
     as_json: JsonOption = False,
@@ -97,11 +105,12 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    folder, chosen = _folder(device, out), choose(device)
-    _measure(campaign.parts(campaign.PROCEDURES, samples=samples), device, out, samples, seed)
-    with SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
-        found, begun = read_samples(store), store.begun
-    form_name = form or chosen.form
+    whole = ChosenCampaign.of(campaign.PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
+    if estimate:
+        _say(whole.estimates())
+        return
+    found = whole.measure()
+    form_name = form or whole.chosen.form
     values = form_of(form_name)
     findings = find(found, wire_of(load_profile(form_name).ports), values)
     profile = measured_profile(
@@ -109,28 +118,22 @@ def measure_all(
         findings,
         name=f"{Path(device).stem}-measured",
         title=f"Measured: {Path(device).stem}",
-        origin=Origin(device=device, date=begun, commit=commit(), samples=samples, seed=seed),
+        origin=Origin(device=device, date=whole.begun(), commit=commit(), samples=samples, seed=seed),
     )
-    path = folder / "profile.toml"
+    path = whole.folder / "profile.toml"
     write_atomically(path, profile.text.encode())
     if as_json:
         typer.echo(json.dumps(summary(profile, findings, path), indent=1))
         return
-    for line in lines(profile, findings, path):
-        typer.echo(line)
+    _say(lines(profile, findings, path))
 
 
 Row = dict[str, Any]
 
 
-def _measure(todo: list[Part], device: str, out: Path | None, samples: int, seed: int) -> Samples:
-    """Measure what is missing. The switch is left alone if nothing is."""
-    folder, chosen = _folder(device, out), choose(device)
-    with alone_in(folder), SampleStore(folder / _SAMPLES, _parameters(chosen, samples, seed)) as store:
-        if not store.parts().issuperset(part.key for part in todo):
-            with chosen.opened(seed) as bench, _progress(len(todo)) as tell:
-                campaign.run(bench, todo, store, seed=seed, on_part=tell)
-        return read_samples(store)
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
 
 
 def _rows(procedure: Procedure, todo: list[Part], found: Samples) -> list[Row]:
@@ -155,26 +158,6 @@ def _row(name: str, size: int, times: Any) -> Row:
         "p95": float(high),
         "max": int(times.max()),
     }
-
-
-def _folder(device: str, out: Path | None) -> Path:
-    return output_directory(out if out is not None else Path("results") / "bench" / Path(device).stem)
-
-
-def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
-    """What samples depend on; with anything else they are measured anew."""
-    return {**chosen.identity, "samples": samples, "seed": seed, "commit": commit()}
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    with terminal_bar() as bar:
-        task = bar.add_task("measuring", total=total, unit="parts")
-
-        def tell(part: Part) -> None:
-            bar.update(task, advance=1, description=part.key)
-
-        yield tell
 
 
 def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:

@@ -22,6 +22,8 @@ from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
 
 _SIZES: Final = (64, 306, 790, 1516)
+_TRAINS: Final = 3
+"""How often a train is sent again of which frames did not come out."""
 _SPACING_NS: Final = 4_000_000
 _JITTER_NS: Final = 100_000
 _LEADER_UDP: Final = UDP_OUT + 1
@@ -82,10 +84,13 @@ def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: in
             frame(size, 2 * number, udp=leader.udp, tagged=leader.tagged),
             frame(size, 2 * number + 1),
         ]
-    passage = device.send(gaps, train)
-    entered, left = passage.entered_ns[::2], passage.left_ns[1::2]
-    fine = ~(passage.disturbed[::2] | passage.disturbed[1::2])
-    if np.any(left[fine] == MISSING):
+    for _ in range(_TRAINS):
+        passage = device.send(gaps, train)
+        entered, left = passage.entered_ns[::2], passage.left_ns[1::2]
+        fine = ~(passage.disturbed[::2] | passage.disturbed[1::2])
+        if fine.any() and not np.any(left[fine] == MISSING):
+            break
+    else:
         raise RunError(f"{device.name}: frames of {size} bytes behind '{leader.name}' did not come out")
     return left[fine] - entered[fine] + data_time_ns(0, size, device.wire)
 

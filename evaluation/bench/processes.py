@@ -22,7 +22,7 @@ from evaluation.bench.virtual import VirtualDevice
 Parts = Callable[[], list[Part]]
 """Makes the parts of a campaign. It can be sent to another process: a function or a `partial` of one."""
 
-_WORTH_IT: Final = 100
+_WORTH_IT: Final = 25
 """So many parts take longer than starting another process does."""
 _PATIENCE_S: Final = 10.0
 

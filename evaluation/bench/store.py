@@ -28,8 +28,11 @@ create table if not exists sample (
 class SampleStore:
     """A file of samples by part (such as a flow table) and length of frame."""
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
-        """Open or make it. Samples of a campaign with other parameters are dropped. Raises `InputError`."""
+    def __init__(self, path: Path, parameters: Mapping[str, Any] | None) -> None:
+        """Open or make it. Samples of a campaign with other parameters are dropped; without any, none are.
+
+        Raises `InputError`.
+        """
         wanted = json.dumps(parameters, sort_keys=True)
         try:
             self._base = sqlite3.connect(path)
@@ -38,7 +41,7 @@ class SampleStore:
             self._base.execute("pragma journal_mode = wal")
             self._base.execute("pragma synchronous = normal")
             row = self._base.execute("select parameters from campaign").fetchone()
-            if row != (wanted,):
+            if parameters is not None and row != (wanted,):
                 with self._base:
                     self._base.execute("delete from sample")
                     self._base.execute("delete from campaign")
@@ -74,6 +77,11 @@ class SampleStore:
         ]
         with self._base:
             self._base.executemany("insert or replace into sample values (?, ?, ?, ?)", rows)
+
+    @property
+    def left_out(self) -> int:
+        """Samples that were left out since the bench's host lost time."""
+        return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
 
     def samples(self) -> Iterator[tuple[str, int, NDArray[np.int64], int]]:
         """Part, size, times in nanoseconds, and how many were left out; in a fixed order."""

@@ -8,8 +8,8 @@ _REASONS: Final = {
     "ports.count": "counted on the housing; the agent shows only the ports that are its own",
     "ports.": "of the standard: the bench's own links have the same",
     "integrated_switch.transit_ps": (
-        "each way through the CPU passes it twice; equation 7 counts both as the CPU's, and of the replies' costs"
-        " only the sum with twice the transit shows. Only frames that it forwards by itself tell (is-time)"
+        "each way through the CPU passes it twice: equation 7 counts both as the CPU's, and of the costs of"
+        " replies only the sum with both shows; only frames that it forwards by itself tell it (is-time)"
     ),
     "integrated_switch.buffer_bytes": (
         "fills only if several ports bring more than the link to the CPU carries; the bench sends into one"

@@ -57,6 +57,8 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
         axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
         if panel.title:
             axes.set_title(panel.title, fontsize=8.5, pad=_TITLE_PAD, loc="left")
+        if not (isinstance(panel, BoxPanel) and panel.second is not None):
+            axes.spines["right"].set_visible(False)
         _draw(figure, axes, panel)
     if captioned:
         title = title_of(result)

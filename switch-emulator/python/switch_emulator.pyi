@@ -145,6 +145,9 @@ class Board:
     def advance(self, to_ns: int) -> None:
         """Let time pass."""
 
+    def poll_at(self) -> int | None:
+        """Return when `advance` has next something to do."""
+
     def outputs(self) -> list[Output]:
         """Take what the board has given out since the last call, in order of time."""
 
