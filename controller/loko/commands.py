@@ -137,6 +137,8 @@ def plan(
                 traffic=None if control is None else parse_control(control),
             )
         else:
+            if control is not None or echoes_per_s:
+                raise InputError(f"--scheme {scheme.value}: knows no control traffic; leave its options out")
             rival = rival_admission(Rival(scheme.value), network, scenario, epsilon=epsilon)
             result = request_all(network, requested, rival)
     if as_json:

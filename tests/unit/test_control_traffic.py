@@ -203,5 +203,7 @@ def test_the_commands_take_control_traffic_and_rivals() -> None:
     values = json.loads(text)
     assert values["scheme"] == "qjump"
     assert status == (1 if values["refused"] else 0)
+    status, text = run("plan", "two-switch", flows, "--scheme", "silo", "--control", "echo=1")
+    assert (status, text.count("\n")) == (2, 1)
     status, text = run("plan", "two-switch", flows, "--scheme", "silo", "--json")
     assert json.loads(text)["scheme"] == "silo"
