@@ -17,6 +17,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.bench.commands import bench_app
+from evaluation.executor import Executor
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
 from loko.commands import model, plan
@@ -94,6 +95,12 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+ExecutorOption = Annotated[
+    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -112,6 +119,8 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -142,6 +151,8 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        executor=executor,
+        scheduler=scheduler,
     )
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)

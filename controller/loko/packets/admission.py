@@ -325,7 +325,8 @@ class _Switch:
     def _with(self, port_number: int, more: Curve) -> Curve:
         """The total, if so much more were offered to a port."""
         port = self._port(port_number)
-        return self.total - port.shaped + np.minimum(port.offered + more, port.limit)
+        work: Curve = self.total - port.shaped + np.minimum(port.offered + more, port.limit)
+        return work
 
     def _offer(self, port_number: int, more: Curve) -> None:
         port = self._port(port_number)

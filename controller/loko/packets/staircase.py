@@ -58,11 +58,13 @@ class Grid:
 
     def fluid(self, *, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
         """`first_ns` at once, then work at `ratio` times the interval and `ahead_ns`."""
-        return np.ceil(first_ns + (self.right_ns + ahead_ns) * ratio).astype(np.int64)
+        work: Curve = np.ceil(first_ns + (self.right_ns + ahead_ns) * ratio).astype(np.int64)
+        return work
 
     def one_by_one(self, *, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
-        return (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
+        work: Curve = (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
+        return work
 
     def unbounded(self) -> Curve:
         """No limit. Small enough that sums of several do not overflow."""
