@@ -37,12 +37,12 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
     """All runs of all schemes and path lengths. Raises `InputError`."""
     hops = figure.quick.hops if options.quick else figure.hops
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
-    ranges = [range(at, min(at + _RUNS_PER_TASK, runs)) for at in range(0, runs, _RUNS_PER_TASK)]
+    others = min(runs, figure.runs_of_others or runs)
     trials = [
         trial_of(figure, scheme=scheme, hops=length, runs=part, seed=options.seed)
         for scheme in figure.schemes
         for length in hops
-        for part in ranges
+        for part in _parts(runs if scheme == figure.schemes[0] else others)
     ]
     progress.begin(len(trials), 0, "parts")
     if "optimised" in figure.schemes:
@@ -56,6 +56,10 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
     return _outcome(figure, rows, hops, runs), pa.Table.from_pylist([asdict(row) for row in rows])
+
+
+def _parts(runs: int) -> list[range]:
+    return [range(at, min(at + _RUNS_PER_TASK, runs)) for at in range(0, runs, _RUNS_PER_TASK)]
 
 
 def _with_targets(trials: Sequence[Trial], service: Service, options: Options) -> list[Trial]:
