@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, RootModel, model_validator
 
@@ -41,8 +40,7 @@ class Flow(Strict):
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FiveTuple:
+class FiveTuple(NamedTuple):
     """What tells UDP flows apart on the wire."""
 
     source: str

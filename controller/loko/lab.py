@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface
@@ -111,6 +111,12 @@ class Lab:
             if link.b == end:
                 return link.a
         return None
+
+    def cables(self) -> Iterator[tuple[Endpoint, Endpoint]]:
+        """Every cable, once from each end: (own end, far end)."""
+        for link in self.links:
+            yield link.a, link.b
+            yield link.b, link.a
 
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""

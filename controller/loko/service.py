@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from loko.calculus import RateLatency, time_ns
+from loko.control_traffic import Interference
 from loko.device import ActionCost, ActionCosts, Profile
 from loko.document import InputError
 from loko.scenario import Action, Case, Scenario, Unknown
@@ -183,6 +184,21 @@ class Service:
     def packetisation_ns(self) -> float:
         """l/R."""
         return time_ns(size_bytes=self.largest_frame_bytes, rate_bps=self.rate_bps)
+
+    def latency_ns(self, interference: Interference) -> float:
+        """T0, and what the CPU does for others meanwhile (docs/model.md, section 8).
+
+        T0 counts the processing of a frame that b/R counts too; the board's own interruptions fit in that, or
+        they replace it. Messages of the controller come on top.
+        """
+        cpu, chip = self.profile.cpu, self.profile.integrated_switch
+        wait_ns = (cpu.loop_ps.value + 2 * chip.transit_ps.value) / _PS_PER_NS
+        links_ns = sum(term.value_ns for term in self.longest.link_terms)
+        interrupted_ns = links_ns + wait_ns + interference.board.burst_ns
+        return (
+            max(self.processing_ns, interrupted_ns if interference.board.burst_ns else 0.0)
+            + interference.messages.burst_ns
+        )
 
     @property
     def curve(self) -> RateLatency:
