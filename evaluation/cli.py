@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 from evaluation.bench.commands import bench_app
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
+from evaluation.serving import serve
 from loko.commands import model, plan
 from loko.document import InputError
 from loko.lab import Backend
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command()(model)
 app.command()(plan)
 app.command()(doctor)
+app.command()(serve)
 app.add_typer(lab_app, name="lab")
 app.add_typer(bench_app, name="bench")
 

@@ -42,8 +42,8 @@ REFRESH_NS: Final = 200_000_000_000
 """Age at which an entry is renewed: the firmware forgets entries from 512 s on (quirk 51)."""
 RETRY_NS: Final = 10_000_000_000
 """Time until an entry that was refused is tried again."""
-BATCH: Final = 5
-"""FLOW_MODs in a segment."""
+BATCH: Final = 6
+"""FLOW_MODs in a segment, at most half of them to remove something beside renewals."""
 LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
 """So many entries fit into the board's memory for a listing, even with four actions of the longest kind each
 (quirk 28). It never lists more than 20 (quirk 26)."""
@@ -124,7 +124,7 @@ class Driver:
     What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
     Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
     reported and left alone unless `delete_strangers`. At least `pace_ns` pass between two segments with
-    FLOW_MODs.
+    FLOW_MODs, of which there are at most `batch`, from 2 on.
     """
 
     def __init__(
@@ -135,6 +135,7 @@ class Driver:
         listing: Listing = Listing.OF_THE_BOARD,
         delete_strangers: bool = False,
         pace_ns: int = 0,
+        batch: int = BATCH,
     ) -> None:
         self.phase = Phase.AWAY
         self._capacity = capacity
@@ -142,6 +143,7 @@ class Driver:
         self._is_board = listing is Listing.OF_THE_BOARD
         self._delete_strangers = delete_strangers
         self._pace_ns = pace_ns
+        self._batch = batch
         self._wanted: dict[int, Entry] = {}
         self._leaving: dict[int, Entry] = {}
         self._notices: list[Notice] = []
@@ -275,17 +277,17 @@ class Driver:
     def _next_ops(self, now_ns: int) -> list[_Change]:
         """The FLOW_MODs that are due, as many as go in a segment."""
         ops: list[_Change] = []
-        while self._forced and len(ops) + len(self._forced[0]) <= BATCH:
+        while self._forced and len(ops) + len(self._forced[0]) <= self._batch:
             ops += self._forced.popleft()
         if ops or self.phase is not Phase.KEEPING:
             return ops
         unsettled = {op.entry.cookie for op in self._processed}
         for cookie, entry in self._leaving.items():
-            if len(ops) < BATCH and cookie in self._actual and cookie not in unsettled:
+            if len(ops) < self._batch // 2 and cookie in self._actual and cookie not in unsettled:
                 ops.append((DeleteStrict, entry))
         if self._checked or not self._actual:
-            ops += self._additions(now_ns, unsettled, BATCH - len(ops))
-        if self._is_board and len(ops) <= BATCH - 2:
+            ops += self._additions(now_ns, unsettled, self._batch - len(ops))
+        if self._is_board and len(ops) <= self._batch - 2:
             ops += self._renewals(now_ns, unsettled)
         return ops
 

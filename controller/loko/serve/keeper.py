@@ -19,6 +19,7 @@ from loko.entries import flow_entry
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.routing import too_slow
 from loko.serve.outcome import (
     Change,
     Conflict,
@@ -43,8 +44,8 @@ OWN_MARK: Final = 0x4C6F
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow; then it is taken back."""
 
-Router = Callable[[Flow], Admitted | Refusal]
-"""Chooses a path and asks the admission control for it."""
+Router = Callable[[Flow, float | None], Admitted | Refusal]
+"""Chooses a path on which a flow is admitted within a deadline in ns, if one is given; admits nothing."""
 
 
 @dataclass(slots=True)
@@ -81,13 +82,13 @@ class FlowKeeper:
         *,
         stored: Sequence[StoredFlow] = (),
         last_number: int = 0,
-        router: Router | None = None,
+        router: Router,
     ) -> None:
         """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more."""
         self.lab = lab
         self.admission = admission
         self.drivers = drivers
-        self._router = router or admission.request
+        self._router = router
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
         self._ticket = 0
@@ -109,7 +110,9 @@ class FlowKeeper:
 
     # What people ask for.
 
-    def request(self, now_ns: int, flow: Flow, path: Sequence[Hop] | None = None) -> int:
+    def request(
+        self, now_ns: int, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+    ) -> int:
         """Admit and install a flow. Gives the ticket of the answer, which may be an effect at once."""
         self._ticket += 1
         known = self._promises.get(flow.id)
@@ -117,7 +120,7 @@ class FlowKeeper:
             self._ask_again(known, flow)
             return self._ticket
         try:
-            answer = self._router(flow) if path is None else self.admission.request(flow, path)
+            answer = self._admit(flow, path, deadline_ns)
         except InputError as error:
             self._answer(Wrong(str(error)))
             return self._ticket
@@ -177,6 +180,18 @@ class FlowKeeper:
                 )
 
     # Requests.
+
+    def _admit(self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None) -> Admitted | Refusal:
+        if path is None:
+            answer = self._router(flow, deadline_ns)
+            if isinstance(answer, Refusal):
+                return answer
+            path = [Hop(switch=hop.switch, output_port=hop.output_port) for hop in answer.hops]
+        answer = self.admission.request(flow, path)
+        if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
+            self.admission.release(flow.id)
+            return too_slow(answer, deadline_ns)
+        return answer
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:

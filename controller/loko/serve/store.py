@@ -25,6 +25,10 @@ CREATE TABLE IF NOT EXISTS flows (
 """
 
 
+class StoreError(Exception):
+    """The disk did not take what should be kept."""
+
+
 class Store:
     """The flows of one lab on disk. Not for several processes at once: the second is refused.
 
@@ -86,11 +90,14 @@ class Store:
         return int(row[0]) if row else 0
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Carry out all of them or, if the process ends meanwhile, none."""
-        self._database.execute("BEGIN IMMEDIATE")
-        for one in writes:
-            self._write(one)
-        self._database.execute("COMMIT")
+        """Carry out all of them or, if the process ends meanwhile, none. Raises `StoreError`."""
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for one in writes:
+                self._write(one)
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from None
 
     def _write(self, write: Write) -> None:
         match write:
