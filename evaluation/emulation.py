@@ -19,6 +19,7 @@ from typing import Annotated, Final
 
 import switch_emulator
 import typer
+import uvloop
 
 from loko.commands import wrong_input_ends
 from loko.document import PROFILES
@@ -176,7 +177,7 @@ def main(
     """Run the boards of a lab until the standard input is closed."""
     host, _, port = controller.rpartition(":")
     with wrong_input_ends(), tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(load_lab(lab), (host, int(port)), Path(folder) if free_control else None))
+        uvloop.run(_run(load_lab(lab), (host, int(port)), Path(folder) if free_control else None))
 
 
 if __name__ == "__main__":

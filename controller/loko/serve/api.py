@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from loko.document import InputError
 from loko.flow import Flow
 from loko.routing import path_through
+from loko.serve.guard import TOO_LARGE, TooLargeError
 from loko.serve.outcome import (
     Conflict,
     Denied,
@@ -36,12 +37,10 @@ _KEEPALIVE_S: Final = 10.0
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 
 
-class FlowRequest(BaseModel):
+class FlowRequest(Flow):
     """A flow that is asked for. Rate and burst count frames with their FCS, without preamble."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
         json_schema_extra={
             "example": {
                 "id": "H1-H3",
@@ -57,18 +56,22 @@ class FlowRequest(BaseModel):
         },
     )
 
-    id: str | None = Field(None, pattern=_NAME, description="Your name for it; one is made up without any.")
+    id: str = Field(
+        pattern=_NAME,
+        description="Your name for it; one is made up without any.",
+        default_factory=lambda: f"flow-{secrets.token_hex(6)}",
+    )
     source: str = Field(max_length=64)
     destination: str = Field(max_length=64)
-    udp_source: int = Field(ge=1, le=65535)
-    udp_destination: int = Field(ge=1, le=65535)
-    rate_bps: float = Field(gt=0, allow_inf_nan=False)
-    burst_bytes: float = Field(gt=0, allow_inf_nan=False)
-    frame_bytes: int = Field(ge=64, le=1518)
     path: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
     deadline_ns: float | None = Field(None, gt=0, description="The guarantee must not exceed it.")
+
+    @property
+    def flow(self) -> Flow:
+        """What is asked for, checked already."""
+        return Flow.model_construct(**{name: getattr(self, name) for name in Flow.model_fields})
 
 
 class ErrorDetail(BaseModel):
@@ -98,10 +101,11 @@ def application(operation: Operation) -> FastAPI:
         openapi_url="/openapi.json",
     )
     errors: dict[int | str, dict[str, Any]] = {
-        status: {"model": ErrorBody} for status in (401, 404, 409, 413, 422, 429, 503)
+        status: {"model": ErrorBody} for status in (401, 403, 404, 409, 413, 415, 422, 429, 503)
     }
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(TooLargeError, _too_large)
     _add_changes(app, operation, errors)
     _add_views(app, operation)
     return app
@@ -110,21 +114,29 @@ def application(operation: Operation) -> FastAPI:
 def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dict[str, Any]]) -> None:
     keeper = operation.keeper
 
-    @app.post("/v1/flows", status_code=201, responses=errors, tags=["flows"])
-    async def request_flow(wanted: FlowRequest) -> Response:
+    body = {"content": {"application/json": {"schema": FlowRequest.model_json_schema()}}, "required": True}
+
+    @app.post(
+        "/v1/flows",
+        status_code=201,
+        responses=errors,
+        tags=["flows"],
+        openapi_extra={"requestBody": body},
+    )
+    async def request_flow(request: Request) -> Response:
         """Admit a flow and install it. 201 with the guarantee and the path, once every switch has confirmed.
 
         200 if the same flow is there already. 409 with the reason and the limiting switch if it does not fit.
         503 if a switch of its path is away; nothing remains of the request then.
         """
-        values = wanted.model_dump(exclude={"path", "deadline_ns"})
-        if values["id"] is None:
-            values["id"] = f"flow-{secrets.token_hex(6)}"
+        if not request.headers.get("content-type", "").startswith("application/json"):
+            return _error(415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
         try:
-            flow = Flow(**values)
+            wanted = FlowRequest.model_validate_json(await request.body())
+            flow = wanted.flow
             path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
         except ValidationError as problem:
-            return _error(422, "invalid", problem.errors()[0]["msg"].removeprefix("Value error, "))
+            return _error(422, "invalid", _explained(problem.errors(include_url=False)[0]))
         except InputError as problem:
             return _error(422, "invalid", str(problem))
         outcome = await operation.request(flow, path or None, wanted.deadline_ns)
@@ -242,9 +254,17 @@ def _json(status: int, values: object) -> Response:
 
 async def _invalid(_: Request, problem: Exception) -> Response:
     assert isinstance(problem, RequestValidationError)
-    first = problem.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
-    return _error(422, "invalid", f"{where}: {first['msg']}" if where else str(first["msg"]))
+    return _error(422, "invalid", _explained(problem.errors()[0]))
+
+
+def _explained(problem: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in problem["loc"] if part != "body")
+    text = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{where}: {text}" if where else text
+
+
+async def _too_large(_: Request, __: Exception) -> Response:
+    return _error(*TOO_LARGE)
 
 
 async def _http_error(_: Request, problem: Exception) -> Response:

@@ -14,12 +14,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES: Final = 16_384
+TOO_LARGE: Final = (413, "too-large", f"the body has more than {BODY_BYTES} bytes")
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_CLIENTS: Final = 10_000
 
 
 class TooLargeError(Exception):
-    """The body has more than `BODY_BYTES`."""
+    """The body turns out to have more than `BODY_BYTES`."""
 
 
 class Guard:
@@ -55,10 +56,7 @@ class Guard:
                 raise TooLargeError
             return message
 
-        try:
-            await self._inner(scope, limited, send)
-        except TooLargeError:
-            await answer(send, *_too_large())
+        await self._inner(scope, limited, send)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
         client = scope["client"][0] if scope.get("client") else ""
@@ -66,7 +64,7 @@ class Guard:
             return 429, "too-many-requests", f"more than {self._rate:g} requests a second; ask more slowly"
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > BODY_BYTES:
-            return _too_large()
+            return TOO_LARGE
         if scope["method"] in _READING:
             return None
         origin = headers.get(b"origin")
@@ -86,10 +84,6 @@ class Guard:
             self._buckets.clear()
         self._buckets[client] = (max(left - 1, 0), now_s)
         return left >= 1
-
-
-def _too_large() -> tuple[int, str, str]:
-    return 413, "too-large", f"the body has more than {BODY_BYTES} bytes"
 
 
 async def answer(send: Send, status: int, code: str, message: str) -> None:

@@ -70,7 +70,8 @@ def serve(settings: Settings) -> None:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
         openflow = open_.enter_context(_listening("--openflow", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
-        uvloop.run(_serve(settings, _keeper(settings, store), store, rest, openflow))
+        with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
+            uvloop.run(_serve(settings, _keeper(settings, store), store, rest, openflow))
 
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:

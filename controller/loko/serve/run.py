@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from loko.controller.wire import decode, segment
@@ -14,7 +15,7 @@ from loko.network import Hop
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import Effects, Happening, Outcome
 from loko.serve.relay import Relay
-from loko.serve.store import Store, StoreError
+from loko.serve.store import Store
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.serve")
@@ -23,7 +24,7 @@ _LOG: Final = logging.getLogger("loko.serve")
 class Operation:
     """Runs a keeper in an event loop. All its calls are made in that loop's thread.
 
-    What happens within one turn of the loop shares one transaction on disk, however many requests that are.
+    What happens while the disk is busy shares the next transaction, however many requests that are.
     """
 
     def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
@@ -37,7 +38,8 @@ class Operation:
         self._names = {switch.datapath_id: name for name, switch in keeper.lab.switches.items()}
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._watchers: set[asyncio.Queue[Happening]] = set()
-        self._flush_is_due = False
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
+        self._flush_is_due = self._is_flushing = False
         self._loop = asyncio.get_running_loop()
         self._ticking = self._loop.create_task(self._tick_forever())
         self._flush_soon()
@@ -70,9 +72,10 @@ class Operation:
         self._watchers.discard(queue)
 
     async def end(self) -> None:
-        """End the OpenFlow application."""
+        """End the OpenFlow application, and let the disk finish."""
         self._ticking.cancel()
         await self.relay.end()
+        self._disk.shutdown()
 
     # What the relay tells.
 
@@ -119,20 +122,30 @@ class Operation:
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        if not self._flush_is_due:
-            self._flush_is_due = True
+        self._flush_is_due = True
+        if not self._is_flushing:
+            self._is_flushing = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Carry out the effects. While the disk is busy with some, more come together for the next time."""
         self._flush_is_due = False
         effects = self.keeper.effects()
         if effects.writes:
-            try:
-                self._store.write(effects.writes)
-            except StoreError as error:
-                self._fatal(str(error))
-                return
+            written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
+            written.add_done_callback(lambda done: self._flushed(effects, done.exception()))
+        else:
+            self._flushed(effects, None)
+
+    def _flushed(self, effects: Effects, problem: BaseException | None) -> None:
+        """The disk has the effects' writes, so that the rest may follow."""
+        if problem is not None:
+            self._fatal(f"{problem}: nothing more can be promised")
+            return
         self._carry_out(effects)
+        self._is_flushing = False
+        if self._flush_is_due:
+            self._flush_soon()
 
     def _carry_out(self, effects: Effects) -> None:
         for switch, requests in effects.sends:

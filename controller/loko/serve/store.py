@@ -32,7 +32,8 @@ class StoreError(Exception):
 class Store:
     """The flows of one lab on disk. Not for several processes at once: the second is refused.
 
-    In WAL mode with `synchronous = FULL`: what `write` has written survives a kill and a power cut.
+    Calls may come from different threads, one at a time. In WAL mode with `synchronous = FULL`: what `write`
+    has written survives a kill and a power cut.
     """
 
     def __init__(self, path: Path, *, lab: str, options: Mapping[str, str]) -> None:
@@ -40,7 +41,7 @@ class Store:
         self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, isolation_level=None, timeout=0.2)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=0.2, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._database.execute("PRAGMA synchronous = FULL")
