@@ -156,8 +156,8 @@ def test_events_tell_what_happens(served: ServedLab) -> None:
 
 
 def test_rate_is_limited(tmp_path: Path) -> None:
-    with ServedLab(tmp_path, "--requests-per-s", "5") as lab:
-        answers = [lab.client.get("/v1/flows") for _ in range(50)]
+    with ServedLab(tmp_path, "--requests-per-s", "30") as lab:
+        answers = [lab.client.get("/v1/flows") for _ in range(200)]
         refused = [answer for answer in answers if answer.status_code == 429]
         assert refused
         assert code(refused[0]) == (429, "too-many-requests")
