@@ -207,7 +207,8 @@ def _print_plan(result: Plan) -> None:
         )
     console.print(table)
     for refusal in result.refused:
-        console.print(f"refused: {refusal}", highlight=False, soft_wrap=True)
+        remedy = f"; would fit: {refusal.remedy}" if refusal.remedy else ""
+        console.print(f"refused: {refusal}{remedy}", highlight=False, soft_wrap=True)
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
             console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)

@@ -50,6 +50,16 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     return replace(first, remedy=f"{first.remedy}{others}")
 
 
+def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
+    """Admit a flow on the best path, or say why not. Raises `InputError` as `Admission.request`."""
+    answer = route(lab, admission, flow, deadline_ns)
+    if isinstance(answer, Refusal):
+        return answer
+    return admission.request(
+        flow, [Hop(switch=hop.switch, output_port=hop.output_port) for hop in answer.hops]
+    )
+
+
 def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
     """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
     slowest = max(admitted.hops, key=lambda hop: hop.delay_ns)
@@ -90,7 +100,7 @@ def paths(
 def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str]) -> tuple[Hop, ...]:
     """The path that crosses these switches, in this order. Raises `InputError` if there is none."""
     hops = []
-    for switch, following in zip(switches, [*switches[1:], destination], strict=True):
+    for switch, following in zip(switches, [*switches[1:], destination], strict=False):
         if switch not in lab.switches:
             raise InputError(f"path: lab '{lab.name}' has no switch '{switch}'")
         port = next((port for port, far in lab.neighbours(switch) if far.node == following), None)

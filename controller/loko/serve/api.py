@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 
@@ -90,6 +90,19 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
+class PlainRoute(APIRoute):
+    """A route whose endpoint takes the request as it is: half the cost of FastAPI's own."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Called by FastAPI."""
+
+        async def handle(request: Request) -> Response:
+            answer: Response = await self.endpoint(request, **request.path_params)
+            return answer
+
+        return handle
+
+
 def application(operation: Operation) -> FastAPI:
     """The interface to a service in operation."""
     app = FastAPI(
@@ -103,7 +116,7 @@ def application(operation: Operation) -> FastAPI:
     errors: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorBody} for status in (401, 403, 404, 409, 413, 415, 422, 429, 503)
     }
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.router.route_class = PlainRoute
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(TooLargeError, _too_large)
     _add_changes(app, operation, errors)
@@ -145,7 +158,7 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
         return _refused(outcome)
 
     @app.delete("/v1/flows/{flow_id}", status_code=204, responses=errors, tags=["flows"])
-    async def delete_flow(flow_id: str) -> Response:
+    async def delete_flow(_: Request, flow_id: str) -> Response:
         """Remove a flow. 204 once every switch has confirmed; 202 if only switches that are away have not."""
         outcome = await operation.release(flow_id)
         if isinstance(outcome, Gone):
@@ -159,30 +172,30 @@ def _add_views(app: FastAPI, operation: Operation) -> None:
     keeper = operation.keeper
 
     @app.get("/v1/flows", tags=["flows"])
-    async def list_flows() -> Response:
+    async def list_flows(_: Request) -> Response:
         """All flows, in the order in which they were requested."""
         return _json(200, {"flows": [flow_values(keeper, name) for name in keeper.promises]})
 
     @app.get("/v1/flows/{flow_id}", responses={404: {"model": ErrorBody}}, tags=["flows"])
-    async def show_flow(flow_id: str) -> Response:
+    async def show_flow(_: Request, flow_id: str) -> Response:
         """One flow."""
         if flow_id not in keeper.promises:
             return _refused(Unknown(flow_id))
         return _json(200, flow_values(keeper, flow_id))
 
     @app.get("/v1/switches", tags=["network"])
-    async def list_switches() -> Response:
+    async def list_switches(_: Request) -> Response:
         """The switches: connection, use against allocation, entries of others."""
         return _json(200, {"switches": [switch_values(keeper, name) for name in keeper.lab.switches]})
 
     @app.get("/v1/topology", tags=["network"])
-    async def show_topology() -> Response:
+    async def show_topology(_: Request) -> Response:
         """Switches, hosts and cables."""
         return _json(200, topology_values(keeper))
 
     @app.get("/healthz", tags=["operation"])
     @app.get("/v1/healthz", tags=["operation"])
-    async def show_health() -> Response:
+    async def show_health(_: Request) -> Response:
         """200 if every switch holds exactly what it should, else 503 with those that do not."""
         late = [name for name, driver in keeper.drivers.items() if not driver.complete]
         return _json(
@@ -190,7 +203,7 @@ def _add_views(app: FastAPI, operation: Operation) -> None:
         )
 
     @app.get("/v1/events", tags=["operation"])
-    async def stream_events() -> StreamingResponse:
+    async def stream_events(_: Request) -> Response:
         """Server-sent events: `note` for what happens, then `switches` and `flows` as they are after it."""
         return StreamingResponse(_events(operation), media_type="text/event-stream")
 
@@ -250,11 +263,6 @@ def _error(status: int, code: str, message: str, **details: object) -> Response:
 
 def _json(status: int, values: object) -> Response:
     return Response(json.dumps(values), status_code=status, media_type="application/json")
-
-
-async def _invalid(_: Request, problem: Exception) -> Response:
-    assert isinstance(problem, RequestValidationError)
-    return _error(422, "invalid", _explained(problem.errors()[0]))
 
 
 def _explained(problem: Mapping[str, Any]) -> str:

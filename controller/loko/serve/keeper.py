@@ -7,7 +7,7 @@ has heard of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +19,7 @@ from loko.entries import flow_entry
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.routing import too_slow
+from loko.routing import admit, too_slow
 from loko.serve.outcome import (
     Change,
     Conflict,
@@ -43,9 +43,6 @@ OWN_MARK: Final = 0x4C6F
 """The first 16 bits of the cookies of this service's entries."""
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow; then it is taken back."""
-
-Router = Callable[[Flow, float | None], Admitted | Refusal]
-"""Chooses a path on which a flow is admitted within a deadline in ns, if one is given; admits nothing."""
 
 
 @dataclass(slots=True)
@@ -82,13 +79,11 @@ class FlowKeeper:
         *,
         stored: Sequence[StoredFlow] = (),
         last_number: int = 0,
-        router: Router,
     ) -> None:
         """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more."""
         self.lab = lab
         self.admission = admission
         self.drivers = drivers
-        self._router = router
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
         self._ticket = 0
@@ -183,10 +178,7 @@ class FlowKeeper:
 
     def _admit(self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None) -> Admitted | Refusal:
         if path is None:
-            answer = self._router(flow, deadline_ns)
-            if isinstance(answer, Refusal):
-                return answer
-            path = [Hop(switch=hop.switch, output_port=hop.output_port) for hop in answer.hops]
+            return admit(self.lab, self.admission, flow, deadline_ns)
         answer = self.admission.request(flow, path)
         if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
             self.admission.release(flow.id)

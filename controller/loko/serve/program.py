@@ -22,7 +22,6 @@ from loko.controller.driver import BATCH, Driver
 from loko.controller.session import Listing
 from loko.document import InputError
 from loko.lab import Backend, Lab
-from loko.routing import route
 from loko.serve.api import application
 from loko.serve.guard import Guard
 from loko.serve.keeper import OWN_MARK, FlowKeeper
@@ -94,7 +93,6 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         drivers,
         stored=store.load(),
         last_number=store.last_number(),
-        router=lambda flow, deadline_ns: route(lab, admission, flow, deadline_ns),
     )
 
 
@@ -123,7 +121,13 @@ async def _serve(
         requests_per_s=settings.requests_per_s,
     )
     config = uvicorn.Config(
-        guarded, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        guarded,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        proxy_headers=False,  # the limit goes by the address that is really there
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     companion = await _start_companion(settings, openflow)
