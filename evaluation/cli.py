@@ -17,6 +17,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.bench.commands import bench_app
+from evaluation.executor import Executor
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
 from evaluation.serving import serve
@@ -96,6 +97,12 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+ExecutorOption = Annotated[
+    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -114,6 +121,8 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -125,10 +134,10 @@ def evaluate(
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
-    from evaluation.evaluate import Options  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
-    from evaluation.experiment import experiments, select  # noqa: PLC0415
+    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415 - `loko --help` need not load it
+    from evaluation.experiments import experiments, select  # noqa: PLC0415
     from evaluation.files import alone_in  # noqa: PLC0415
+    from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
     chosen = select(figures or [], experiments())
@@ -144,6 +153,8 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        executor=executor,
+        scheduler=scheduler,
     )
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
@@ -182,10 +193,10 @@ def figures(*, as_json: JsonOption = False) -> None:
 
     Example: loko figures --json
     """
-    from evaluation.estimate import estimate_s  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.experiment import experiments  # noqa: PLC0415
+    from evaluation.experiments import experiments  # noqa: PLC0415 - so that `loko --help` need not load it
+    from evaluation.kinds import kind_named  # noqa: PLC0415
 
-    known = experiments().values()
+    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
     if as_json:
         _print_json(
             [
@@ -194,16 +205,16 @@ def figures(*, as_json: JsonOption = False) -> None:
                     "title": one.title,
                     "paper": one.paper,
                     "modes": [mode for mode in one.modes if mode != "hardware"],
-                    "estimate_s": {mode: round(value, 1) for mode, value in estimate_s(one).items()},
+                    "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
                 }
-                for one in known
+                for one, times in known
             ]
         )
         return
     table = Table("figure", "title", "virtual", "live", box=None)
-    for one in known:
-        times = estimate_s(one)
-        table.add_row(one.name, one.title, *(_duration(times[mode]) for mode in ("virtual", "live")))
+    for one, times in known:
+        cells = (_duration(times[mode]) if mode in times else "-" for mode in ("virtual", "live"))
+        table.add_row(one.name, one.title, *cells)
     Console().print(table)
 
 
@@ -272,7 +283,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
 
 def _print_result(result: FigureResult) -> None:
     broken, host = result.broken_claims, result.provenance.host
-    kept = "" if result.table is not None else "guarantee kept, "
+    kept = "guarantee kept, " if result.series else ""
     kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
     count = len(result.claims)
     typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
