@@ -81,7 +81,7 @@ def paths(
     """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`."""
     shortest_path(lab, source, destination)  # are both hosts known?
     waiting: list[tuple[int, tuple[tuple[str, int], ...], str]] = []
-    for _, far in lab.neighbours(source):
+    for _, far in lab.ways(source):
         heapq.heappush(waiting, (0, (), far.node))
     found = examined = 0
     while waiting and found < MOST_PATHS and examined < 64 * MOST_PATHS:
@@ -93,7 +93,7 @@ def paths(
             continue
         if node not in lab.switches or node in leave_out or any(node == switch for switch, _ in hops):
             continue
-        for port, far in lab.neighbours(node):
+        for port, far in lab.ways(node):
             heapq.heappush(waiting, (count + 1, (*hops, (node, port)), far.node))
 
 
@@ -103,11 +103,11 @@ def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str
     for switch, following in zip(switches, [*switches[1:], destination], strict=False):
         if switch not in lab.switches:
             raise InputError(f"path: lab '{lab.name}' has no switch '{switch}'")
-        port = next((port for port, far in lab.neighbours(switch) if far.node == following), None)
+        port = next((port for port, far in lab.ways(switch) if far.node == following), None)
         if port is None:
             raise InputError(f"path: no cable leads from {switch} to {following}")
         hops.append(Hop(switch=switch, output_port=port))
-    if not hops or hops[0].switch not in (far.node for _, far in lab.neighbours(source)):
+    if not hops or hops[0].switch not in (far.node for _, far in lab.ways(source)):
         raise InputError(f"path: does not begin at the switch of {source}")
     return tuple(hops)
 

@@ -8,6 +8,7 @@ from loko.admission import Admission, LokoAdmission
 from loko.allocation import scheme_named
 from loko.control_traffic import ControlTraffic
 from loko.lab import Lab
+from loko.packets import PacketAdmission
 from loko.plan import allocations_of
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import Scenario
@@ -17,6 +18,7 @@ class SchemeName(Enum):
     """The admission schemes."""
 
     LOKO = "loko"
+    PACKETS = "packets"
     SILO = Rival.SILO.value
     QJUMP = Rival.QJUMP.value
 
@@ -30,7 +32,13 @@ def admission_of(
     traffic: ControlTraffic | None = None,
     epsilon: Epsilon = Epsilon.PAPER,
 ) -> Admission:
-    """An empty admission control of a lab. `allocation` and `traffic` are Loko's. Raises `InputError`."""
+    """An empty admission control of a lab.
+
+    `allocation` is Loko's alone, `traffic` also that of the packets; the rivals know of neither. Raises
+    `InputError`.
+    """
     if scheme is SchemeName.LOKO:
         return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
+    if scheme is SchemeName.PACKETS:
+        return PacketAdmission(lab, scenario, traffic=traffic)
     return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)
