@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, throughput
+from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, service, throughput
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
@@ -32,6 +32,7 @@ class Part(StrEnum):
     SENSITIVITY = "sensitivity"
     FIDELITY = "fidelity"
     SCALE = "scale"
+    SERVICE = "service"
 
 
 def main(
@@ -51,6 +52,7 @@ def main(
         Part.SENSITIVITY: lambda: _sensitivity(out, console),
         Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Part.SERVICE: lambda: _service(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -138,6 +140,18 @@ def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict
     (out / "scale").mkdir(parents=True, exist_ok=True)
     (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found, page.scale_rows(found)
+
+
+def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = service.measure(repetitions=repetitions)
+    rows = [
+        (f"REST, {what} a second", f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}")
+        for what, rate in (
+            ("refusals", found.refusals_per_s),
+            ("accept-install-remove cycles", found.cycles_per_s),
+        )
+    ]
+    return asdict(found), rows
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

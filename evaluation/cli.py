@@ -20,6 +20,7 @@ from evaluation.bench.commands import bench_app
 from evaluation.executor import Executor
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
+from evaluation.serving import serve
 from loko.commands import model, plan
 from loko.document import InputError
 from loko.lab import Backend
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command()(model)
 app.command()(plan)
 app.command()(doctor)
+app.command()(serve)
 app.add_typer(lab_app, name="lab")
 app.add_typer(bench_app, name="bench")
 
