@@ -17,7 +17,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import closure, live_accuracy, overload_picture, page, replay, scale, sensitivity, throughput
+from benchmarks import (
+    closure,
+    live_accuracy,
+    overload_picture,
+    page,
+    replay,
+    scale,
+    sensitivity,
+    service,
+    throughput,
+)
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
@@ -33,6 +43,7 @@ class Part(StrEnum):
     FIDELITY = "fidelity"
     SCALE = "scale"
     CLOSURE = "closure"
+    SERVICE = "service"
 
 
 def main(
@@ -62,6 +73,7 @@ def main(
         Part.CLOSURE: lambda: _closure(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
+        Part.SERVICE: lambda: _service(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -158,6 +170,18 @@ def _closure(
     found = {"machine": describe(), "switches": switches}
     (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found, closure.rows(switches)
+
+
+def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = service.measure(repetitions=repetitions)
+    rows = [
+        (f"REST, {what} a second", f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}")
+        for what, rate in (
+            ("refusals", found.refusals_per_s),
+            ("accept-install-remove cycles", found.cycles_per_s),
+        )
+    ]
+    return asdict(found), rows
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
 from loko.rivals import rival_admission, rival_named
+from loko.routing import admit
 from loko.scenario import Scenario, of_lokos_tables
 from loko.service import service_curve
 
@@ -122,13 +123,16 @@ def plan_by_name(lab: Lab, flows: Sequence[Flow], name: str, *, entries: int) ->
 def request_all(
     lab: Lab, flows: Sequence[Flow], admission: Admission, allocations: Mapping[str, Allocation] | None = None
 ) -> Plan:
-    """Request the flows in their order from any scheme. Raises `InputError` as `plan`."""
+    """Request the flows in their order from any scheme, each on the best path that has room.
+
+    Raises `InputError` as `plan`.
+    """
     refuse_doubles(flows)
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:
         try:
-            answer = admission.request(flow)
+            answer = admit(lab, admission, flow)
         except InputError as error:
             raise InputError(f"flow '{flow.id}': {error}") from None
         if isinstance(answer, Admitted):
