@@ -112,7 +112,7 @@ class VirtualRunner:
         lab = self._lab
         network = switch_emulator.Network(seed=seed)
         for name, switch in lab.switches.items():
-            config = {**switch.config, **_control_settings(lab)}
+            config = {**switch.config, **control_settings(lab)}
             network.add_board(name, profile=self._profile_of[name], config=config)
         for name in lab.hosts:
             network.add_host(name)
@@ -141,7 +141,7 @@ class VirtualRunner:
         return network
 
 
-def _control_settings(lab: Lab) -> dict[str, object]:
+def control_settings(lab: Lab) -> dict[str, object]:
     """What a board is told of the controller, if it reaches it by frames on its control port."""
     if lab.controller is None:
         return {}
