@@ -17,7 +17,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, service, throughput
+from benchmarks import (
+    admission,
+    live_accuracy,
+    overload_picture,
+    page,
+    replay,
+    scale,
+    sensitivity,
+    service,
+    throughput,
+)
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
@@ -33,6 +43,7 @@ class Part(StrEnum):
     FIDELITY = "fidelity"
     SCALE = "scale"
     SERVICE = "service"
+    ADMISSION = "admission"
 
 
 def main(
@@ -53,6 +64,7 @@ def main(
         Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
         Part.SERVICE: lambda: _service(repetitions),
+        Part.ADMISSION: lambda: _admission(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -152,6 +164,26 @@ def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         )
     ]
     return asdict(found), rows
+
+
+def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = admission.measure(repetitions=repetitions)
+    rows = []
+    peers = {"Loko": found.loko, "packet-granular": found.packets, "authors' library (Java)": found.peer}
+    for name, one in peers.items():
+        if one is None:
+            rows.append((name, "left out", "needs mvn and a JDK"))
+            continue
+        for what, rate in (("request-release cycles", one.cycles_per_s), ("refusals", one.refusals_per_s)):
+            rows.append((f"{name}: {what} a second", *_plain(rate)))
+    if found.peer:
+        ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
+        rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
+    return asdict(found), rows
+
+
+def _plain(rate: Spread) -> tuple[str, str]:
+    return f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}"
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

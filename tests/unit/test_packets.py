@@ -15,7 +15,7 @@ from loko.device import load_profile
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
-from loko.packets import Grid, PacketAdmission, default_targets, frame_server
+from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
 from loko.plan import allocations_of
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
@@ -270,6 +270,20 @@ def test_frames_beyond_the_ring_are_lost(frames, loses) -> None:
     releases = {number: [SETTLED_NS + 20_000_000] for number in range(frames)}
     seen = carry(RING, at_once(frames), releases, entries=17, seed=1)
     assert any(one.departed_ns is None for one in seen) is loses
+
+
+def test_optimised_targets_let_in_no_fewer_flows_with_stricter_guarantees() -> None:
+    lab = ring_lab(Ring(switches=3, hosts_per_switch=2))
+    mix = [flow(number, source=number % 3 + 1, hops=number % 3, lab=lab) for number in range(30)]
+    targets = optimised_targets(lab, EVALUATION, mix)
+    usual, best = PacketAdmission(lab, EVALUATION), PacketAdmission(lab, EVALUATION, targets)
+    assert accepted(best, mix) >= accepted(usual, mix)
+    assert sum(targets.values()) < sum(default_targets(lab, EVALUATION).values())
+
+
+def test_a_mix_of_which_nothing_fits_is_wrong_input() -> None:
+    with pytest.raises(InputError, match="no flow of it fits"):
+        optimised_targets(RING, EVALUATION, [flow(rate_bps=2e7)], rounds=0)
 
 
 def test_the_papers_delay_is_the_default_target() -> None:

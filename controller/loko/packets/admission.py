@@ -64,7 +64,7 @@ class PacketAdmission:
     ) -> None:
         """Start empty. `targets` has for every switch the largest delay in ns, first bit in to first out.
 
-        Without it that of the paper's full-rate allocation. `traffic` and `least_entries`: see `frame_server`.
+        Without it that of the paper's full-rate allocation. `traffic`, `least_entries`: see `frame_server`.
         Raises `InputError` if a switch has no worst case or cannot forward even a single frame in time.
         """
         self._register = Register(lab)

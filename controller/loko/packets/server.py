@@ -119,8 +119,8 @@ def frame_server(
 
     `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
     the IP stack interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
-    all that are planned, as in Loko's tables with their dummies. Raises `InputError` if the links are slower than
-    the CPU: then frames also queue elsewhere than in front of it.
+    all that are planned, as in Loko's tables with their dummies. Raises `InputError` if the links are slower
+    than the CPU: then frames also queue elsewhere than in front of it.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
