@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evaluation.live.background import BackgroundLab
+from evaluation.live.network_namespace import network_of
 from loko.commands import ControlOption
 from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
 from loko.document import InputError
@@ -30,7 +33,8 @@ def serve(
         int, typer.Option(min=1, help="Most entries in each flow table.")
     ] = EVALUATION_ENTRIES,
     frame_bytes: Annotated[
-        list[int] | None, typer.Option(help="Size that frames may have; repeat it. Default: the evaluation's 306.")
+        list[int] | None,
+        typer.Option(help="Size of frames; repeat it. Default: the evaluation's 306."),
     ] = None,
     changes_per_s: Annotated[
         float,
@@ -54,6 +58,10 @@ def serve(
     backend: Annotated[Backend | None, typer.Option(help="What every switch is.")] = None,
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Run emulated boards beside, without root and traffic.")
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Serve the lab that 'loko lab up' has started."),
     ] = False,
     free_control: Annotated[
         bool, typer.Option("--free-control", help="With --emulate: control messages cost no time.")
@@ -86,6 +94,8 @@ def serve(
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(control or [])),
     }
+    if live and emulate:
+        raise InputError("--live: the lab has its boards already; leave --emulate out")
     settings = Settings(
         lab=network,
         admission=admission_of(network, scheme, scenario, allocation=allocation, traffic=traffic),
@@ -99,6 +109,7 @@ def serve(
         requests_per_s=requests_per_s,
         changes_per_s=changes_per_s,
         delete_strangers=delete_strangers,
+        openflow_place=_place_of(network) if live else nullcontext,
         companion=_boards(network, free_control=free_control) if emulate else None,
     )
     run(settings)
@@ -114,6 +125,16 @@ def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
         Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=2),
         Message.TABLE_STATISTICS: MessageRate(per_s=0.5, burst=1),
     }
+
+
+def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
+    running = BackgroundLab.find(lab.name)
+    if running is None:
+        raise InputError(
+            f"--live: lab {lab.name} is not up; start it without a controller:"
+            f" sudo loko lab up {lab.name} --flows no-flows.yml, a file with the line []"
+        )
+    return lambda: network_of(running.pid)
 
 
 def _boards(lab: Lab, *, free_control: bool) -> Callable[[str], Sequence[str]]:
