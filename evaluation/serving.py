@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -21,7 +21,8 @@ from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
 
-CHANGES_PER_S = 20.0
+CHANGES_PER_S: Final = 20.0
+_LOG: Final = logging.getLogger("loko.serve")
 
 
 def serve(
@@ -29,6 +30,9 @@ def serve(
     *,
     scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
     allocation: Annotated[str, typer.Option(help="Loko's: full-rate or fifth-rate.")] = "fifth-rate",
+    target_ms: Annotated[
+        float | None, typer.Option(min=0, help="Packets': delay of each switch. Default: the paper's.")
+    ] = None,
     entries: Annotated[
         int, typer.Option(min=1, help="Most entries in each flow table.")
     ] = EVALUATION_ENTRIES,
@@ -86,9 +90,16 @@ def serve(
     if framework not in ("os-ken", "ryu"):
         raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
     traffic = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
+    if scheme is SchemeName.PACKETS and control is None and traffic is not None:
+        traffic = None
+        _LOG.warning(
+            "packets: guarantees hold while no flow comes or goes; with so small a buffer nothing is left if all"
+            " changes are reserved for; --control reserves for less"
+        )
     options = {
         "scheme": scheme.value,
         "allocation": allocation,
+        "target-ms": str(target_ms),
         "entries": str(entries),
         "frame-bytes": ",".join(map(str, sizes)),
         "changes-per-s": f"{changes_per_s:g}",
@@ -96,9 +107,12 @@ def serve(
     }
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
+    target_ns = None if target_ms is None else target_ms * 1e6
     settings = Settings(
         lab=network,
-        admission=admission_of(network, scheme, scenario, allocation=allocation, traffic=traffic),
+        admission=admission_of(
+            network, scheme, scenario, allocation=allocation, traffic=traffic, target_ns=target_ns
+        ),
         options=options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
@@ -116,14 +130,17 @@ def serve(
 
 
 def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
-    """What the driver sends at most: two changes behind a barrier, one to confirm, a count every 2 s."""
+    """What the driver sends at most: changes of two FLOW_MODs behind a barrier, a barrier to confirm each.
+
+    A count of the entries every 2 s, for which FLOW_ADD stands, never comes together with a change. Messages
+    that share a segment are charged as if each had its own.
+    """
     if not changes_per_s:
         return None
     return {
         Message.FLOW_DELETE_STRICT: MessageRate(per_s=changes_per_s, burst=1),
-        Message.FLOW_ADD: MessageRate(per_s=changes_per_s, burst=1),
-        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=2),
-        Message.TABLE_STATISTICS: MessageRate(per_s=0.5, burst=1),
+        Message.FLOW_ADD: MessageRate(per_s=changes_per_s + 0.5, burst=1),
+        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=1),
     }
 
 
