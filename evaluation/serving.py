@@ -93,8 +93,8 @@ def serve(
     if scheme is SchemeName.PACKETS and control is None and traffic is not None:
         traffic = None
         _LOG.warning(
-            "packets: guarantees hold while no flow comes or goes; with so small a buffer nothing is left if all"
-            " changes are reserved for; --control reserves for less"
+            "packets: guarantees hold while no flow comes or goes; in so small a buffer nothing is left once"
+            " all changes are reserved for; --control reserves for less"
         )
     options = {
         "scheme": scheme.value,
