@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks import (
     admission,
+    closure,
     live_accuracy,
     overload_picture,
     page,
@@ -26,6 +27,7 @@ from benchmarks import (
     scale,
     sensitivity,
     service,
+    table_1,
     throughput,
 )
 from benchmarks.fidelity import campaign
@@ -38,31 +40,44 @@ class Part(StrEnum):
 
     THROUGHPUT = "throughput"
     REPLAY = "replay"
+    TABLE_1 = "table-1"
     LIVE = "live"
     SENSITIVITY = "sensitivity"
     FIDELITY = "fidelity"
     SCALE = "scale"
+    CLOSURE = "closure"
     SERVICE = "service"
     ADMISSION = "admission"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Fidelity, scale, closure: a few corners, small rings, fewer switches.")
+    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="Closure: also in real time (as root).")] = False,
+    store: Annotated[
+        Path | None, typer.Option(help="Closure: evaluate this folder of `loko bench all` instead.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
+        Part.TABLE_1: _table_1,
         Part.LIVE: _live,
         Part.SENSITIVITY: lambda: _sensitivity(out, console),
         Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Part.CLOSURE: lambda: _closure(
+            out / "closure", quick=quick, live=live, store=store, tell=console.print
+        ),
         Part.SERVICE: lambda: _service(repetitions),
         Part.ADMISSION: lambda: _admission(repetitions),
     }
@@ -110,6 +125,18 @@ def _replay() -> tuple[dict[str, Any], list[Row]]:
     return asdict(result), rows
 
 
+def _table_1() -> tuple[dict[str, Any], list[Row]]:
+    usage = table_1.measure()
+    goal = f"on {table_1.CORES} cores; the goal is {table_1.GOAL_S} s"
+    rows = [
+        ("all of Table 1, 12,096 combinations x 100 frames", f"{usage.wall_s:.0f} s", goal),
+        ("its CPU time", f"{usage.cpu_s:.0f} s", ""),
+        ("its peak memory", f"{usage.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
+    ]
+    values = {"wall_s": usage.wall_s, "cpu_s": usage.cpu_s, "peak_memory_bytes": usage.peak_memory_bytes}
+    return values, rows
+
+
 def _live() -> tuple[dict[str, Any], list[Row]]:
     found = live_accuracy.measure()
     rows = []
@@ -152,6 +179,15 @@ def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict
     (out / "scale").mkdir(parents=True, exist_ok=True)
     (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found, page.scale_rows(found)
+
+
+def _closure(
+    folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[Row]]:
+    switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
+    found = {"machine": describe(), "switches": switches}
+    (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, closure.rows(switches)
 
 
 def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
