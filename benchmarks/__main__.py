@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks import (
     captures,
+    admission,
     closure,
     determinism,
     live_accuracy,
@@ -27,6 +28,7 @@ from benchmarks import (
     replay,
     scale,
     sensitivity,
+    service,
     table_1,
     throughput,
 )
@@ -48,6 +50,8 @@ class Part(StrEnum):
     CLOSURE = "closure"
     DETERMINISM = "determinism"
     CAPTURES = "captures"
+    SERVICE = "service"
+    ADMISSION = "admission"
 
 
 def main(
@@ -78,6 +82,8 @@ def main(
         Part.CLOSURE: lambda: _closure(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
+        Part.SERVICE: lambda: _service(repetitions),
+        Part.ADMISSION: lambda: _admission(repetitions),
     }
     measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
     measures[Part.CAPTURES] = lambda: _captures(quick=quick)
@@ -214,6 +220,38 @@ def _closure(
     found = {"machine": describe(), "switches": switches}
     (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found, closure.rows(switches)
+
+
+def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = service.measure(repetitions=repetitions)
+    rows = [
+        (f"REST, {what} a second", f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}")
+        for what, rate in (
+            ("refusals", found.refusals_per_s),
+            ("accept-install-remove cycles", found.cycles_per_s),
+        )
+    ]
+    return asdict(found), rows
+
+
+def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = admission.measure(repetitions=repetitions)
+    rows = []
+    peers = {"Loko": found.loko, "packet-granular": found.packets, "authors' library (Java)": found.peer}
+    for name, one in peers.items():
+        if one is None:
+            rows.append((name, "left out", "needs mvn and a JDK"))
+            continue
+        for what, rate in (("request-release cycles", one.cycles_per_s), ("refusals", one.refusals_per_s)):
+            rows.append((f"{name}: {what} a second", *_plain(rate)))
+    if found.peer:
+        ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
+        rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
+    return asdict(found), rows
+
+
+def _plain(rate: Spread) -> tuple[str, str]:
+    return f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}"
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from loko.calculus import TokenBucket, bytes_in, delay_bound_ns
+from loko.calculus import RateLatency, TokenBucket, bytes_in, delay_bound_ns
+from loko.control_traffic import NO_INTERFERENCE, Interference
 from loko.document import InputError
 from loko.service import Service
 
@@ -50,29 +51,38 @@ class Allocation:
     max_burst_bytes: float
     delay_ns: float
     """D, for every frame of every flow; it does not depend on later admissions."""
+    control: TokenBucket
+    """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. The rest is without it."""
     feasible: bool
     reason: str = ""
     """Why it is not feasible."""
 
 
-def allocate(service: Service, scheme: Scheme) -> Allocation:
+def allocate(service: Service, scheme: Scheme, interference: Interference = NO_INTERFERENCE) -> Allocation:
     """The largest burst for which no buffer overflows: b = B - r T0 - l, and with it D = T + b/R.
 
     The backlog is counted as b + r T0 + l, one whole frame above the fluid b + r T0 (docs/model.md): Table 2
     needs this; `b + r T` as section 5 words it gives the same only at full rate. Infeasible if b < l.
+
+    What takes the CPU away from flows is reserved first (docs/model.md, section 8): its rate r_CP of R, its
+    burst as time in which frames wait, b = B - r (T0 + t_CP) / (1 - r_CP / R) - l and D = T + t_CP + b/R.
     """
-    rate_bps = scheme.rate_fraction * service.rate_bps
+    left = 1 - interference.share
+    rate_bps = scheme.rate_fraction * left * service.rate_bps
     frame_bytes = service.largest_frame_bytes
-    latency_bytes = bytes_in(rate_bps=rate_bps, duration_ns=service.processing_ns)
+    latency_ns = service.latency_ns(interference)
+    latency_bytes = bytes_in(rate_bps=rate_bps, duration_ns=latency_ns / left)
     burst_bytes = service.capacity_bytes - latency_bytes - frame_bytes
     feasible = burst_bytes >= frame_bytes
     usable = TokenBucket(rate_bps=rate_bps, burst_bytes=max(burst_bytes, 0.0))
+    curve = RateLatency(rate_bps=service.rate_bps, latency_ns=latency_ns + service.packetisation_ns)
     return Allocation(
         scheme=scheme,
         service=service,
         max_rate_bps=rate_bps,
         max_burst_bytes=burst_bytes,
-        delay_ns=delay_bound_ns(usable, service.curve),
+        delay_ns=delay_bound_ns(usable, curve),
+        control=interference.messages.in_bytes(service.rate_bps),
         feasible=feasible,
         reason=""
         if feasible

@@ -241,6 +241,12 @@ def deterministic(device: Device) -> Profile:
     )
 
 
+def with_less_buffer(profile: Profile, units: int) -> Profile:
+    """The profile without so many units of the receive buffer; at least one stays."""
+    left = profile.buffer.units.model_copy(update={"value": max(profile.buffer.units.value - units, 1)})
+    return profile.model_copy(update={"buffer": profile.buffer.model_copy(update={"units": left})})
+
+
 def load_profile(name_or_path: str | Path) -> Profile:
     """Load the profile of a device that Loko can model, by name (`zodiac-fx`) or by path.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, RootModel, model_validator
 
@@ -41,8 +40,7 @@ class Flow(Strict):
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FiveTuple:
+class FiveTuple(NamedTuple):
     """What tells UDP flows apart on the wire."""
 
     source: str
@@ -53,12 +51,7 @@ class FiveTuple:
     @classmethod
     def of(cls, flow: Flow) -> FiveTuple:
         """The five-tuple of a flow, in names of hosts."""
-        return cls(
-            source=flow.source,
-            destination=flow.destination,
-            udp_source=flow.udp_source,
-            udp_destination=flow.udp_destination,
-        )
+        return cls._make((flow.source, flow.destination, flow.udp_source, flow.udp_destination))
 
 
 def refuse_doubles(flows: Sequence[Flow]) -> Sequence[Flow]:

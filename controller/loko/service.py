@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from loko.calculus import RateLatency, time_ns
+from loko.control_traffic import Interference
 from loko.device import ActionCost, ActionCosts, Profile
 from loko.document import InputError
 from loko.scenario import Action, Case, Scenario, Unknown
@@ -130,6 +131,8 @@ def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = 
     For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units
     that a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
     """
+    if max(_units(profile, size) for size in sizes) > profile.buffer.units.value:
+        return 0  # every frame passes the units, and this one finds too few
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
     if len(set(sizes)) == 1:
         return of_one_size
@@ -183,6 +186,21 @@ class Service:
     def packetisation_ns(self) -> float:
         """l/R."""
         return time_ns(size_bytes=self.largest_frame_bytes, rate_bps=self.rate_bps)
+
+    def latency_ns(self, interference: Interference) -> float:
+        """T0, and what the CPU does for others meanwhile (docs/model.md, section 8).
+
+        T0 counts the processing of a frame that b/R counts too; the board's own interruptions fit in that, or
+        they replace it. Messages of the controller come on top.
+        """
+        cpu, chip = self.profile.cpu, self.profile.integrated_switch
+        wait_ns = (cpu.loop_ps.value + 2 * chip.transit_ps.value) / _PS_PER_NS
+        links_ns = sum(term.value_ns for term in self.longest.link_terms)
+        interrupted_ns = links_ns + wait_ns + interference.board.burst_ns
+        return (
+            max(self.processing_ns, interrupted_ns if interference.board.burst_ns else 0.0)
+            + interference.messages.burst_ns
+        )
 
     @property
     def curve(self) -> RateLatency:

@@ -273,6 +273,13 @@ class Network:
         network lives.
         """
 
+    def plan_control(self, board: str, segments: Sequence[tuple[int, bytes]]) -> None:
+        """Plan what the controller sends in the run: (nanoseconds after its beginning, payload), in order.
+
+        Each is the payload of one TCP segment; replies are thrown away. `control` must have opened the
+        session.
+        """
+
     def add_source(
         self,
         host: str,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.admission import ROUNDING, AdmissionControl, Admitted, Refusal
+from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
+from loko.admission.exact import ExactSum
 from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
 from loko.calculus import NOTHING
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
+from loko.network import Hop
 from loko.plan import allocations_of, plan, scenario_of
 from loko.scenario import EVALUATION, Scenario
 from loko.split import echo_traffic, split
@@ -36,8 +39,8 @@ def flow(number=0, pair=PAIRS[0], rate_bps=100e3, burst_bytes=306.0, frame_bytes
     )
 
 
-def control(scheme="fifth-rate") -> AdmissionControl:
-    return AdmissionControl(LAB, LIMITS[scheme])
+def control(scheme="fifth-rate") -> LokoAdmission:
+    return LokoAdmission(LAB, LIMITS[scheme])
 
 
 def evaluation_flows(scheme, ratio) -> list[Flow]:
@@ -102,12 +105,12 @@ def test_second_switch_can_be_the_limit() -> None:
     refusal = admission.request(flow(rate_bps=4e6, burst_bytes=1800))
     assert isinstance(refusal, Refusal)
     assert (refusal.switch, refusal.quantity) == ("s2", "burst")
-    assert admission.usage("s1").entries == 0
+    assert admission.usage("s1").used("entries") == 0
 
 
 def test_table_can_be_the_limit() -> None:
     scenario = Scenario(**{**vars(EVALUATION), "entries": 2})
-    admission = AdmissionControl(LAB, allocations_of(LAB, FIFTH_RATE, scenario))
+    admission = LokoAdmission(LAB, allocations_of(LAB, FIFTH_RATE, scenario))
     answers = [admission.request(flow(number, rate_bps=1e3)) for number in range(3)]
     assert isinstance(answers[2], Refusal)
     assert (answers[2].quantity, answers[2].used, answers[2].allowed) == ("entries", 2, 2)
@@ -168,9 +171,9 @@ def test_admission_never_exceeds_the_allocation(scheme, asked) -> None:
         admission.request(request)
     for switch, allocation in LIMITS[scheme].items():
         usage = admission.usage(switch)
-        assert usage.traffic.rate_bps <= allocation.max_rate_bps * (1 + ROUNDING)
-        assert usage.traffic.burst_bytes <= allocation.max_burst_bytes * (1 + ROUNDING)
-        assert usage.entries <= 17
+        assert usage.used("rate") <= allocation.max_rate_bps * (1 + ROUNDING)
+        assert usage.used("burst") <= allocation.max_burst_bytes * (1 + ROUNDING)
+        assert usage.used("entries") <= 17
 
 
 @given(schemes, requests, st.randoms())
@@ -228,3 +231,74 @@ def test_plan_as_values_is_plain() -> None:
 def test_plan_of_nothing_is_wrong_input() -> None:
     with pytest.raises(InputError, match="no flows"):
         scenario_of([], entries=17)
+
+
+def test_check_admits_nothing() -> None:
+    admission = control()
+    answer = admission.check(flow(1))
+    assert isinstance(answer, Admitted)
+    assert not admission.admitted
+    assert admission.request(flow(1)) == answer
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        [],
+        [Hop(switch="s1", output_port=3)],
+        [Hop(switch="s1", output_port=2), Hop(switch="s2", output_port=1)],
+        [Hop(switch="s2", output_port=1)],
+        [Hop(switch="s1", output_port=3), Hop(switch="s2", output_port=3), Hop(switch="s1", output_port=1)],
+        [Hop(switch="s1", output_port=3), Hop(switch="s2", output_port=9)],
+    ],
+    ids=["empty", "short", "elsewhere", "from-elsewhere", "loop", "no-port"],
+)
+def test_broken_paths_are_wrong_input(path) -> None:
+    with pytest.raises(InputError, match="does not lead from H1 to H3"):
+        control().request(flow(1), path)
+
+
+def test_a_path_may_be_given() -> None:
+    path = [Hop(switch="s1", output_port=3), Hop(switch="s2", output_port=1)]
+    assert control().request(flow(1), path) == control().request(flow(1))
+
+
+@given(schemes, requests)
+def test_keeping_to_the_remedy_passes_that_limit(scheme, asked) -> None:
+    admission = control(scheme)
+    for request in numbered(asked):
+        answer = admission.request(request)
+        if isinstance(answer, Refusal) and (
+            mend := re.match(r"a (rate|burst) of at most (\d+)", answer.remedy)
+        ):
+            key = {"rate": "rate_bps", "burst": "burst_bytes"}[mend[1]]
+            smaller = request.model_copy(update={key: float(mend[2]) - 1})
+            again = admission.check(smaller)
+            assert isinstance(again, Admitted) or (again.switch, again.quantity) != (
+                answer.switch,
+                answer.quantity,
+            )
+
+
+def test_usage_names_what_a_refusal_names() -> None:
+    admission = control()
+    admission.request(flow(1, rate_bps=2e6))
+    refusal = admission.request(flow(2, rate_bps=1e6))
+    assert isinstance(refusal, Refusal)
+    usage = admission.usage("s1")
+    share = usage.share(refusal.quantity)
+    assert (share.used, share.allowed, share.unit) == (refusal.used, refusal.allowed, refusal.unit)
+    assert usage.delay_ns == LIMITS["fifth-rate"]["s1"].delay_ns
+    assert refusal.remedy == "a rate of at most 369722 bit/s"
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30), st.randoms())
+def test_exact_sum_is_fsum_whatever_came_and_went(terms, random) -> None:
+    total = ExactSum()
+    for term in terms:
+        total.add(term * 1e-3)
+    random.shuffle(terms)
+    gone = terms[: len(terms) // 2]
+    for term in gone:
+        total.remove(term * 1e-3)
+    assert total.value == math.fsum(term * 1e-3 for term in terms[len(gone) :])

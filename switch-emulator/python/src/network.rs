@@ -100,6 +100,18 @@ impl Network {
             .collect())
     }
 
+    fn plan_control(
+        &self,
+        board: &str,
+        segments: Vec<(Bound<'_, PyAny>, Vec<u8>)>,
+    ) -> PyResult<()> {
+        let segments = segments
+            .into_iter()
+            .map(|(at_ns, payload)| Ok((nanoseconds("at_ns", &at_ns)?, payload)))
+            .collect::<PyResult<_>>()?;
+        self.with(|network| network.plan_control(board, segments))
+    }
+
     #[pyo3(signature = (
         host, *, flow, frame, sequence_offset, shaper_rate_bps, shaper_burst_bytes, offered_rate_bps, burst_bytes,
         queue_bytes, observed = true, destination = None

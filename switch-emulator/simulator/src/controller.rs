@@ -29,6 +29,10 @@ pub(crate) struct Session {
     pub(crate) events: Vec<(u64, String)>,
     /// Answers to echo requests and when they reach the board, in order.
     pub(crate) answers: VecDeque<(u64, Vec<u8>)>,
+    /// Segments that the controller sends during the run, and when after its beginning, in order.
+    pub(crate) planned: VecDeque<(u64, Vec<u8>)>,
+    /// The same once the run has begun, with their instants.
+    pub(crate) requests: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl Session {
@@ -46,6 +50,36 @@ impl Session {
             self.settle(board, &mut replies);
         }
         replies
+    }
+
+    /// Whether segments can be sent.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.connected
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&mut self, begin_ns: u64) {
+        let planned = std::mem::take(&mut self.planned).into_iter();
+        self.requests = planned
+            .map(|(after_ns, bytes)| (begin_ns + after_ns, bytes))
+            .collect();
+    }
+
+    /// When the controller's next segment reaches the board.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let fronts = [self.answers.front(), self.requests.front()];
+        fronts.into_iter().flatten().map(|(at_ns, _)| *at_ns).min()
+    }
+
+    /// That segment.
+    pub(crate) fn take_next(&mut self) -> Option<Vec<u8>> {
+        let at_ns = self.next_ns()?;
+        let queue = if self.answers.front().is_some_and(|(at, _)| *at == at_ns) {
+            &mut self.answers
+        } else {
+            &mut self.requests
+        };
+        queue.pop_front().map(|(_, bytes)| bytes)
     }
 
     fn wait_for_connect(&mut self, board: &mut Device) {

@@ -238,6 +238,51 @@ impl Network {
         Ok(node.session.exchange(&mut node.device, segments))
     }
 
+    /// Plans what the controller sends to a board during the run: instants after its beginning, in order, each with
+    /// the payload of one TCP segment. Replies are thrown away. The session must be open.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run or without a session,
+    /// [`Error::Value`] if the instants do not rise.
+    pub fn plan_control(
+        &mut self,
+        board: &str,
+        segments: Vec<(u64, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        let position = self.boards.iter().position(|node| node.name == board);
+        let node = match position {
+            Some(index) if !self.has_run => &mut self.boards[index],
+            Some(_) => {
+                return Err(Error::Order(
+                    "plan_control() after run(): plan the segments before the run".into(),
+                ))
+            }
+            None => {
+                return Err(Error::Name(format!(
+                    "there is no board named {board:?}: add it with add_board() first"
+                )))
+            }
+        };
+        if node.on_network.is_none() && !node.session.is_open() {
+            return Err(Error::Order(format!(
+                "plan_control() for {board:?} without a session: open it with control() first"
+            )));
+        }
+        let mut last_ns = node.session.planned.back().map_or(0, |(at_ns, _)| *at_ns);
+        for (at_ns, _) in &segments {
+            if *at_ns < last_ns {
+                return Err(Error::Value {
+                    name: "at_ns",
+                    value: at_ns.to_string(),
+                    range: format!("{last_ns} or later, after the segment before it"),
+                });
+            }
+            last_ns = *at_ns;
+        }
+        node.session.planned.extend(segments);
+        Ok(())
+    }
+
     /// Adds a source to a host that is connected already.
     ///
     /// # Errors

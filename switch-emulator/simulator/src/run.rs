@@ -42,6 +42,7 @@ impl Network {
         let begin_ns = self.now_ns();
         let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
         run.start_sources(duration_ns);
+        run.start_controllers();
         run.carry();
         Ok(run.finish())
     }
@@ -150,6 +151,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn start_controllers(&mut self) {
+        for board in 0..self.net.boards.len() {
+            self.net.boards[board].session.begin(self.begin_ns);
+            self.arm_answer(board);
+        }
+    }
+
     /// Does everything until the end, in order of time.
     fn carry(&mut self) {
         while self.step() {}
@@ -206,8 +214,7 @@ impl<'a> Run<'a> {
     }
 
     fn arm_answer(&mut self, board: usize) {
-        let answers = &self.net.boards[board].session.answers;
-        let next_ns = answers.front().map(|(at_ns, _)| *at_ns);
+        let next_ns = self.net.boards[board].session.next_ns();
         self.arm(self.net.boards.len() + board, next_ns);
     }
 
@@ -332,11 +339,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The controller's next answer reaches its board.
+    /// The controller's next segment reaches its board, or leaves for it.
     fn answer(&mut self, board: usize, now_ns: u64) {
-        let node = &mut self.net.boards[board];
-        if let Some((_, bytes)) = node.session.answers.pop_front() {
-            node.device.segment(Instant::from_nanos(now_ns), &bytes);
+        let next = self.net.boards[board].session.take_next();
+        if let Some(bytes) = next {
+            if let Some((address, controller)) = self.net.controller_of(board) {
+                self.net.controllers[controller].send(now_ns, address, &bytes);
+                self.collect_controller(controller, now_ns);
+            } else {
+                let device = &mut self.net.boards[board].device;
+                device.segment(Instant::from_nanos(now_ns), &bytes);
+            }
         }
         self.arm_answer(board);
         self.collect(board, now_ns);

@@ -46,7 +46,7 @@ impl Network {
     }
 
     /// Address of a board on a network, and the controller that is cabled to it.
-    fn controller_of(&self, board: usize) -> Option<(Ipv4Addr, usize)> {
+    pub(super) fn controller_of(&self, board: usize) -> Option<(Ipv4Addr, usize)> {
         let node = &self.boards[board];
         let (address, ports) = node.on_network.as_ref()?;
         let mut links = ports

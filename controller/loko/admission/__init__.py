@@ -1,0 +1,21 @@
+"""Admission control (section 5): which flows fit, with which guarantee, and why the others do not.
+
+`Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
+"""
+
+from loko.admission.answer import Admitted, HopTerm, Refusal
+from loko.admission.register import Register
+from loko.admission.scheme import Admission, Share, Usage
+from loko.admission.token_buckets import ROUNDING, LokoAdmission
+
+__all__ = [
+    "ROUNDING",
+    "Admission",
+    "Admitted",
+    "HopTerm",
+    "LokoAdmission",
+    "Refusal",
+    "Register",
+    "Share",
+    "Usage",
+]

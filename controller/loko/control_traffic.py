@@ -1,0 +1,290 @@
+"""Control traffic as a token bucket of its own (equation 8's r_CP and b_CP; docs/model.md, section 8).
+
+A message of the controller takes the only CPU for a time that does not follow from its size (section 3.2.3),
+so it is charged in time: a `TimeBucket` bounds the CPU time that all messages ask for in any interval.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from loko.calculus import TokenBucket, bytes_in
+from loko.device import Profile
+from loko.document import InputError
+from loko.quantity import Count
+from loko.scenario import Unknown
+
+_PS_PER_NS: Final = 1000
+_NS_PER_S: Final = 1e9
+_TCP_HEADERS_BYTES: Final = 14 + 20 + 20
+_FCS_BYTES: Final = 4
+_LEAST_FRAME_BYTES: Final = 64
+_SEGMENT_BYTES: Final = 536
+"""Payload of a TCP segment of the board; the controller sends one message in each."""
+_REQUEST_BYTES: Final = 72 + 16 + 8
+"""The longest request: a flow-mod that sets a MAC address and outputs."""
+_ACTIONS: Final = 2
+"""Of an entry of Table 1: one that sets a field, and an output (section 3.3.1)."""
+_ACTION_UNITS: Final = 3
+"""What these take of a reply, in units of 8 bytes: set-dl-src has two."""
+_REPORTED_ENTRIES: Final = 20
+"""Entries that flow statistics list at most."""
+_KEEPALIVE_PER_S: Final = 2.0
+"""The board asks every 500 ms for a sign of life if the controller is silent."""
+
+
+class Message(Enum):
+    """Kinds of messages of a controller that manages flows at run time."""
+
+    ECHO = "echo"
+    BARRIER = "barrier"
+    FEATURES = "features"
+    FLOW_ADD = "flow-add"
+    FLOW_MODIFY = "flow-modify"
+    FLOW_MODIFY_STRICT = "flow-modify-strict"
+    FLOW_DELETE = "flow-delete"
+    FLOW_DELETE_STRICT = "flow-delete-strict"
+    FLOW_STATISTICS = "flow-statistics"
+    TABLE_STATISTICS = "table-statistics"
+    PORT_STATISTICS = "port-statistics"
+    DESCRIPTION = "description"
+    UNKNOWN = "unknown"
+    """Any of the others: the dearest is charged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBucket:
+    """CPU time asked for in any interval t: at most burst_ns + share t. The token bucket of work."""
+
+    share: float
+    burst_ns: float
+
+    def in_bytes(self, rate_bps: float) -> TokenBucket:
+        """(r_CP, b_CP) of equation 8: what a switch of this rate would carry in that time."""
+        return TokenBucket(
+            rate_bps=self.share * rate_bps,
+            burst_bytes=bytes_in(rate_bps=rate_bps, duration_ns=self.burst_ns),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interference:
+    """What takes the CPU away from the flows."""
+
+    messages: TimeBucket
+    """Of the controller."""
+    board: TimeBucket
+    """Of the board itself: the timers of its IP stack, its questions for a sign of life."""
+
+    @property
+    def share(self) -> float:
+        """Part of the CPU's time that is not left to flows."""
+        return self.messages.share + self.board.share
+
+
+NO_INTERFERENCE: Final = Interference(
+    messages=TimeBucket(share=0.0, burst_ns=0.0), board=TimeBucket(share=0.0, burst_ns=0.0)
+)
+"""As in the paper's sections 4 and 5: nothing but frames."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRate:
+    """A token bucket of messages: in any interval t at most `burst` + `per_s` t of them begin."""
+
+    per_s: float
+    burst: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.per_s) and self.per_s > 0 and self.burst >= 1):
+            raise InputError(
+                f"control traffic: {self.per_s:g} messages/s in bursts of {self.burst}:"
+                " give a rate above 0 and bursts of at least 1"
+            )
+
+
+ControlTraffic = Mapping[Message, MessageRate]
+"""What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
+
+_SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
+
+
+def parse_control(texts: Iterable[str]) -> ControlTraffic:
+    """Control traffic from texts such as `echo=0.5` or `flow-add=10x4` (ten a second, four at once).
+
+    Raises `InputError`.
+    """
+    known = ", ".join(message.value for message in Message)
+    found: dict[Message, MessageRate] = {}
+    for text in texts:
+        parts = _SYNTAX.fullmatch(text)
+        names = [message for message in Message if parts and message.value == parts[1]]
+        if parts is None or not names:
+            raise InputError(
+                f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known})"
+            )
+        if names[0] in found:
+            raise InputError(f"control '{text}': {parts[1]} is there twice; add the rates up")
+        try:
+            per_s = float(parts[2])
+        except ValueError:
+            raise InputError(f"control '{text}': '{parts[2]}' is not a number") from None
+        found[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
+    return MappingProxyType(found)
+
+
+def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:
+    """The CPU time that control traffic and the board itself ask for, with so many entries at most.
+
+    Unknown entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
+    """
+    count = profile.table.entries.value if isinstance(entries, Unknown) else entries
+    costs = {message: message_ns(profile, message, count) for message in traffic}
+    messages = TimeBucket(
+        share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
+        burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
+    )
+    found = Interference(messages=messages, board=_board(profile))
+    if found.share >= 1:
+        raise InputError(
+            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
+            " to flows; lower its rates"
+        )
+    return found
+
+
+def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown, *, delay_ns: float) -> int:
+    """Units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
+
+    They do so if they come as frames (`control: network`): every request, an acknowledgement of every segment
+    of its reply, and of the board's own conversations two small frames.
+    """
+    count = profile.table.entries.value if isinstance(entries, Unknown) else entries
+    request = -(-_frame_bytes(_REQUEST_BYTES) // profile.buffer.unit_bytes.value)
+    units = 2
+    for message, rate in traffic.items():
+        waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
+        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
+        replies = max(
+            len(_reply_segments(profile, kind, count))
+            for kind in (kinds if message is Message.UNKNOWN else [message])
+        )
+        units += waiting * (request + replies)
+    return units
+
+
+def message_ns(profile: Profile, message: Message, entries: int) -> float:
+    """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
+
+    CPU time of its segment, of the message and of the acknowledgements, and what request and replies take of
+    the inner link.
+    """
+    if message is Message.UNKNOWN:
+        others = (kind for kind in Message if kind is not Message.UNKNOWN)
+        return max(message_ns(profile, kind, entries) for kind in others)
+    costs = profile.cpu.control
+    replies = _reply_segments(profile, message, entries)
+    cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + _work_ps(profile, message, entries)
+    # Each segment of a reply is acknowledged; a request without a reply is acknowledged by the board.
+    cpu_ps += len(replies) * (costs.interrupt_ps.value + costs.acknowledgement_ps.value)
+    if not replies:
+        cpu_ps += costs.acknowledge_ps.value
+        replies = [0]
+    link_ns = _link_ns(profile, _REQUEST_BYTES)
+    return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
+
+
+def _board(profile: Profile) -> TimeBucket:
+    """Timers of the IP stack (section 3.1), and questions for a sign of life with their answers."""
+    timers, costs = profile.cpu.timers, profile.cpu.control
+    timer_ns = timers.cost_ps.value / _PS_PER_NS
+    keepalive_ns = (
+        costs.send_ps.value + costs.interrupt_ps.value + costs.segment_ps.value + costs.acknowledge_ps.value
+    ) / _PS_PER_NS + 2 * _link_ns(profile, 0)
+    return TimeBucket(
+        share=timer_ns / timers.period_ns.value + keepalive_ns * _KEEPALIVE_PER_S / _NS_PER_S,
+        burst_ns=timer_ns + keepalive_ns,
+    )
+
+
+def _link_ns(profile: Profile, payload_bytes: int) -> float:
+    """Time that a TCP segment takes on the link between integrated switch and CPU (equation 7's terms)."""
+    ports = profile.ports
+    frame_bytes = _frame_bytes(payload_bytes)
+    return profile.wire_ns(
+        ports.preamble_bytes.value
+        + frame_bytes
+        + ports.tail_tag_bytes.value
+        + ports.interframe_gap_bytes.value
+    )
+
+
+def _frame_bytes(payload_bytes: int) -> int:
+    """A TCP segment as a frame with FCS."""
+    return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
+
+
+def _reply_segments(profile: Profile, message: Message, entries: int) -> list[int]:
+    """Payloads of the segments that carry the reply; none without a reply."""
+    size = _reply_bytes(profile, message, entries)
+    return [min(_SEGMENT_BYTES, size - begin) for begin in range(0, size, _SEGMENT_BYTES)]
+
+
+def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:
+    """Length of the reply (OpenFlow 1.0, section 5); of a flow-mod, of the error if the table is full."""
+    ports = profile.ports.count.value
+    return {
+        Message.ECHO: 8,
+        Message.BARRIER: 8,
+        Message.FEATURES: 32 + 48 * ports,
+        Message.FLOW_ADD: 12 + 64,
+        Message.FLOW_MODIFY: 12 + 64,
+        Message.FLOW_MODIFY_STRICT: 12 + 64,
+        Message.FLOW_DELETE: 0,
+        Message.FLOW_DELETE_STRICT: 0,
+        Message.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
+        Message.TABLE_STATISTICS: 12 + 64,
+        Message.PORT_STATISTICS: 12 + 104 * ports,
+        Message.DESCRIPTION: 12 + 1056,
+    }[message]
+
+
+def _work_ps(profile: Profile, message: Message, entries: int) -> int:
+    """What the message itself costs, beside its segment (section 3.2.3; `[cpu.control]` of the profile)."""
+    costs = profile.cpu.control
+    # A Modify appends what it has found, and an Add or Modify may find the table full.
+    adding = costs.flow_add_ps.value + _ACTIONS * costs.flow_action_ps.value + costs.flow_refused_ps.value
+    entry = costs.flow_statistics_entry_ps.value + _ACTION_UNITS * costs.flow_statistics_action_ps.value
+    modify, delete = costs.flow_modify_ps.value, costs.flow_delete_ps.value
+    return {
+        Message.ECHO: costs.echo_ps.value,
+        Message.BARRIER: costs.barrier_ps.value,
+        Message.FEATURES: costs.features_ps.value,
+        Message.FLOW_ADD: adding,
+        Message.FLOW_MODIFY: modify + adding + entries * _dearest(costs.modify_hit_ps, costs.modify_miss_ps),
+        # No two of Loko's entries have the same match and priority: strict commands find one at most.
+        Message.FLOW_MODIFY_STRICT: modify
+        + adding
+        + costs.modify_strict_hit_ps.value
+        + max(entries - 1, 0) * costs.modify_strict_miss_ps.value,
+        Message.FLOW_DELETE: delete + entries * _dearest(costs.delete_hit_ps, costs.delete_miss_ps),
+        Message.FLOW_DELETE_STRICT: delete
+        + costs.delete_strict_hit_ps.value
+        + max(entries - 1, 0) * costs.delete_strict_miss_ps.value,
+        Message.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
+        Message.TABLE_STATISTICS: costs.table_statistics_ps.value,
+        Message.PORT_STATISTICS: costs.port_statistics_ps.value
+        + profile.ports.count.value * costs.port_statistics_port_ps.value,
+        Message.DESCRIPTION: costs.description_ps.value,
+    }[message]
+
+
+def _dearest(*costs: Count) -> int:
+    """Each visited entry is found, or none is, whichever takes longer."""
+    return max(cost.value for cost in costs)

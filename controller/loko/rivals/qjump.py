@@ -1,0 +1,170 @@
+"""QJump: every host sends at most one packet in each network epoch (section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from loko.admission import ROUNDING, Admitted, HopTerm, Refusal, Register, Share, Usage
+from loko.admission.exact import ExactSum
+from loko.calculus import time_ns
+from loko.device import Profile
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop, shortest_path
+from loko.scenario import Scenario
+from loko.service import service_curve
+
+UNKNOWN_EPSILON_NS: Final = 4000.0
+"""Epsilon of the QJump paper, for devices without a known processing time (section 2.3)."""
+
+
+class Epsilon(Enum):
+    """What the cumulated processing time is for two Zodiac FX in a row.
+
+    The paper says 2 p_FX = 257 us in section 2.3, but p_FX = 257 us in section 6.
+    """
+
+    PAPER = "paper"
+    """One p_FX, as the paper's number says."""
+    CONSISTENT = "consistent"
+    """p_FX for each switch between any pair of hosts, as the paper's words say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QJump:
+    """The parameters of a network and what they guarantee."""
+
+    hosts: int
+    """n."""
+    packet_bytes: int
+    """P."""
+    rate_bps: float
+    """R, the rate of every link."""
+    epsilon_ns: float
+    """Cumulated processing time."""
+
+    @property
+    def epoch_ns(self) -> float:
+        """2 n P / R + epsilon: the network epoch, and the greatest latency."""
+        return (
+            2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps) + self.epsilon_ns
+        )
+
+    @property
+    def host_rate_bps(self) -> float:
+        """P / epoch: what a host may send."""
+        return self.packet_bytes * 8e9 / self.epoch_ns
+
+    @classmethod
+    def of(cls, lab: Lab, scenario: Scenario, *, frame_bytes: int, epsilon: Epsilon) -> QJump:
+        """The parameters of a lab. Raises `InputError` if its links have several rates."""
+        rates = {lab.rate_bps(link) for link in lab.links}
+        if len(rates) != 1:
+            raise InputError(f"{lab.path}: QJump needs links of one rate, not {sorted(rates)} bit/s")
+        return cls(
+            hosts=len(lab.hosts),
+            packet_bytes=frame_bytes,
+            rate_bps=rates.pop(),
+            epsilon_ns=_epsilon_ns(lab, scenario, epsilon),
+        )
+
+
+def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
+    profiles = [switch.profile for switch in lab.switches.values()]
+    known = [profile for profile in profiles if isinstance(profile, Profile)]
+    if len(known) < len(profiles):
+        return UNKNOWN_EPSILON_NS
+    processing_ns = max(service_curve(profile, scenario).processing_ns for profile in known)
+    if epsilon is Epsilon.PAPER:
+        return processing_ns
+    hosts = list(lab.hosts)
+    switches = max(len(shortest_path(lab, a, b)) for a in hosts for b in hosts if a != b)
+    return switches * processing_ns
+
+
+@dataclass(kw_only=True)
+class _Sender:
+    """What a host sends."""
+
+    rate: ExactSum
+    burst: ExactSum
+
+
+class QJumpAdmission:
+    """QJump as admission control: together, the flows of a host keep to one packet an epoch."""
+
+    def __init__(self, lab: Lab, parameters: QJump) -> None:
+        """Start empty."""
+        self._register = Register(lab)
+        self._parameters = parameters
+        self._senders = {name: _Sender(rate=ExactSum(), burst=ExactSum()) for name in lab.hosts}
+
+    @property
+    def scheme(self) -> str:
+        """Name of the scheme, whichever epsilon it has."""
+        return "qjump"
+
+    @property
+    def admitted(self) -> Mapping[str, Admitted]:
+        """The accepted flows by id, in order of admission."""
+        return self._register.admitted
+
+    def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """What `request` would answer: it looks at the sending host only, not at any switch."""
+        hops = self._register.path(flow, path)
+        sender, parameters = self._senders[flow.source], self._parameters
+        limits = (
+            ("rate", sender.rate.value, flow.rate_bps, parameters.host_rate_bps, "bit/s"),
+            ("burst", sender.burst.value, flow.burst_bytes, float(parameters.packet_bytes), "bytes"),
+        )
+        for quantity, used, requested, allowed, unit in limits:
+            if used + requested > allowed * (1 + ROUNDING):
+                return Refusal(
+                    flow=flow,
+                    switch=flow.source,
+                    quantity=quantity,
+                    used=used,
+                    requested=requested,
+                    allowed=allowed,
+                    unit=unit,
+                )
+        # One bound for the whole path, however long it is: each switch gets an equal part of it.
+        part_ns = parameters.epoch_ns / len(hops)
+        return Admitted(
+            flow=flow,
+            hops=tuple(
+                HopTerm(
+                    switch=hop.switch, output_port=hop.output_port, arrival=flow.arrival, delay_ns=part_ns
+                )
+                for hop in hops
+            ),
+        )
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
+        answer = self.check(flow, path)
+        if isinstance(answer, Admitted):
+            self._register.add(answer)
+            self._senders[flow.source].rate.add(flow.rate_bps)
+            self._senders[flow.source].burst.add(flow.burst_bytes)
+        return answer
+
+    def release(self, flow_id: str) -> None:
+        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+        flow = self._register.remove(flow_id).flow
+        self._senders[flow.source].rate.remove(flow.rate_bps)
+        self._senders[flow.source].burst.remove(flow.burst_bytes)
+
+    def usage(self, switch: str) -> Usage:
+        """What passes a switch, against what all hosts together may send."""
+        through = ExactSum()
+        for admitted in self._register.admitted.values():
+            if any(hop.switch == switch for hop in admitted.hops):
+                through.add(admitted.flow.rate_bps)
+        allowed = self._parameters.host_rate_bps * self._parameters.hosts
+        share = Share(quantity="rate", used=through.value, allowed=allowed, unit="bit/s")
+        return Usage(shares=(share,), delay_ns=self._parameters.epoch_ns)
