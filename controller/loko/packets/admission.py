@@ -367,6 +367,9 @@ class _Switch:
 def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
     """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
     used, requested, allowed = numbers
+    remedy = "release a flow that passes here, or take a path with fewer switches"
+    if what[0] == "rate" and used < allowed < used + requested:
+        remedy = f"a rate of at most {flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
     return Refusal(
         flow=flow,
         switch=switch,
@@ -375,5 +378,5 @@ def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[floa
         requested=requested,
         allowed=allowed,
         unit=what[1],
-        remedy="release a flow that passes here, or take a path with fewer switches",
+        remedy=remedy,
     )
