@@ -34,7 +34,12 @@ class ServedLab:
     """The service can be killed and started again while the boards live on."""
 
     def __init__(
-        self, folder: Path, *options: str, lab: str = "two-switch", free_control: bool = True
+        self,
+        folder: Path,
+        *options: str,
+        lab: str = "two-switch",
+        free_control: bool = True,
+        has_boards: bool = True,
     ) -> None:
         self.folder, self.options, self.lab = folder, options, lab
         self.rest, self.openflow = free_port(), free_port()
@@ -42,11 +47,13 @@ class ServedLab:
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
+        self._has_boards = has_boards
 
     def __enter__(self) -> Self:
         try:
             self.start()
-            self.switch_on()
+            if self._has_boards:
+                self.switch_on()
             self.wait_healthy()
         except BaseException:
             self.__exit__()
