@@ -17,7 +17,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, service, throughput
+from benchmarks import (
+    admission,
+    closure,
+    live_accuracy,
+    overload_picture,
+    page,
+    replay,
+    scale,
+    sensitivity,
+    service,
+    table_1,
+    throughput,
+)
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
@@ -28,31 +40,46 @@ class Part(StrEnum):
 
     THROUGHPUT = "throughput"
     REPLAY = "replay"
+    TABLE_1 = "table-1"
     LIVE = "live"
     SENSITIVITY = "sensitivity"
     FIDELITY = "fidelity"
     SCALE = "scale"
+    CLOSURE = "closure"
     SERVICE = "service"
+    ADMISSION = "admission"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Fidelity, scale, closure: a few corners, small rings, fewer switches.")
+    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="Closure: also in real time (as root).")] = False,
+    store: Annotated[
+        Path | None, typer.Option(help="Closure: evaluate this folder of `loko bench all` instead.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
         Part.REPLAY: _replay,
+        Part.TABLE_1: _table_1,
         Part.LIVE: _live,
         Part.SENSITIVITY: lambda: _sensitivity(out, console),
         Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Part.CLOSURE: lambda: _closure(
+            out / "closure", quick=quick, live=live, store=store, tell=console.print
+        ),
         Part.SERVICE: lambda: _service(repetitions),
+        Part.ADMISSION: lambda: _admission(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -96,6 +123,18 @@ def _replay() -> tuple[dict[str, Any], list[Row]]:
         ("its peak memory", f"{result.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
     ]
     return asdict(result), rows
+
+
+def _table_1() -> tuple[dict[str, Any], list[Row]]:
+    usage = table_1.measure()
+    goal = f"on {table_1.CORES} cores; the goal is {table_1.GOAL_S} s"
+    rows = [
+        ("all of Table 1, 12,096 combinations x 100 frames", f"{usage.wall_s:.0f} s", goal),
+        ("its CPU time", f"{usage.cpu_s:.0f} s", ""),
+        ("its peak memory", f"{usage.peak_memory_bytes / 2**20:.0f} MiB", "all processes together"),
+    ]
+    values = {"wall_s": usage.wall_s, "cpu_s": usage.cpu_s, "peak_memory_bytes": usage.peak_memory_bytes}
+    return values, rows
 
 
 def _live() -> tuple[dict[str, Any], list[Row]]:
@@ -142,6 +181,15 @@ def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict
     return found, page.scale_rows(found)
 
 
+def _closure(
+    folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[Row]]:
+    switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
+    found = {"machine": describe(), "switches": switches}
+    (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, closure.rows(switches)
+
+
 def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     found = service.measure(repetitions=repetitions)
     rows = [
@@ -152,6 +200,26 @@ def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         )
     ]
     return asdict(found), rows
+
+
+def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = admission.measure(repetitions=repetitions)
+    rows = []
+    peers = {"Loko": found.loko, "packet-granular": found.packets, "authors' library (Java)": found.peer}
+    for name, one in peers.items():
+        if one is None:
+            rows.append((name, "left out", "needs mvn and a JDK"))
+            continue
+        for what, rate in (("request-release cycles", one.cycles_per_s), ("refusals", one.refusals_per_s)):
+            rows.append((f"{name}: {what} a second", *_plain(rate)))
+    if found.peer:
+        ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
+        rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
+    return asdict(found), rows
+
+
+def _plain(rate: Spread) -> tuple[str, str]:
+    return f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}"
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

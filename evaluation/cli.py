@@ -283,7 +283,8 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
 
 def _print_result(result: FigureResult) -> None:
     broken, host = result.broken_claims, result.provenance.host
-    kept = "guarantee kept, " if result.series else ""
+    guaranteed = any(point.guaranteed for series in result.series for point in series.points)
+    kept = "guarantee kept, " if guaranteed else ""
     kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
     count = len(result.claims)
     typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")

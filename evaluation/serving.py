@@ -111,7 +111,13 @@ def serve(
     settings = Settings(
         lab=network,
         admission=admission_of(
-            network, scheme, scenario, allocation=allocation, traffic=traffic, target_ns=target_ns
+            network,
+            scheme,
+            scenario,
+            allocation=allocation,
+            traffic=traffic,
+            target_ns=target_ns,
+            least_entries=1,  # the driver installs no dummies
         ),
         options=options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",

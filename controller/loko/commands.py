@@ -129,6 +129,8 @@ def plan(
                 traffic=None if control is None else parse_control(control),
             )
         else:
+            if echoes_per_s or (control is not None and scheme is not SchemeName.PACKETS):
+                raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
             traffic = None if control is None else parse_control(control)
             admission = admission_of(network, scheme, scenario, traffic=traffic, epsilon=epsilon)
             result = request_all(network, requested, admission)

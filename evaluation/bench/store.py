@@ -12,32 +12,44 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.provenance import today
 from loko.document import InputError
 
 _SCHEMA = """
 create table if not exists campaign (parameters text not null);
+create table if not exists beginning (day text not null);
 create table if not exists sample (
     part text not null, size integer not null, times blob not null, disturbed integer not null,
     primary key (part, size)
 ) without rowid;
+create table if not exists complete (part text primary key) without rowid;
 """
 
 
 class SampleStore:
     """A file of samples by part (such as a flow table) and length of frame."""
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
-        """Open or make it. Samples of a campaign with other parameters are dropped. Raises `InputError`."""
+    def __init__(self, path: Path, parameters: Mapping[str, Any] | None) -> None:
+        """Open or make it. Samples of a campaign with other parameters are dropped; without any, none are.
+
+        Raises `InputError`.
+        """
         wanted = json.dumps(parameters, sort_keys=True)
         try:
             self._base = sqlite3.connect(path)
             self._base.executescript(_SCHEMA)
+            # Complete after a crash of this process; a power failure may cost the last parts, no more.
+            self._base.execute("pragma journal_mode = wal")
+            self._base.execute("pragma synchronous = normal")
             row = self._base.execute("select parameters from campaign").fetchone()
-            if row != (wanted,):
+            if parameters is not None and row != (wanted,):
                 with self._base:
                     self._base.execute("delete from sample")
+                    self._base.execute("delete from complete")
                     self._base.execute("delete from campaign")
+                    self._base.execute("delete from beginning")
                     self._base.execute("insert into campaign values (?)", (wanted,))
+                    self._base.execute("insert into beginning values (?)", (today(),))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: not a file of samples ({error}); delete it and run again") from None
 
@@ -49,18 +61,31 @@ class SampleStore:
     ) -> None:
         self._base.close()
 
+    @property
+    def begun(self) -> str:
+        """The day on which the campaign began, however often it was interrupted since."""
+        row = self._base.execute("select day from beginning").fetchone()
+        return str(row[0]) if row else today()
+
     def parts(self) -> set[str]:
         """Parts that are complete."""
-        return {part for (part,) in self._base.execute("select distinct part from sample")}
+        return {part for (part,) in self._base.execute("select part from complete")}
 
-    def keep(self, part: str, samples: Mapping[int, tuple[NDArray[np.int64], int]]) -> None:
-        """Keep a part's samples, all sizes or none: by size the times and how many were left out."""
-        rows = [
-            (part, size, times.astype("<i8").tobytes(), left_out)
-            for size, (times, left_out) in samples.items()
-        ]
+    def keep(self, part: str, size: int, times: NDArray[np.int64], left_out: int) -> None:
+        """Keep the samples of one combination of a part, from which so many were left out."""
+        row = (part, size, times.astype("<i8").tobytes(), left_out)
         with self._base:
-            self._base.executemany("insert or replace into sample values (?, ?, ?, ?)", rows)
+            self._base.execute("insert or replace into sample values (?, ?, ?, ?)", row)
+
+    def complete(self, part: str) -> None:
+        """Note that all combinations of a part are there."""
+        with self._base:
+            self._base.execute("insert or replace into complete values (?)", (part,))
+
+    @property
+    def left_out(self) -> int:
+        """Samples that were left out since the bench's host lost time."""
+        return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
 
     def samples(self) -> Iterator[tuple[str, int, NDArray[np.int64], int]]:
         """Part, size, times in nanoseconds, and how many were left out; in a fixed order."""

@@ -1,7 +1,7 @@
 """The systems that the paper compares itself with, as admission schemes: `silo` and `qjump` (section 2.3).
 
-Both assume that a switch forwards at line rate and that its ports do not disturb each other. On a switch with one CPU
-for all ports neither holds, so their guarantees are broken (figures 3 and 15).
+Both assume that a switch forwards at line rate and that its ports do not disturb each other. On a switch with
+one CPU for all ports neither holds, so their guarantees are broken (figures 3 and 15).
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from loko.rivals.qjump import Epsilon, QJump, QJumpAdmission
 from loko.rivals.silo import SiloAdmission, SiloPort
 from loko.scenario import Scenario
 
-__all__ = ["Epsilon", "QJump", "QJumpAdmission", "Rival", "SiloAdmission", "SiloPort", "rival_admission"]
+__all__ = [
+    "Epsilon",
+    "QJump",
+    "QJumpAdmission",
+    "Rival",
+    "SiloAdmission",
+    "SiloPort",
+    "rival_admission",
+    "rival_named",
+]
 
 
 class Rival(Enum):
@@ -22,6 +31,16 @@ class Rival(Enum):
 
     SILO = "silo"
     QJUMP = "qjump"
+
+
+def rival_named(name: str) -> tuple[Rival, Epsilon] | None:
+    """Which system a scheme's name means: `silo`, `qjump`, `qjump-consistent`; None for another scheme."""
+    rival, _, variant = name.partition("-")
+    if rival not in {one.value for one in Rival} or (variant and rival != Rival.QJUMP.value):
+        return None
+    if variant not in {"", *(one.value for one in Epsilon)}:
+        return None
+    return Rival(rival), Epsilon(variant) if variant else Epsilon.PAPER
 
 
 def rival_admission(

@@ -40,6 +40,8 @@ class AdmissionFigure(FindingFigure, LabFigure):
     buffer_factor: int = Field(default=1, ge=1)
     """The switch is given this many times its buffer."""
     schemes: list[SchemeName] = Field(min_length=1)
+    runs_of_others: int | None = Field(default=None, ge=1)
+    """Runs of each scheme but the first. Default: as many."""
     shows: Literal["use", "accepted"]
     """What is drawn: the use of the switches by the first scheme, or the flows that each scheme accepts."""
     quick: Quick
