@@ -15,7 +15,8 @@ from typing import Any, Self
 import httpx
 
 LOKO = str(Path(sys.executable).with_name("loko"))
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
+"""Programs load for seconds; on a machine that does much else, for much longer."""
 
 
 def free_port() -> int:
