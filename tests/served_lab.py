@@ -14,8 +14,11 @@ from typing import Any, Self
 
 import httpx
 
+CONTROLLER_PORT = 6633
+"""Where the boards of a live lab look for their controller."""
 LOKO = str(Path(sys.executable).with_name("loko"))
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
+"""Programs load for seconds; on a machine that does much else, for much longer."""
 
 
 def free_port() -> int:
@@ -23,10 +26,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
+def wait_for(condition: Callable[[], object], what: str, log: Callable[[], str] = str) -> None:
     end_s = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < end_s, f"waited in vain for {what}"
+        assert time.monotonic() < end_s, f"waited in vain for {what}: {log()[-2000:]}"
         time.sleep(0.05)
 
 
@@ -34,19 +37,27 @@ class ServedLab:
     """The service can be killed and started again while the boards live on."""
 
     def __init__(
-        self, folder: Path, *options: str, lab: str = "two-switch", free_control: bool = True
+        self,
+        folder: Path,
+        *options: str,
+        lab: str = "two-switch",
+        free_control: bool = True,
+        has_boards: bool = True,
     ) -> None:
         self.folder, self.options, self.lab = folder, options, lab
-        self.rest, self.openflow = free_port(), free_port()
+        self.rest = free_port()
+        self.openflow = free_port() if has_boards else CONTROLLER_PORT
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.rest}", timeout=PATIENCE_S)
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
+        self._has_boards = has_boards
 
     def __enter__(self) -> Self:
         try:
             self.start()
-            self.switch_on()
+            if self._has_boards:
+                self.switch_on()
             self.wait_healthy()
         except BaseException:
             self.__exit__()
@@ -102,7 +113,7 @@ class ServedLab:
             return False
 
     def wait_healthy(self) -> None:
-        wait_for(self.is_healthy, f"the service to be healthy: {self.log()[-2000:]}")
+        wait_for(self.is_healthy, "the service to be healthy", self.log)
 
     def log(self) -> str:
         return (self.folder / "log").read_text()

@@ -16,7 +16,7 @@ import pytest
 from served_lab import LOKO, ServedLab, flow, wait_for
 
 RYU_PYTHON = Path(__file__).parents[1] / ".clients" / "python" / "bin" / "python"
-KILLS = 8
+KILLS = 5
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from loko.lab import Lab, load_lab
 from loko.plan import allocations_of
 from loko.scenario import of_lokos_tables
 from loko.serve.keeper import OWN_MARK, FlowKeeper
-from loko.serve.outcome import FlowState, Happening, Outcome
+from loko.serve.outcome import FlowState, Happening, Outcome, Write
 from loko.serve.store import Store
 
 STEP_NS = 1_000_000
@@ -69,6 +69,7 @@ class ServedBoards:
         self.answers: dict[int, Outcome] = {}
         self.log: list[Happening] = []
         self.store: Store | None = None
+        self.unwritten: list[Write] = []  # what may be lost when the service is killed
         self.start()
 
     def start(self) -> None:
@@ -89,6 +90,7 @@ class ServedBoards:
             last_number=self.store.last_number(),
         )
         self.answers = {}
+        self.unwritten = []
         self.carry()
 
     def kill(self) -> None:
@@ -118,9 +120,11 @@ class ServedBoards:
         """Carry out the effects; each is a step at which the service may be killed."""
         assert self.store is not None
         effects = self.keeper.effects()
-        if effects.writes:
+        self.unwritten += effects.writes
+        if effects.must_wait:
             self._burn()
-            self.store.write(effects.writes)
+            self.store.write(self.unwritten)
+            self.unwritten = []
         self.log += effects.happenings
         for switch, requests in effects.sends:
             self._burn()

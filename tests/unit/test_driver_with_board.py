@@ -368,7 +368,7 @@ def test_lone_entry_that_expired_is_repaired_by_a_new_connection() -> None:
 
 def test_pace_is_kept() -> None:
     both = pair(pace_ns=500_000_000)
-    for number in range(12):
+    for number in range(18):
         both.driver.want(entry(number))
     both.connect()
     began_ns = both.end.now_ns

@@ -138,7 +138,10 @@ class Happening:
 
 @dataclass(slots=True)
 class Effects:
-    """What is to be done, in this order: `writes` in one transaction, then all the rest."""
+    """What is to be done, in this order: `writes` in one transaction, then all the rest.
+
+    Transactions are carried out in their order; the rest need not wait for one without `must_wait`.
+    """
 
     writes: list[Write] = field(default_factory=list)
     sends: list[tuple[str, list[Request]]] = field(default_factory=list)
@@ -148,3 +151,11 @@ class Effects:
     answers: list[tuple[int, Outcome]] = field(default_factory=list)
     """Tickets and what became of them."""
     happenings: list[Happening] = field(default_factory=list)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether the rest must wait until the disk has the writes.
+
+        A flow that is erased is on disk as one that goes, so that a restart would erase it again.
+        """
+        return not all(isinstance(write, Erase) for write in self.writes)

@@ -133,15 +133,22 @@ class Operation:
         effects = self.keeper.effects()
         if effects.writes:
             written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
-            written.add_done_callback(lambda done: self._flushed(effects, done.exception()))
-        else:
-            self._flushed(effects, None)
+            written.add_done_callback(self._check_disk)
+            if effects.must_wait:
+                written.add_done_callback(lambda done: self._written(effects, done))
+                return
+        self._flushed(effects)
 
-    def _flushed(self, effects: Effects, problem: BaseException | None) -> None:
-        """The disk has the effects' writes, so that the rest may follow."""
-        if problem is not None:
+    def _written(self, effects: Effects, done: asyncio.Future[None]) -> None:
+        if done.exception() is None:
+            self._flushed(effects)
+
+    def _check_disk(self, done: asyncio.Future[None]) -> None:
+        if (problem := done.exception()) is not None:
             self._fatal(f"{problem}: nothing more can be promised")
-            return
+
+    def _flushed(self, effects: Effects) -> None:
+        """The disk has what must be there before the rest may follow."""
         self._carry_out(effects)
         self._is_flushing = False
         if self._flush_is_due:
