@@ -198,8 +198,9 @@ class RunResult:
         """What became of the frames of each flow, observed or not.
 
         ``offered``, ``dropped_at_sender`` and ``unsent`` never reached the tap; ``sent`` did; of these
-        ``received`` arrived. ``duplicates``, ``misdelivered`` and ``corrupted`` arrived too, but do
-        not count.
+        ``received`` arrived, the slowest after ``max_delay_ns``. ``duplicates``, ``misdelivered`` and
+        ``corrupted`` arrived too, but do not count. ``nonconforming`` sent frames broke their token bucket,
+        as an independent meter counts: none.
         """
 
     @property
@@ -297,6 +298,25 @@ class Network:
         number is written into the 4 bytes before `sequence_offset`, the sequence number into the 4
         bytes from there, as in mgen's header. A frame that reaches another host than `destination`
         (without it: its sender) is lost.
+        """
+
+    def add_pattern(
+        self,
+        host: str,
+        *,
+        flow: int,
+        frame: bytes,
+        sequence_offset: int,
+        shaper_rate_bps: float,
+        shaper_burst_bytes: float,
+        instants_ns: NDArray[np.int64],
+        observed: bool = True,
+        destination: str | None = None,
+    ) -> None:
+        """Let a connected host offer a frame at each of these instants, in nanoseconds after the run's beginning.
+
+        They rise. A frame leaves as soon as the token bucket lets it, so whatever is asked for, what is sent
+        conforms. The rest is as in `add_source`.
         """
 
     def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
