@@ -15,7 +15,8 @@ import dpkt
 import numpy as np
 from switch_emulator import Network
 
-from evaluation.experiment import Sweep, experiments
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.runner import LOST
 from evaluation.traffic import prepare, traffic
 from evaluation.virtual import VirtualRunner

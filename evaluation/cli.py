@@ -123,10 +123,10 @@ def evaluate(
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
-    from evaluation.evaluate import Options  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
-    from evaluation.experiment import experiments, select  # noqa: PLC0415
+    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415 - `loko --help` need not load it
+    from evaluation.experiments import experiments, select  # noqa: PLC0415
     from evaluation.files import alone_in  # noqa: PLC0415
+    from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
     chosen = select(figures or [], experiments())
@@ -180,10 +180,10 @@ def figures(*, as_json: JsonOption = False) -> None:
 
     Example: loko figures --json
     """
-    from evaluation.estimate import estimate_s  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.experiment import experiments  # noqa: PLC0415
+    from evaluation.experiments import experiments  # noqa: PLC0415 - so that `loko --help` need not load it
+    from evaluation.kinds import kind_named  # noqa: PLC0415
 
-    known = experiments().values()
+    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
     if as_json:
         _print_json(
             [
@@ -192,16 +192,16 @@ def figures(*, as_json: JsonOption = False) -> None:
                     "title": one.title,
                     "paper": one.paper,
                     "modes": [mode for mode in one.modes if mode != "hardware"],
-                    "estimate_s": {mode: round(value, 1) for mode, value in estimate_s(one).items()},
+                    "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
                 }
-                for one in known
+                for one, times in known
             ]
         )
         return
     table = Table("figure", "title", "virtual", "live", box=None)
-    for one in known:
-        times = estimate_s(one)
-        table.add_row(one.name, one.title, *(_duration(times[mode]) for mode in ("virtual", "live")))
+    for one, times in known:
+        cells = (_duration(times[mode]) if mode in times else "-" for mode in ("virtual", "live"))
+        table.add_row(one.name, one.title, *cells)
     Console().print(table)
 
 
@@ -270,7 +270,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
 
 def _print_result(result: FigureResult) -> None:
     broken, host = result.broken_claims, result.provenance.host
-    kept = "" if result.table is not None else "guarantee kept, "
+    kept = "guarantee kept, " if result.series else ""
     kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
     count = len(result.claims)
     typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")

@@ -8,17 +8,15 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evaluation.campaign import Job
 
-
-def terminal_bar(unit: str) -> Progress:
-    """A bar that counts so many of a unit, with the time left; silent without a terminal."""
+def terminal_bar() -> Progress:
+    """A bar that counts tasks of so many of their `unit`, with the time left; silent without a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn(unit),
+        TextColumn("{task.fields[unit]}"),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
@@ -30,8 +28,8 @@ class ProgressBar:
     """Shows how many runs are done and how long the rest may take."""
 
     def __init__(self) -> None:
-        self._bar = terminal_bar("runs")
-        self._task = self._bar.add_task("starting", total=None)
+        self._bar = terminal_bar()
+        self._task = self._bar.add_task("starting", total=None, unit="runs")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -42,14 +40,14 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
-    def begin(self, runs: int, kept: int) -> None:
-        """Set the number of runs."""
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
+        """Set the number of steps."""
         text = f"replaying ({kept} points are there already)" if kept else "replaying"
-        self._bar.update(self._task, total=runs, description=text)
+        self._bar.reset(self._task, total=steps, description=text, unit=unit)
 
-    def ran(self, job: Job) -> None:
-        """Count a run."""
-        self._bar.update(self._task, advance=1, description=f"{job.plan.sweep.name} at {job.x:g}")
+    def advance(self, doing: str) -> None:
+        """Count a step."""
+        self._bar.update(self._task, advance=1, description=doing)
 
     def writing(self, figure: str) -> None:
         """Name the figure that is put together."""

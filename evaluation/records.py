@@ -28,7 +28,8 @@ SCHEMA = pa.schema(
 )
 """`point` is the x of the point, `received_ns` null of a lost packet, times count from the run's start."""
 
-_META = b"loko"
+META = b"loko"
+"""Key of the summary among a file's metadata."""
 _REPEATING = ["flow", "size", "run", "point"]
 _RISING = ["sequence", "sent_ns", "received_ns"]
 
@@ -77,14 +78,14 @@ class RecordWriter:
 
     def describe(self, summary: Mapping[str, Any]) -> None:
         """Keep a summary with the records, to be read by `summary`."""
-        self._writer.add_key_value_metadata({_META: json.dumps(summary, sort_keys=True).encode()})
+        self._writer.add_key_value_metadata({META: json.dumps(summary, sort_keys=True).encode()})
 
 
 def summary(path: Path) -> dict[str, Any]:
     """What `RecordWriter.describe` kept with a file. Raises `InputError` if the file is damaged."""
     try:
         metadata = pq.read_metadata(path).metadata or {}
-        kept = json.loads(metadata[_META])
+        kept = json.loads(metadata[META])
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path}: damaged records ({reason}); delete the file and run again") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evaluation import draw
+from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.result import FigureResult, Point, read_results
 from loko.document import InputError
@@ -55,7 +55,7 @@ def _points(result: FigureResult) -> list[Point]:
 
 def _picture(result: FigureResult) -> Markup:
     """The picture as an inline SVG element; its identifiers are made unique within the page."""
-    text = draw.svg(result, captioned=False).decode()
+    text = pictures.svg(result, captioned=False).decode()
     text = text[text.index("<svg") :]
     prefix = f"{result.figure}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)

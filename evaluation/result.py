@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from evaluation.chart import Chart
 from evaluation.files import write_atomically
 from loko.document import InputError
 
@@ -149,7 +151,7 @@ class Provenance(_Part):
 
 
 class FigureResult(_Part):
-    """All that is known of one figure after a run. `series` is empty for a table."""
+    """All that is known of one figure after a run. `series` is empty for all but sweeps."""
 
     figure: str
     paper: str
@@ -159,6 +161,10 @@ class FigureResult(_Part):
     x: AxisLabel
     series: list[Series]
     table: TableResult | None = None
+    chart: Chart | None = None
+    """What is drawn, unless it follows from `series` or `table`."""
+    findings: dict[str, float] = {}
+    """What claims are judged by, unless `series` or `table`; the names end with the units."""
     guarantee_ms: float | None
     floor_ms: float | None
     claims: list[ClaimResult]
@@ -178,6 +184,15 @@ class FigureResult(_Part):
         return f"{self.mode}, {self.provenance.backend}" if self.switched_by_open_vswitch else self.mode
 
     @property
+    def largest_loss(self) -> float:
+        """The largest loss over x, of all flows together."""
+        shares = []
+        for points in zip(*(series.points for series in self.series), strict=True):
+            packets = sum(point.packets for point in points)
+            shares.append(sum(point.lost for point in points) / packets if packets else 0.0)
+        return max(shares, default=0.0)
+
+    @property
     def violations(self) -> int:
         """Packets that break a guarantee which the paper keeps, unexplained by the host."""
         return sum(point.violations for series in self.series for point in series.points)
@@ -193,10 +208,17 @@ def runs_of(runs: int, seconds: float) -> str:
     return f"{runs} {'run' if runs == 1 else 'runs'} of {seconds:g} s"
 
 
+def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
+    """A key that sorts figures as people do: fig9a before fig10a."""
+    parts = re.findall(r"([^\d]*)(\d*)", f"{paper}/{figure}")
+    return [(text, int(digits or 0)) for text, digits in parts]
+
+
 def write_result(result: FigureResult, directory: Path) -> Path:
     """Write `DIRECTORY/FIGURE.json`; the same result gives the same bytes."""
     path = directory / f"{result.figure}.json"
-    without = {"table"} if result.table is None else set()
+    optional = {"table": result.table, "chart": result.chart, "findings": result.findings or None}
+    without = {name for name, value in optional.items() if value is None}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
     return path
 
@@ -218,4 +240,6 @@ def read_result(path: Path) -> FigureResult:
 def read_results(directory: Path) -> list[FigureResult]:
     """Every figure's result in a directory, tables first. Raises `InputError` if one is damaged."""
     found = [read_result(path) for path in sorted(directory.glob("*.json"))]
-    return sorted(found, key=lambda result: (result.table is None, result.paper, result.figure))
+    return sorted(
+        found, key=lambda one: (one.table is None or one.chart is not None, in_order(one.paper, one.figure))
+    )

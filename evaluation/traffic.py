@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.experiment import Figure, Sweep
+from evaluation.figure import LabFigure
+from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
 from loko.document import InputError
@@ -87,7 +88,7 @@ class Setting:
         return tuple(sender.as_flow() for sender in senders(self, (1.0, 1.0)))
 
 
-def allocation_of(figure: Figure, lab: Lab, scheme: str) -> Allocation:
+def allocation_of(figure: LabFigure, lab: Lab, scheme: str) -> Allocation:
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind."""
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.experiment import Sweep, load_experiment
+from evaluation.experiments import load_experiment
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.live.background import state_folder
 from evaluation.live.realtime_limit import LIMIT
 from evaluation.traffic import prepare, traffic

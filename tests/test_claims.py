@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evaluation.claims import judge
-from evaluation.experiment import Claim, Sweep, experiments
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep, SweepClaim
 from evaluation.result import Delays, Point, Series, TableResult
 from loko.document import InputError
 
@@ -34,7 +35,9 @@ def verdict(check: dict, measured: list[Series], *, fact: str = "fig17a/loss-ons
     """What a single claim with this check comes to: (here, holds), or None if it is left out."""
     sweep = FIGURES["loko/fig17a"]
     assert isinstance(sweep, Sweep)
-    claim = Claim.model_validate({"claim": "c", "fact": fact, "paper": "p", "check": check, "if_not": "why"})
+    claim = SweepClaim.model_validate(
+        {"claim": "c", "fact": fact, "paper": "p", "check": check, "if_not": "why"}
+    )
     found = judge(sweep.model_copy(update={"claims": [claim]}), series=measured, largest_loss=others)
     if not found:
         return None

@@ -47,7 +47,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch):
 
     def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)
-        monkeypatch.setattr("evaluation.modes.VirtualRunner", lambda *_, **__: runner)
+        monkeypatch.setattr("evaluation.kinds.sweep.runners.VirtualRunner", lambda *_, **__: runner)
         return runner
 
     return install

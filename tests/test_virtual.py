@@ -9,7 +9,8 @@ import dpkt
 import numpy as np
 import pytest
 
-from evaluation.experiment import Sweep, experiments
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of

@@ -166,8 +166,8 @@ def _parameters(chosen: Choice, samples: int, seed: int) -> Row:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Any]:
-    with terminal_bar("parts") as bar:
-        task = bar.add_task("measuring", total=total)
+    with terminal_bar() as bar:
+        task = bar.add_task("measuring", total=total, unit="parts")
 
         def tell(part: Part) -> None:
             bar.update(task, advance=1, description=part.key)

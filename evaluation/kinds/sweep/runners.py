@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from evaluation.campaign import Plan
+from evaluation.kinds.sweep.campaign import Plan
 from evaluation.runner import Runner
 from evaluation.virtual import VirtualRunner
 

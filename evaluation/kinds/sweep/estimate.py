@@ -1,10 +1,10 @@
-"""How long a figure takes at the paper's scale, from rates measured once."""
+"""How long a sweep takes at the paper's scale, from rates measured once."""
 
 from __future__ import annotations
 
 import os
 
-from evaluation.experiment import Experiment, Sweep
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.traffic import prepare, traffic
 
 PACKETS_PER_CPU_S = 1_500_000
@@ -28,11 +28,9 @@ def packets(sweep: Sweep) -> int:
     return int(bits_per_s * sweep.runs * sweep.seconds / (8 * sweep.frame_bytes))
 
 
-def estimate_s(experiment: Experiment) -> dict[str, float]:
+def estimate_s(sweep: Sweep) -> dict[str, float]:
     """Estimated time in seconds of each mode that is there."""
-    if not isinstance(experiment, Sweep):
-        return {"virtual": 1.0, "live": 1.0}
     cores = len(os.sched_getaffinity(0))
-    runs = len(experiment.x.values) * experiment.runs
-    live_s = LIVE_SETUP_S + runs * (experiment.seconds + LIVE_OVERHEAD_S)
-    return {"virtual": 1.0 + packets(experiment) / (PACKETS_PER_CPU_S * cores), "live": live_s}
+    runs = len(sweep.x.values) * sweep.runs
+    live_s = LIVE_SETUP_S + runs * (sweep.seconds + LIVE_OVERHEAD_S)
+    return {"virtual": 1.0 + packets(sweep) / (PACKETS_PER_CPU_S * cores), "live": live_s}

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from evaluation.analysis import Box
-from evaluation.experiment import Sweep
 from evaluation.files import replacing
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import HostReport, RunError, Runner

@@ -1,0 +1,106 @@
+"""What every figure and table of a paper has, of whatever kind: its document, its claims, its notes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.facts import Fact, fact
+from evaluation.result import NoteResult, Series, TableResult
+from loko.document import Strict
+
+Mode = Literal["virtual", "live", "hardware"]
+Scheme = Literal["full-rate", "fifth-rate"]
+
+Finding = tuple[str, bool]
+"""What was found here, in the words of the claim, and whether the claim holds."""
+
+NOTHING_MEASURED: Finding = ("not measured", False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a claim can be judged by: what the paper states, and what a replay found, whatever its kind."""
+
+    fact: Fact
+    series: Sequence[Series] = ()
+    table: TableResult | None = None
+    findings: Mapping[str, float] = field(default_factory=dict)
+    largest_loss: Mapping[str, float] = field(default_factory=dict)
+    """Of each figure of the same folder with packets, by its ID."""
+
+
+class Check(Strict):
+    """How a claim is checked. Subclasses have a `kind`, which tells them apart in a document."""
+
+    @property
+    def needs_number(self) -> bool:
+        """Whether the claim's fact must have a number."""
+        return False
+
+    @abstractmethod
+    def find(self, evidence: Evidence) -> Finding | None:
+        """Judge. None if what it needs was not measured, such as with ``--quick``: the claim is left out."""
+
+
+class NumberCheck(Check):
+    """A check against the number of the claim's fact."""
+
+    @property
+    def needs_number(self) -> bool:
+        """As `Check.needs_number`."""
+        return True
+
+
+class Claim(Strict):
+    """What the paper states about the figure, and how to check it here. Subclasses say by which checks."""
+
+    claim: str
+    fact: str
+    """Reference into the paper's facts; they say what is printed and where."""
+    paper: str
+    """What the paper says, in the same terms as what is found here."""
+    check: Check
+    if_not: str = ""
+    """Why it may fail to hold here, for the report."""
+
+
+class Note(Strict):
+    """Where the paper leaves something open or contradicts itself, and what is done about it."""
+
+    fact: str
+    text: str
+
+
+class Figure(Strict):
+    """What every figure and table has. A subclass is the document of one kind (`evaluation.kinds`)."""
+
+    kind: str
+    figure: str = Field(pattern=r"^[a-z0-9]+$")
+    paper: str
+    title: str
+    modes: list[Mode] = Field(min_length=1)
+    notes: list[Note] = Field(default=[])
+    claims: Sequence[Claim] = Field(min_length=1)
+
+    @property
+    def name(self) -> str:
+        """``PAPER/ID``."""
+        return f"{self.paper}/{self.figure}"
+
+
+class LabFigure(Figure):
+    """A figure of a lab that carries frames of one length and has so many entries in each table."""
+
+    lab: str
+    frame_bytes: int = Field(ge=64, le=1518)
+    entries: int = Field(ge=1)
+
+
+def notes_of(figure: Figure) -> list[NoteResult]:
+    """The notes of the document with the places in the paper."""
+    return [NoteResult(where=fact(figure.paper, note.fact).where, text=note.text) for note in figure.notes]

@@ -1,0 +1,99 @@
+"""The document of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from evaluation.figure import Claim, LabFigure, Scheme
+from evaluation.kinds.sweep.checks import SweepCheck
+from loko.document import Strict
+
+
+class SweepClaim(Claim):
+    """A claim on the points of a sweep."""
+
+    check: SweepCheck
+
+
+class Axis(Strict):
+    """What is varied."""
+
+    name: str
+    unit: str = ""
+    multiplier: Literal["rate", "burst"]
+    values: list[float] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rising(self) -> Axis:
+        if self.values != sorted(set(self.values)) or self.values[0] <= 0:
+            raise ValueError("values must be positive and rising")
+        return self
+
+
+class FlowEnds(Strict):
+    """A flow of the experiment. `share` 1 gets r_1 and b_1 of equation 8, share 2 gets r_2 and b_2."""
+
+    source: str
+    destination: str
+    share: Literal[1, 2]
+
+    @property
+    def label(self) -> str:
+        """The direction, as the figures name it."""
+        return f"{self.source}->{self.destination}"
+
+
+class Quick(Strict):
+    """The small run of ``--quick``."""
+
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    values: list[float] | None = None
+
+
+class Sweep(LabFigure):
+    """Delay and loss over one multiplier."""
+
+    kind: Literal["sweep"]
+    claims: Sequence[SweepClaim] = Field(min_length=1)
+    allocation: Scheme
+    split: float = Field(ge=0)
+    """N of equation 8: r_1 = N r_2, b_1 = N b_2."""
+    x: Axis
+    rate_multiplier: float = Field(default=1.0, gt=0)
+    burst_multiplier: float = Field(default=1.0, gt=0)
+    flows: list[FlowEnds] = Field(min_length=1)
+    observed: list[str] = Field(min_length=1)
+    """Labels of the flows whose packets are recorded."""
+    guaranteed: list[float]
+    """Values of x at which the paper's guarantee holds."""
+    offered_load: float = Field(default=1.0, gt=0)
+    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
+    sender_queue_frames: int = Field(default=160, ge=1)
+    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    quick: Quick
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Sweep:
+        labels = [flow.label for flow in self.flows]
+        for label in self.observed:
+            if label not in labels:
+                raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
+        if len(set(labels)) != len(labels):
+            raise ValueError("flows: two of them have the same ends")
+        for values, where in ((self.guaranteed, "guaranteed"), (self.quick.values or [], "quick.values")):
+            for value in values:
+                if value not in self.x.values:
+                    raise ValueError(f"{where}: {value} is not one of x.values")
+        return self
+
+    def multipliers(self, x: float) -> tuple[float, float]:
+        """Rate and burst multiplier (m_r, m_b) of a point."""
+        if self.x.multiplier == "rate":
+            return x, self.burst_multiplier
+        return self.rate_multiplier, x

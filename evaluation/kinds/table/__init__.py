@@ -1,0 +1,1 @@
+"""Tables of what the controller computes of a lab's switches."""

@@ -1,0 +1,47 @@
+"""The document of a table, and the check of its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.figure import NOTHING_MEASURED, Claim, Evidence, Finding, LabFigure, NumberCheck, Scheme
+
+Column = Literal["R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
+
+
+class Rounds(NumberCheck):
+    """A cell of the table rounds to what is printed."""
+
+    kind: Literal["rounds"]
+    row: Scheme
+    column: Column
+    decimals: int = Field(ge=0)
+
+    def find(self, evidence: Evidence) -> Finding | None:
+        """As `Check.find`."""
+        table = evidence.table
+        if table is None:
+            return None
+        row = next((row for row in table.rows if row[0] == self.row), None)
+        value = row[table.columns.index(self.column)] if row is not None else None
+        if value is None or isinstance(value, str):
+            return NOTHING_MEASURED
+        tolerance = 0.5 * 10**-self.decimals
+        return f"{value:.{self.decimals + 2}f}", abs(value - evidence.fact.number) <= tolerance
+
+
+class TableClaim(Claim):
+    """A claim on a cell."""
+
+    check: Rounds
+
+
+class Table(LabFigure):
+    """A table of what the controller computes. Nothing is sent."""
+
+    kind: Literal["table"]
+    claims: Sequence[TableClaim] = Field(min_length=1)
+    schemes: list[Scheme] = Field(min_length=1)

@@ -1,0 +1,62 @@
+"""Tables: computed, not replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from evaluation.figure import notes_of
+from evaluation.kinds.table.document import Table
+from evaluation.options import Options, Progress
+from evaluation.provenance import commit, versions
+from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
+from evaluation.traffic import allocation_of
+from loko.lab import load_lab
+
+_KB: Final = 1024
+
+
+def produce(tables: Sequence[Table], options: Options, _progress: Progress) -> list[FigureResult]:
+    """Compute the tables. There are no raw rows."""
+    return [_table_result(one, options) for one in tables]
+
+
+def _table_result(table: Table, options: Options) -> FigureResult:
+    lab = load_lab(table.lab)
+    rows: list[list[str | float]] = []
+    for scheme in table.schemes:
+        found = allocation_of(table, lab, scheme)
+        curve = found.service.curve
+        values = (
+            curve.rate_bps / 1e6,
+            curve.latency_ns / 1e6,
+            found.max_rate_bps / 1e6,
+            found.max_burst_bytes / _KB,
+            found.delay_ns / 1e6,
+        )
+        rows.append([scheme, *(round(value, 6) for value in values)])
+    return FigureResult(
+        figure=table.figure,
+        paper=table.paper,
+        title=table.title,
+        mode=options.mode,
+        seed=options.seed,
+        x=AxisLabel(name="allocation scheme", unit=""),
+        series=[],
+        table=TableResult(
+            columns=["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"], rows=rows
+        ),
+        guarantee_ms=None,
+        floor_ms=None,
+        claims=[],
+        notes=notes_of(table),
+        provenance=Provenance(
+            commit=commit(),
+            profile=next(iter(lab.switches.values())).profile.name,
+            host=HostResult(),
+            runs=0,
+            seconds=0,
+            versions=versions(),
+            assumptions={},
+        ),
+    )

@@ -1,0 +1,149 @@
+"""Figures that are produced one by one: their raw rows in one file, what was computed of them beside it.
+
+A kind whose figures do not depend on each other only says how one figure is computed; here it is kept, so
+that nothing is computed twice, and made a result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.chart import Chart
+from evaluation.figure import Figure, notes_of
+from evaluation.files import replacing
+from evaluation.options import Options, Progress
+from evaluation.provenance import commit, machine, versions
+from evaluation.records import META, summary
+from evaluation.result import (
+    AxisLabel,
+    FigureResult,
+    HostResult,
+    NoteResult,
+    Provenance,
+    TableResult,
+)
+from loko.document import InputError
+
+_Figure = TypeVar("_Figure", bound=Figure)
+_ONLY_WORDS: Final = {"title", "claims", "notes", "modes"}
+"""Keys of a document that change nothing of what is computed."""
+
+
+class Outcome(BaseModel):
+    """What was computed of one figure, beside its raw rows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    chart: Chart
+    findings: dict[str, float]
+    """Named numbers that claims are judged by; the names end with the units."""
+    x: AxisLabel
+    """What is varied."""
+    profile: str = ""
+    table: TableResult | None = None
+    """Numbers worth a table in the report."""
+    notes: list[NoteResult] = []
+    """Beside those of the document: what this replay did otherwise than the paper."""
+    assumptions: dict[str, float] = {}
+    runs: int = 1
+    seconds: float = 0
+    boards: dict[str, dict[str, int]] = {}
+    host: HostResult = HostResult()
+    backend: str = ""
+
+
+Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
+"""Computes one figure: what is found, and the raw rows. Raises `InputError` or `RunError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne:
+    """A `Kind.produce` for figures that do not depend on each other."""
+
+    compute: Compute[Any]
+    parameters: Callable[[Any, Options], Mapping[str, Any]] = lambda _figure, _options: {}
+    """What the result depends on beside the document, mode, seed, ``--quick``, ``--runs``, ``--seconds``,
+    and the commit."""
+
+    def __call__(self, figures: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
+        """As `Kind.produce`."""
+        return [_result(one, self._outcome(one, options, progress), options) for one in figures]
+
+    def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
+        path = options.out / f"{figure.figure}.parquet"
+        fingerprint = self._fingerprint(figure, options)
+        kept = _kept(path, fingerprint)
+        if kept is not None:
+            return kept
+        outcome, rows = self.compute(figure, options, progress)
+        _write(path, rows, {"fingerprint": fingerprint, "outcome": outcome.model_dump(mode="json")})
+        return outcome
+
+    def _fingerprint(self, figure: Figure, options: Options) -> dict[str, Any]:
+        return {
+            "document": figure.model_dump(mode="json", exclude=_ONLY_WORDS),
+            "mode": options.mode,
+            "seed": options.seed,
+            "quick": options.quick,
+            "runs": options.runs,
+            "seconds": options.seconds,
+            "commit": commit(),
+            **self.parameters(figure, options),
+        }
+
+
+def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
+    if not path.exists():
+        return None
+    found = summary(path)
+    if found.get("fingerprint") != json.loads(json.dumps(fingerprint)):
+        return None
+    try:
+        return Outcome.model_validate(found.get("outcome"))
+    except ValidationError:
+        raise InputError(f"{path}: damaged records; delete the file and run again") from None
+
+
+def _write(path: Path, rows: pa.Table, summary_values: Mapping[str, Any]) -> None:
+    metadata = {META: json.dumps(summary_values, sort_keys=True).encode()}
+    with replacing(path) as part:
+        pq.write_table(rows.replace_schema_metadata(metadata), part, compression="zstd")
+
+
+def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
+    return FigureResult(
+        figure=figure.figure,
+        paper=figure.paper,
+        title=figure.title,
+        mode=options.mode,
+        seed=options.seed,
+        x=outcome.x,
+        series=[],
+        table=outcome.table,
+        chart=outcome.chart,
+        findings=outcome.findings,
+        guarantee_ms=None,
+        floor_ms=None,
+        claims=[],
+        notes=notes_of(figure) + outcome.notes,
+        boards=outcome.boards,
+        provenance=Provenance(
+            commit=commit(),
+            profile=outcome.profile,
+            backend=outcome.backend,
+            host=outcome.host,
+            runs=outcome.runs,
+            seconds=outcome.seconds,
+            versions=versions(),
+            assumptions=outcome.assumptions,
+            machine=machine() if options.mode == "live" else "",
+        ),
+    )

@@ -1,0 +1,44 @@
+"""Pictures of results, as the paper draws them: the same result gives the same bytes.
+
+`canvas` is what all share; `sweep` and `table` draw results of these kinds, `chart` every other kind's, panel
+by panel.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import matplotlib as mpl
+
+from evaluation.pictures.canvas import STYLE
+from evaluation.pictures.chart import draw_chart
+from evaluation.pictures.sweep import draw_sweep
+from evaluation.pictures.table import draw_table
+from evaluation.result import FigureResult
+
+
+def svg(result: FigureResult, *, captioned: bool = True) -> bytes:
+    """The picture as SVG, without date and with reproducible identifiers.
+
+    `captioned`: with title and claims, so that it can stand alone.
+    """
+    return _save(result, "svg", captioned=captioned, dpi=160, metadata={"Date": None, "Creator": None})
+
+
+def png(result: FigureResult) -> bytes:
+    """The picture as PNG, 160 dots per inch."""
+    return _save(result, "png", captioned=True, dpi=160, metadata={"Software": None})
+
+
+def _save(result: FigureResult, kind: str, *, captioned: bool, **options: Any) -> bytes:
+    with mpl.rc_context(STYLE):
+        if result.chart is not None:
+            figure = draw_chart(result, result.chart, captioned)
+        elif result.table is not None:
+            figure = draw_table(result, result.table, captioned)
+        else:
+            figure = draw_sweep(result, captioned)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=kind, facecolor="white", **options)
+    return buffer.getvalue()

@@ -1,0 +1,124 @@
+"""Panels of boxes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from evaluation.chart import BoxPanel, BoxStatistics
+from evaluation.pictures.axes import is_wide, references, set_axis
+from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics, legend_above
+
+_MEAN: Final = "#d97706"
+_AIR: Final = 1.1
+_MANY_PLACES: Final = 6
+_LONG_LABELS: Final = 40
+
+
+def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
+    """Boxes at their places, the means in them, and what the second axis shows."""
+    groups = len(panel.groups)
+    width = 0.7 / groups
+    highest = 0.0
+    for number, group in enumerate(panel.groups):
+        shift = (number - (groups - 1) / 2) * (width + 0.04)
+        there = [(place + shift, box) for place, box in enumerate(group.boxes) if box is not None]
+        if not there:
+            continue
+        box_statistics(
+            axes,
+            [_as_drawn(box) for _, box in there],
+            [place for place, _ in there],
+            widths=width,
+            facecolor=BOXES[number % 2],
+        )
+        means = [(place, box.mean) for place, box in there if box.mean is not None]
+        axes.plot(
+            [place for place, _ in means],
+            [mean for _, mean in means],
+            linestyle="none",
+            marker="D",
+            markersize=3.5,
+            color=_MEAN,
+            zorder=4,
+        )
+        highest = max(highest, *(box.max for _, box in there))
+    _scales(axes, panel, highest)
+    entries = _legend(panel) + references(axes, panel.references)
+    entries += _second_axis(axes, panel)
+    legend_above(axes, entries, rows=1 if is_wide(axes) else 2)
+
+
+def _as_drawn(box: BoxStatistics) -> dict[str, Any]:
+    return {
+        "med": box.median,
+        "q1": box.q1,
+        "q3": box.q3,
+        "whislo": box.whisker_low,
+        "whishi": box.whisker_high,
+        "fliers": [box.min, box.max],
+    }
+
+
+def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
+    turned = len(panel.places) > _MANY_PLACES and sum(map(len, panel.places)) > _LONG_LABELS
+    axes.set_xticks(range(len(panel.places)), panel.places, rotation=20 if turned else 0)
+    if turned:
+        axes.tick_params(axis="x", labelsize=7)
+    margin = max(0.6, 2.5 - len(panel.places) / 2)
+    axes.set_xlim(-margin, len(panel.places) - 1 + margin)
+    axes.set_xlabel(panel.x.label)
+    if not panel.y.log:
+        limits = [one.value for one in panel.references if one.axis == "y"]
+        axes.set_ylim(0, _AIR * max([highest, *limits]) or 1)
+    set_axis(axes, panel.y, "y")
+
+
+def _legend(panel: BoxPanel) -> list[Any]:
+    entries: list[Any] = [
+        Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=group.label)
+        for number, group in enumerate(panel.groups)
+        if group.label
+    ]
+    whiskers = f"whiskers {panel.whiskers}, × least and largest"
+    entries.append(Line2D([], [], color=EDGE, linewidth=0.8, label=whiskers))
+    if any(box is not None and box.mean is not None for group in panel.groups for box in group.boxes):
+        entries.append(
+            Line2D([], [], color=_MEAN, marker="D", markersize=3.5, linestyle="none", label="mean")
+        )
+    return entries
+
+
+def _second_axis(axes: Axes, panel: BoxPanel) -> list[Any]:
+    """Lines over the places, in blue; what stands for them in the legend."""
+    if panel.second is None:
+        return []
+    other = axes.twinx()
+    other.spines["right"].set_color(SECOND)
+    highest = 0.0
+    for line in panel.lines:
+        known = [(place, y) for place, y in enumerate(line.y) if y is not None]
+        highest = max([highest, *(y for _, y in known)])
+        other.plot(
+            [place for place, _ in known],
+            [y for _, y in known],
+            color=SECOND,
+            linewidth=1.1,
+            linestyle="--" if line.dashed else "-",
+            marker="o",
+            markersize=3,
+            zorder=3,
+        )
+    if not panel.second.log:
+        other.set_ylim(0, _AIR * highest or 1)
+    set_axis(other, panel.second, "y")
+    other.yaxis.label.set_color(SECOND)
+    other.tick_params(axis="y", colors=SECOND, which="both")
+    looks = dict.fromkeys((line.label, line.dashed) for line in panel.lines)
+    return [
+        Line2D([], [], color=SECOND, linestyle="--" if dashed else "-", marker="o", markersize=3, label=label)
+        for label, dashed in looks
+    ]

@@ -1,0 +1,140 @@
+"""What all pictures share: style, colours, room for the title and for the paper's claims beside ours."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any, Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from evaluation.result import ClaimResult, FigureResult
+
+STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
+    "svg.hashsalt": "loko",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+}
+"""How pictures of this project look; a context for matplotlib."""
+BOXES: Final = ("#8d99ae", "#dfe4ec")
+EDGE: Final = "#2b2d42"
+REFERENCE: Final = "#d00000"
+"""What must not be exceeded, and claims that do not hold."""
+SECOND: Final = "#1d4ed8"
+"""A second axis: loss, throughput."""
+HOLDS: Final = "#15803d"
+SOFT: Final = "#666666"
+WIDTH_INCHES: Final = 7.6
+CLAIM_INCHES: Final = 0.19
+_LINE_INCHES: Final = 0.125
+_TEXT_X: Final = (0.055, 0.43, 0.645)
+_TEXT_CHARACTERS: Final = (56, 32, 52)
+"""How much of each of the three texts of a claim fits into a line."""
+_Texts = tuple[list[str], list[str], list[str]]
+
+
+def canvas(
+    result: FigureResult,
+    plot_inches: float,
+    *,
+    captioned: bool,
+    axis_inches: float = 0.3,
+    footnote: bool,
+    titles_inches: float = 0.0,
+) -> tuple[Figure, tuple[float, float, float]]:
+    """A figure with title and claims, and the room between them: its bottom, its height, the whole's inches.
+
+    `axis_inches` is the room below the plot for its labels, `titles_inches` that above for titles of panels.
+    `footnote`: leave a line at the very bottom.
+    """
+    claims = [(claim, _texts(claim)) for claim in (result.claims if captioned else [])]
+    footnote_inches = CLAIM_INCHES if claims and footnote else 0.0
+    claims_inches = sum(_claim_inches(texts) for _, texts in claims)
+    below = axis_inches + claims_inches + footnote_inches
+    above = (0.62 if captioned else 0.32) + titles_inches
+    height = above + plot_inches + below
+    figure = Figure(figsize=(WIDTH_INCHES, height))
+    _claims(figure, claims, top_inches=below - axis_inches, height=height)
+    return figure, (below / height, plot_inches / height, height)
+
+
+def title_of(result: FigureResult) -> str:
+    """The title above a picture."""
+    name = result.figure.replace("fig", "Fig. ").replace("table", "Table ")
+    return f"{name}: {symbols(result.title)}"
+
+
+def footnote(figure: Figure, text: str) -> None:
+    """A line in the lower right corner."""
+    figure.text(0.985, 0.012, text, fontsize=6.5, color=SOFT, ha="right")
+
+
+def symbols(text: str) -> str:
+    """m_r and m_b as the paper sets them."""
+    return re.sub(r"m_([rb])$", r"$m_\1$", text)
+
+
+def legend_above(axes: Axes, entries: Sequence[Any], *, rows: int = 1) -> None:
+    """A legend in so many lines above the plot."""
+    axes.legend(
+        handles=entries,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=math.ceil(len(entries) / rows),
+        frameon=False,
+        fontsize=7.5 if rows == 1 else 6.5,
+        handlelength=1.5,
+        columnspacing=1.2,
+    )
+
+
+def box_statistics(
+    axes: Axes, boxes: Sequence[dict[str, Any]], positions: Sequence[float], **look: Any
+) -> None:
+    """Boxes with whiskers and crosses as the paper draws them."""
+    colour = look.pop("facecolor")
+    axes.bxp(
+        boxes,
+        positions=positions,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour, "edgecolor": EDGE, "linewidth": 0.8},
+        medianprops={"color": EDGE, "linewidth": 1.4},
+        whiskerprops={"color": EDGE, "linewidth": 0.8},
+        capprops={"color": EDGE, "linewidth": 0.8},
+        flierprops={"marker": "x", "markersize": 4, "markeredgecolor": EDGE, "markeredgewidth": 0.8},
+        **look,
+    )
+
+
+def _texts(claim: ClaimResult) -> _Texts:
+    texts = (symbols(claim.claim), f"paper: {claim.paper}", f"here: {claim.here}")
+    one, two, three = (
+        textwrap.wrap(text, width) for text, width in zip(texts, _TEXT_CHARACTERS, strict=True)
+    )
+    return one, two, three
+
+
+def _claim_inches(texts: _Texts) -> float:
+    return CLAIM_INCHES + (max(map(len, texts)) - 1) * _LINE_INCHES
+
+
+def _claims(
+    figure: Figure, claims: Sequence[tuple[ClaimResult, _Texts]], *, top_inches: float, height: float
+) -> None:
+    for claim, texts in claims:
+        mark, colour = ("✓", HOLDS) if claim.holds else ("✗", REFERENCE)
+        figure.text(0.03, top_inches / height, mark, color=colour, fontsize=9, va="center", weight="bold")
+        for x, lines, tint in zip(_TEXT_X, texts, ("black", "#444444", colour), strict=True):
+            for number, line in enumerate(lines):
+                y = (top_inches - number * _LINE_INCHES) / height
+                figure.text(x, y, line, fontsize=7, va="center", color=tint)
+        top_inches -= _claim_inches(texts)

@@ -1,0 +1,32 @@
+"""Pictures of tables."""
+
+from __future__ import annotations
+
+import re
+
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from evaluation.pictures.canvas import canvas, title_of
+from evaluation.result import FigureResult, TableResult
+
+
+def draw_table(result: FigureResult, table: TableResult, captioned: bool) -> Figure:
+    """The table with the claims below."""
+    figure, (bottom, height, _) = canvas(
+        result, 0.3 * (len(table.rows) + 1), captioned=captioned, footnote=False
+    )
+    axes = figure.add_axes((0.085, bottom, 0.825, height))
+    if captioned:
+        axes.set_title(title_of(result), loc="left", pad=8)
+    axes.axis("off")
+    cells = [[value if isinstance(value, str) else f"{value:.4g}" for value in row] for row in table.rows]
+    heads = [re.sub(r"_(ms|mbps|kB)$", r" [\1]", name) for name in table.columns]
+    heads = [name.replace("_", " ").replace("mbps", "Mbit/s") for name in heads]
+    drawn = axes.table(cells, colLabels=heads, bbox=Bbox.unit())
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(8)
+    for (row, _), cell in drawn.get_celld().items():
+        cell.set_edgecolor("#c0c6d0")
+        cell.set_facecolor("#eef1f6" if row == 0 else "white")
+    return figure

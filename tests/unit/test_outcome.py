@@ -1,0 +1,106 @@
+"""Figures that are produced one by one: computed once, kept, found again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sample_charts import LINES
+
+from evaluation.chart import Chart
+from evaluation.experiments import experiments
+from evaluation.finding_checks import FindingFigure
+from evaluation.kinds import kind_named, kind_names
+from evaluation.options import Options
+from evaluation.outcome import OneByOne, Outcome
+from evaluation.result import AxisLabel
+from loko.document import InputError
+
+FIGURE = FindingFigure.model_validate(
+    {
+        "kind": "made-up",
+        "figure": "fig0",
+        "paper": "loko",
+        "title": "t",
+        "modes": ["virtual"],
+        "notes": [{"fact": "I10", "text": "a note"}],
+        "claims": [
+            {
+                "claim": "c",
+                "fact": "fig12b/equation-6-error",
+                "paper": "6 %",
+                "check": {"kind": "below", "finding": "error_percent"},
+            }
+        ],
+    }
+)
+
+
+class Silent:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+
+    def advance(self, doing: str) -> None: ...
+
+    def writing(self, figure: str) -> None: ...
+
+
+class Counting:
+    """Computes a figure and counts how often."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, figure, options, progress):
+        self.times += 1
+        outcome = Outcome(
+            chart=Chart(panels=[LINES]), findings={"error_percent": 4.5}, x=AxisLabel(name="x", unit="")
+        )
+        return outcome, pa.table({"value": [1, 2, self.times]})
+
+
+def test_a_figure_is_computed_once(tmp_path: Path) -> None:
+    counting = Counting()
+    produce, options = OneByOne(counting), Options(mode="virtual", seed=1, out=tmp_path)
+    first = produce([FIGURE], options, Silent())
+    assert produce([FIGURE], options, Silent()) == first
+    assert counting.times == 1
+    assert first[0].findings == {"error_percent": 4.5}
+    assert [note.text for note in first[0].notes] == ["a note"]
+    assert pq.read_table(tmp_path / "fig0.parquet")["value"].to_pylist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("change", [{"seed": 2}, {"quick": True}, {"runs": 3}])
+def test_other_parameters_compute_it_anew(tmp_path: Path, change: dict) -> None:
+    counting = Counting()
+    produce, options = OneByOne(counting), Options(mode="virtual", seed=1, out=tmp_path)
+    produce([FIGURE], options, Silent())
+    produce([FIGURE], replace(options, **change), Silent())
+    assert counting.times == 2
+
+
+def test_parameters_of_the_kind_count_and_words_do_not(tmp_path: Path) -> None:
+    counting, options = Counting(), Options(mode="virtual", seed=1, out=tmp_path)
+    OneByOne(counting, lambda figure, options: {"load": 1.0})([FIGURE], options, Silent())
+    OneByOne(counting, lambda figure, options: {"load": 0.9})([FIGURE], options, Silent())
+    assert counting.times == 2
+    renamed = FIGURE.model_copy(update={"title": "other words"})
+    OneByOne(counting, lambda figure, options: {"load": 0.9})([renamed], options, Silent())
+    assert counting.times == 2
+
+
+def test_damaged_rows_are_refused_in_one_line(tmp_path: Path) -> None:
+    produce, options = OneByOne(Counting()), Options(mode="virtual", seed=1, out=tmp_path)
+    (tmp_path / "fig0.parquet").write_bytes(b"not parquet")
+    with pytest.raises(InputError, match=r"fig0\.parquet: damaged records"):
+        produce([FIGURE], options, Silent())
+
+
+def test_every_kind_of_every_experiment_is_there() -> None:
+    assert {"sweep", "table"} <= set(kind_names())
+    for figure in experiments().values():
+        kind = kind_named(figure.kind)
+        assert isinstance(figure, kind.document)
+        assert set(kind.estimate_s(figure)) <= set(figure.modes)
