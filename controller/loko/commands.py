@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -12,20 +13,39 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.allocation import scheme_named
+from loko.control_traffic import parse_control
 from loko.description import describe_model
 from loko.device import load_profile
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import load_flows
 from loko.lab import load_lab
-from loko.plan import Plan, scenario_of
+from loko.plan import Plan, request_all, scenario_of
 from loko.plan import plan as make_plan
+from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, Unknown, UsedEntry
 from loko.service import Rounding
 from loko.split import echo_traffic
 
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
+
+
+class SchemeName(Enum):
+    """The admission schemes of `loko plan`."""
+
+    LOKO = "loko"
+    SILO = Rival.SILO.value
+    QJUMP = Rival.QJUMP.value
+
+
+ControlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What the controller may send to each switch: KIND=PER_SECOND, or KIND=PER_SECONDxBURST, such as"
+        " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message."
+    ),
+]
 
 
 @contextmanager
@@ -49,6 +69,7 @@ def model(
     action: Annotated[Action | None, typer.Option(help="Action of the used entry.")] = None,
     priorities: Annotated[Priorities | None, typer.Option(help="Order of priorities.")] = None,
     used_entry: Annotated[UsedEntry | None, typer.Option(help="Which entry matches.")] = None,
+    control: ControlOption = None,
     buffer_rounding: Annotated[
         Rounding, typer.Option(help="Rounding of the buffer formula.")
     ] = Rounding.FLOOR,
@@ -56,7 +77,9 @@ def model(
 ) -> None:
     """Show the service curve of a switch, and what may be allocated of it. What is left out is unknown.
 
-    Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --action output
+    With --control, what the controller may send at run time is taken out of the allocations.
+
+    Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --control flow-add=5
     """
     with wrong_input_ends():
         scenario = Scenario(
@@ -67,7 +90,8 @@ def model(
             priorities=_known(priorities),
             used_entry=_known(used_entry),
         )
-        values = describe_model(load_profile(profile), scenario, buffer_rounding)
+        traffic = None if control is None else parse_control(control)
+        values = describe_model(load_profile(profile), scenario, buffer_rounding, traffic)
     if as_json:
         typer.echo(json.dumps(values, indent=2))
     else:
@@ -84,7 +108,16 @@ def plan(
     entries: Annotated[
         int, typer.Option(help="Entries in each flow table, dummies included.")
     ] = EVALUATION_ENTRIES,
-    echoes_per_s: Annotated[float, typer.Option(help="EchoRequests a second to reserve for.")] = 0.0,
+    scheme: Annotated[
+        SchemeName, typer.Option(help="Admission scheme: Loko, or one that it is compared with.")
+    ] = SchemeName.LOKO,
+    epsilon: Annotated[
+        Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
+    ] = Epsilon.PAPER,
+    control: ControlOption = None,
+    echoes_per_s: Annotated[
+        float, typer.Option(help="EchoRequests a second to reserve for as the paper does, 66 bytes each.")
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
@@ -92,14 +125,20 @@ def plan(
     Example: loko plan two-switch flows.yml --allocation fifth-rate
     """
     with wrong_input_ends():
-        requested = load_flows(flows)
-        result = make_plan(
-            load_lab(lab),
-            requested,
-            scheme=scheme_named(allocation),
-            scenario=scenario_of(requested, entries=entries),
-            control=echo_traffic(echoes_per_s),
-        )
+        requested, network = load_flows(flows), load_lab(lab)
+        scenario = scenario_of(requested, entries=entries)
+        if scheme is SchemeName.LOKO:
+            result = make_plan(
+                network,
+                requested,
+                scheme=scheme_named(allocation),
+                scenario=scenario,
+                control=echo_traffic(echoes_per_s),
+                traffic=None if control is None else parse_control(control),
+            )
+        else:
+            rival = rival_admission(Rival(scheme.value), network, scenario, epsilon=epsilon)
+            result = request_all(network, requested, rival)
     if as_json:
         typer.echo(json.dumps(result.as_values(), indent=2))
     else:
@@ -128,6 +167,16 @@ def _print_model(values: dict[str, Any]) -> None:
     console.print(
         f"rate R = {values['rate_bps'] / 1e6:.3f} Mbit/s, buffer B = {values['capacity_bytes']} bytes"
     )
+    for message in values["control"]["messages"]:
+        console.print(
+            f"control: {message['kind']} {message['per_s']:g}/s, {message['burst']} at once,"
+            f" {message['cost_ns'] / _NS_PER_US:.1f} us each"
+        )
+    if values["control"]["rate_bps"]:
+        console.print(
+            f"control traffic r_CP = {values['control']['rate_bps'] / 1e6:.3f} Mbit/s,"
+            f" b_CP = {values['control']['burst_bytes']:.1f} bytes at R"
+        )
     table = Table(title="allocations", title_justify="left")
     for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms", ""):
         table.add_column(column, justify="left" if column in {"scheme", ""} else "right")
@@ -144,7 +193,7 @@ def _print_model(values: dict[str, Any]) -> None:
 
 def _print_plan(result: Plan) -> None:
     console = Console()
-    table = Table(title=f"{result.lab.name}: accepted flows", title_justify="left")
+    table = Table(title=f"{result.lab.name}: flows accepted by {result.scheme}", title_justify="left")
     for column in ("flow", "path", "terms ms", "guarantee ms"):
         table.add_column(column, justify="right" if column.endswith("ms") else "left")
     for admitted in result.accepted:

@@ -184,10 +184,7 @@ def _board(profile: Profile) -> TimeBucket:
     timers, costs = profile.cpu.timers, profile.cpu.control
     timer_ns = timers.cost_ps.value / _PS_PER_NS
     keepalive_ns = (
-        costs.send_ps.value
-        + costs.interrupt_ps.value
-        + costs.segment_ps.value
-        + costs.acknowledge_ps.value
+        costs.send_ps.value + costs.interrupt_ps.value + costs.segment_ps.value + costs.acknowledge_ps.value
     ) / _PS_PER_NS + 2 * _link_ns(profile, 0)
     return TimeBucket(
         share=timer_ns / timers.period_ns.value + keepalive_ns * _KEEPALIVE_PER_S / _NS_PER_S,

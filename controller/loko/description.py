@@ -5,19 +5,28 @@ from __future__ import annotations
 from enum import Enum
 
 from loko.allocation import SCHEMES, allocate
+from loko.control_traffic import NO_INTERFERENCE, ControlTraffic, interference, message_ns
 from loko.device import Profile
-from loko.scenario import Case, Scenario
+from loko.scenario import Case, Scenario, Unknown
 from loko.service import Processing, Rounding, service_curve
 
 
 def describe_model(
-    profile: Profile, scenario: Scenario, rounding: Rounding = Rounding.FLOOR
+    profile: Profile,
+    scenario: Scenario,
+    rounding: Rounding = Rounding.FLOOR,
+    traffic: ControlTraffic | None = None,
 ) -> dict[str, object]:
     """Service curve, buffer and every allocation of a device in a scenario, with all terms (sections 3 to 5).
+
+    With control traffic, the allocations are what it and the board's own interruptions leave.
 
     Raises `InputError` if the scenario does not fit the device.
     """
     service = service_curve(profile, scenario, rounding)
+    taken = NO_INTERFERENCE if traffic is None else interference(profile, traffic, scenario.entries)
+    control = taken.messages.in_bytes(service.rate_bps)
+    entries = profile.table.entries.value if isinstance(scenario.entries, Unknown) else scenario.entries
     return {
         "profile": profile.name,
         "scenario": {name: _plain(value) for name, value in vars(scenario).items()},
@@ -28,6 +37,20 @@ def describe_model(
         "rate_set_by": _processing(service.slowest),
         "latency_set_by": _processing(service.longest),
         "capacity_bytes": service.capacity_bytes,
+        "control": {
+            "rate_bps": control.rate_bps,
+            "burst_bytes": control.burst_bytes,
+            "share": taken.share,
+            "messages": [
+                {
+                    "kind": message.value,
+                    "per_s": rate.per_s,
+                    "burst": rate.burst,
+                    "cost_ns": message_ns(profile, message, entries),
+                }
+                for message, rate in (traffic or {}).items()
+            ],
+        },
         "allocations": {
             name: {
                 "max_rate_bps": allocation.max_rate_bps,
@@ -36,7 +59,9 @@ def describe_model(
                 "feasible": allocation.feasible,
                 "reason": allocation.reason,
             }
-            for name, allocation in ((name, allocate(service, scheme)) for name, scheme in SCHEMES.items())
+            for name, allocation in (
+                (name, allocate(service, scheme, taken)) for name, scheme in SCHEMES.items()
+            )
         },
     }
 

@@ -10,15 +10,13 @@ from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
-
-Setting = str | int | bool
-"""A value of a board's configuration."""
+from loko.ring import Ring, Setting
 
 
 class Backend(StrEnum):
@@ -49,6 +47,8 @@ class Link:
 
     a: Endpoint
     b: Endpoint
+    one_way: bool = False
+    """Whether flows use it from a to b only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ class Lab:
     hosts: Mapping[str, Host]
     links: tuple[Link, ...]
     control_port: int
+    """0 if the controller's sessions are kept beside the network."""
     controller: IPv4Interface | None = None
     """The controller's address if the boards reach it by frames on their control ports (`control: network`).
     Else the emulator keeps their TCP sessions for them.
@@ -118,6 +119,15 @@ class Lab:
             yield link.a, link.b
             yield link.b, link.a
 
+    def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
+        """The cables by which flows leave a node: (own port, far end), in order of ports."""
+        against = {link.b for link in self.links if link.one_way}
+        return tuple(
+            (port, far)
+            for port, far in self.neighbours(node)
+            if Endpoint(node=node, port=port) not in against
+        )
+
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
         here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
@@ -139,6 +149,12 @@ def load_lab(name_or_path: str | Path) -> Lab:
         name_or_path = Path(name_or_path) / "lab.yml"
     path = find(name_or_path, LABS, "/lab.yml", "lab")
     return _Checker(path, read(path, _LabFile)).lab()
+
+
+def ring_lab(ring: Ring) -> Lab:
+    """The lab of a ring, without a file. Raises `InputError` for a profile that does not exist."""
+    values = {"name": "ring", "title": f"Ring of {ring.switches} switches", "ring": ring}
+    return _Checker(Path("ring"), _LabFile.model_validate(values)).lab()
 
 
 class _SwitchFile(Strict):
@@ -185,15 +201,17 @@ class _HostFile(Strict):
 class _LinkFile(Strict):
     a: str
     b: str
+    one_way: bool = False
 
 
 class _LabFile(Strict):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
+    ring: Ring | None = None
     switches: dict[str, _SwitchFile] = Field(min_length=1)
     hosts: dict[str, _HostFile] = Field(min_length=1)
     links: list[_LinkFile] = Field(min_length=1)
-    control_port: int = Field(ge=1)
+    control_port: int = Field(ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
 
@@ -201,6 +219,25 @@ class _LabFile(Strict):
     @classmethod
     def _address(cls, text: str | None) -> str | None:
         return None if text is None else _with_prefix(text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        """A ring in place of switches, hosts and links."""
+        if not isinstance(values, dict) or values.get("ring") is None:
+            return values
+        ring = values["ring"] if isinstance(values["ring"], Ring) else Ring.model_validate(values["ring"])
+        parts = ring.written_out()
+        double = ", ".join(part for part in parts if part in values)
+        if double:
+            raise ValueError(f"the ring stands for {double}; leave one of them out")
+        return {**values, **parts}
+
+    @model_validator(mode="after")
+    def _controller_has_a_port(self) -> Self:
+        if self.control == "network" and self.control_port == 0:
+            raise ValueError("control: network needs a control_port")
+        return self
 
 
 class _Checker:
@@ -305,7 +342,7 @@ class _Checker:
             if len(rates) > 1:
                 both = " and ".join(f"{rate} bit/s" for rate in sorted(rates))
                 raise self._error(f"links.{index}", f"its ports run at {both}; connect equal ones")
-            links.append(Link(a=ends[0], b=ends[1]))
+            links.append(Link(a=ends[0], b=ends[1], one_way=file.one_way))
         return tuple(links)
 
     def _endpoint(self, where: str, text: str, switches: Mapping[str, Switch]) -> Endpoint:

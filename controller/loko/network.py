@@ -31,7 +31,7 @@ def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
     waiting = deque([source])
     while waiting and destination not in came_by:
         node = waiting.popleft()
-        for port, far in lab.neighbours(node):
+        for port, far in lab.ways(node):
             if far.node != source and far.node not in came_by:
                 came_by[far.node] = Endpoint(node=node, port=port)
                 if far.node in lab.switches:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation, Scheme, allocate
 from loko.calculus import NOTHING, TokenBucket
+from loko.control_traffic import ControlTraffic, interference
 from loko.device import deterministic
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
@@ -21,7 +22,10 @@ class Plan:
     """The result of requesting flows one after another."""
 
     lab: Lab
+    scheme: str
+    """Name of the admission scheme."""
     allocations: Mapping[str, Allocation]
+    """Of each switch, if the scheme is Loko's; the others give away something else than a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
 
@@ -29,12 +33,15 @@ class Plan:
         """The plan as plain values, for JSON."""
         return {
             "lab": self.lab.name,
+            "scheme": self.scheme,
             "switches": {
                 name: {
                     "allocation": allocation.scheme.name,
                     "max_rate_bps": allocation.max_rate_bps,
                     "max_burst_bytes": allocation.max_burst_bytes,
                     "delay_ns": allocation.delay_ns,
+                    "control_rate_bps": allocation.control.rate_bps,
+                    "control_burst_bytes": allocation.control.burst_bytes,
                     "feasible": allocation.feasible,
                     "reason": allocation.reason,
                 }
@@ -56,21 +63,48 @@ def scenario_of(flows: Sequence[Flow], *, entries: int) -> Scenario:
     return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
 
 
-def allocations_of(lab: Lab, scheme: Scheme, scenario: Scenario) -> dict[str, Allocation]:
-    """The allocation of every switch of a lab, by name. Raises `InputError` if one gives no worst case."""
-    return {
-        name: allocate(service_curve(deterministic(switch.profile), scenario), scheme)
-        for name, switch in lab.switches.items()
-    }
+def allocations_of(
+    lab: Lab, scheme: Scheme, scenario: Scenario, traffic: ControlTraffic | None = None
+) -> dict[str, Allocation]:
+    """The allocation of every switch of a lab, by name.
+
+    With `traffic`, what the controller may send to each switch and the board's own interruptions are taken out of it.
+    Raises `InputError` if a switch gives no worst case.
+    """
+    found = {}
+    for name, switch in lab.switches.items():
+        profile = deterministic(switch.profile)
+        service = service_curve(profile, scenario)
+        if traffic is None:
+            found[name] = allocate(service, scheme)
+        else:
+            found[name] = allocate(service, scheme, interference(profile, traffic, scenario.entries))
+    return found
 
 
 def plan(
-    lab: Lab, flows: Sequence[Flow], *, scheme: Scheme, scenario: Scenario, control: TokenBucket = NOTHING
+    lab: Lab,
+    flows: Sequence[Flow],
+    *,
+    scheme: Scheme,
+    scenario: Scenario,
+    control: TokenBucket = NOTHING,
+    traffic: ControlTraffic | None = None,
 ) -> Plan:
-    """Request the flows in their order. Raises `InputError` if one names unknown hosts or repeats another."""
+    """Request the flows in their order from Loko.
+
+    `control` is the paper's reservation, a token bucket of bytes; `traffic` that in CPU time (`allocations_of`).
+    Raises `InputError` if a flow names unknown hosts or repeats another.
+    """
+    allocations = allocations_of(lab, scheme, scenario, traffic)
+    return request_all(lab, flows, LokoAdmission(lab, allocations, control), allocations)
+
+
+def request_all(
+    lab: Lab, flows: Sequence[Flow], admission: Admission, allocations: Mapping[str, Allocation] | None = None
+) -> Plan:
+    """Request the flows in their order from any scheme. Raises `InputError` as `plan`."""
     refuse_doubles(flows)
-    allocations = allocations_of(lab, scheme, scenario)
-    admission: Admission = LokoAdmission(lab, allocations, control)
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:
@@ -82,7 +116,13 @@ def plan(
             accepted.append(answer)
         else:
             refused.append(answer)
-    return Plan(lab=lab, allocations=allocations, accepted=tuple(accepted), refused=tuple(refused))
+    return Plan(
+        lab=lab,
+        scheme=admission.scheme,
+        allocations=allocations or {},
+        accepted=tuple(accepted),
+        refused=tuple(refused),
+    )
 
 
 def _admitted_values(admitted: Admitted) -> dict[str, object]:

@@ -13,8 +13,9 @@ from mirrored_flows import FLOWS
 from loko.document import LABS, InputError
 from loko.entries import switch_entries
 from loko.flow import dump_flows, load_flows
-from loko.lab import Backend, Endpoint, load_lab
+from loko.lab import Backend, Endpoint, load_lab, ring_lab
 from loko.network import Hop, shortest_path
+from loko.ring import Ring
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
 NETWORKED = SOURCE.replace("control: session", "control: network")
@@ -87,9 +88,9 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
             "backend: bmv2\n    profile: zodiac-fx",
             "lab.yml:9: switches.s1.backend: Input should be 'firmware', 'ovs' or 'mininet-link'",
         ),
-        ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, switches, hosts, links,"),
+        ("hosts:", "hots:", "lab.yml:16: unknown key 'hots' (allowed: name, title, ring, switches, hosts,"),
         ("hosts:", "hots:", "did you mean 'hosts'?"),
-        ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b)"),
+        ("{a: H4, b:", "{a: H4, c:", "lab.yml:26: links.3: unknown key 'c' (allowed: a, b, one_way)"),
         ("a: H1", "a: H9", "links.0.a: unknown host or switch 'H9' (known: H1, H2, H3, H4, s1, s2)"),
         ('"s1:2"', '"s1:1"', "lab.yml:24: links.1.b: 's1:1' is used by links.0 already"),
         ('"s1:2"', '"s1:5"', "links.1.b: 's1:5' names no port; write s1:1 to s1:4"),
@@ -241,3 +242,34 @@ def test_flows_that_are_no_list(tmp_path: Path) -> None:
     path.write_text("flows: 3")
     with pytest.raises(InputError, match="Input should be a valid list"):
         load_flows(path)
+
+
+def test_a_ring_is_written_out_and_goes_round_one_way() -> None:
+    lab = load_lab("ring")
+    assert (len(lab.switches), len(lab.hosts), len(lab.links)) == (31, 62, 93)
+    assert len(shortest_path(lab, "h1a", "h1b")) == 1
+    assert [hop.switch for hop in shortest_path(lab, "h30a", "h2b")] == ["s30", "s31", "s1", "s2"]
+    assert len(shortest_path(lab, "h2a", "h1a")) == 31
+
+
+def test_a_ring_of_any_size_with_a_host_each() -> None:
+    lab = ring_lab(Ring(switches=3, one_way=False))
+    assert lab.control_port == 4
+    assert len(shortest_path(lab, "h1", "h3")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ring: {switches: 2}", "ring"),
+        ("ring: {switches: 3, hosts_per_switch: 3}", "ring"),
+        ("ring: {switches: 3}\ncontrol_port: 4", "leave one of them out"),
+        ("ring: {switches: 3, hosts_per_switch: 2}\ncontrol: network", "needs a control_port"),
+    ],
+)
+def test_a_wrong_ring_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "lab.yml"
+    path.write_text(f"name: r\ntitle: R\n{text}\n")
+    with pytest.raises(InputError, match=says) as error:
+        load_lab(path)
+    assert "\n" not in str(error.value)

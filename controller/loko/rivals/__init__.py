@@ -4,7 +4,34 @@ Both assume that a switch forwards at line rate and that its ports do not distur
 for all ports neither holds, so their guarantees are broken (figures 3 and 15).
 """
 
+from __future__ import annotations
+
+from enum import Enum
+
+from loko.admission import Admission
+from loko.lab import Lab
 from loko.rivals.qjump import Epsilon, QJump, QJumpAdmission
 from loko.rivals.silo import SiloAdmission, SiloPort
+from loko.scenario import Scenario
 
-__all__ = ["Epsilon", "QJump", "QJumpAdmission", "SiloAdmission", "SiloPort"]
+__all__ = ["Epsilon", "QJump", "QJumpAdmission", "Rival", "SiloAdmission", "SiloPort", "rival_admission"]
+
+
+class Rival(Enum):
+    """The systems by their names on the command line."""
+
+    SILO = "silo"
+    QJUMP = "qjump"
+
+
+def rival_admission(
+    rival: Rival, lab: Lab, scenario: Scenario, *, epsilon: Epsilon = Epsilon.PAPER
+) -> Admission:
+    """An empty admission control of that system, for frames of up to the scenario's largest size.
+
+    Raises `InputError` for a lab that the system cannot describe.
+    """
+    frame_bytes = max(scenario.frame_bytes)
+    if rival is Rival.SILO:
+        return SiloAdmission(lab, frame_bytes=frame_bytes)
+    return QJumpAdmission(lab, QJump.of(lab, scenario, frame_bytes=frame_bytes, epsilon=epsilon))

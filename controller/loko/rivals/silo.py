@@ -126,9 +126,7 @@ class SiloAdmission:
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch: of each output port that a flow leaves by, its rate and its buffer."""
-        used = sorted(
-            (hop.output_port, queue) for hop, queue in self._queues.items() if hop.switch == switch
-        )
+        used = sorted((hop.output_port, queue) for hop, queue in self._queues.items() if hop.switch == switch)
         shares = (
             Share(
                 quantity=f"{share.quantity} of port {number}",
@@ -146,9 +144,7 @@ class SiloAdmission:
         queue = self._queues.get(Hop(switch=switch, output_port=output_port))
         if queue is None:
             return 0.0
-        return queue.port.bound_ns(
-            TokenBucket(rate_bps=queue.rate.value, burst_bytes=queue.burst.value)
-        )
+        return queue.port.bound_ns(TokenBucket(rate_bps=queue.rate.value, burst_bytes=queue.burst.value))
 
     def queue_capacity_ns(self, switch: str) -> float:
         """c_i of each output port of a switch (equation 10)."""

@@ -1,0 +1,168 @@
+"""A switch as a server of whole frames: how long each takes, at most and at least, and what fits the ring.
+
+Delay terms: docs/architecture.md. Times that bound from above are rounded up to whole nanoseconds, the others down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from loko.control_traffic import ControlTraffic, TimeBucket, interference
+from loko.device import Profile
+from loko.document import InputError
+from loko.scenario import Scenario
+from loko.service import Processing, processing
+
+_PS_PER_NS: Final = 1000
+_ROUNDING_NS: Final = 2
+"""The emulator rounds passes and times of the CPU to whole nanoseconds, each by less than one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameTimes:
+    """Times of a frame of one size, in ns."""
+
+    service_ns: int
+    """S: the CPU takes the next frame this long after it has taken this one, at most."""
+    least_service_ns: int
+    """The same, at least."""
+    idle_ns: int
+    """C: from its release by the sender to its departure from an idle switch whose main loop waits for it, at most."""
+    least_idle_ns: int
+    """The same, at least."""
+    links_ns: int
+    """The part of C on links on the way in: front link and the link to the CPU."""
+    least_work_ns: int
+    """From the beginning of the pass until the frame is handed to the MAC, at least."""
+    work_ns: int
+    """The same, at most."""
+    units: int
+    """Of the receive ring."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameServer:
+    """What a switch does with the frames of a scenario, whatever the phase of its main loop."""
+
+    times: Mapping[int, FrameTimes]
+    """By frame size in bytes with FCS."""
+    ring_units: int
+    reserved_units: int
+    """Of these, kept for segments of the controller."""
+    poll_ns: int
+    """One idle pass of the main loop."""
+    interruption: TimeBucket
+    """What takes the CPU away from frames: at most burst + share t in any interval t."""
+    bunching_ns: int
+    """By how much replies to the controller may delay one frame behind the CPU and not the next."""
+
+    @property
+    def largest_work_ns(self) -> int:
+        """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
+        return self._least_lost_ns() - 1 - max(times.links_ns for times in self.times.values())
+
+    def delay_ns(self, frame_bytes: int, work_ns: int) -> int:
+        """Bound on the time from release to departure, if unfinished work never exceeds `work_ns` (lemma 2)."""
+        times = self.times[frame_bytes]
+        links_ns = max(each.links_ns for each in self.times.values())
+        return work_ns - times.service_ns + times.idle_ns + links_ns - times.links_ns
+
+    def work_for(self, delay_ns: float) -> int:
+        """The most unfinished work with which no frame of any size is delayed longer, nor lost."""
+        slowest_ns = max(self.delay_ns(size, 0) for size in self.times)
+        return min(math.floor(delay_ns) - slowest_ns, self.largest_work_ns)
+
+    def jitter_ns(self, frame_bytes: int, work_ns: int) -> int:
+        """Longest less shortest time from release to departure."""
+        return self.delay_ns(frame_bytes, work_ns) - self.times[frame_bytes].least_idle_ns
+
+    def first_work_ns(self) -> int:
+        """Work that may be there before any frame: waiting for the main loop, and what interrupts it."""
+        return self.poll_ns + math.ceil(self.interruption.burst_ns) + _ROUNDING_NS
+
+    def _least_lost_ns(self) -> int:
+        """Least work of frames in the ring among which one has found no room: 25 units' worth on a Zodiac FX."""
+        wanted = self.ring_units - self.reserved_units + 1
+        least = [0]
+        for units in range(1, wanted + 1):
+            least.append(
+                min(times.service_ns + least[max(0, units - times.units)] for times in self.times.values())
+            )
+        return least[wanted]
+
+
+def frame_server(
+    profile: Profile, scenario: Scenario, traffic: ControlTraffic | None = None
+) -> FrameServer:
+    """The server of a device in a scenario, in the worst case over what the scenario leaves open.
+
+    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of the
+    IP stack interrupts the frames. Raises `InputError` if the links are slower than the CPU: then frames also
+    queue elsewhere than in front of it.
+    """
+    cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
+    for case in scenario.cases():
+        cases[case.frame_bytes].append(processing(profile, case))
+    times = {size: _times(profile, size, found) for size, found in cases.items()}
+    slowest_link_ns = max(_inner_ns(profile, size) + _gap_ns(profile) for size in times)
+    fastest_ns = min(each.least_service_ns for each in times.values())
+    if fastest_ns < slowest_link_ns:
+        raise InputError(
+            f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us, a link up"
+            f" to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
+        )
+    interruption, reserved, bunching = _interruption(profile), 0, 0
+    if traffic is not None:
+        found_load = interference(profile, traffic, scenario.entries)
+        burst_ns = found_load.messages.burst_ns + found_load.board.burst_ns
+        interruption = TimeBucket(share=found_load.share, burst_ns=burst_ns)
+        reserved = 2 + sum(3 * rate.burst + math.ceil(rate.per_s / 100) for rate in traffic.values())
+        bunching = math.ceil(burst_ns)
+    return FrameServer(
+        times=times,
+        ring_units=profile.buffer.units.value,
+        reserved_units=reserved,
+        poll_ns=math.ceil(profile.cpu.loop_ps.value / _PS_PER_NS),
+        interruption=interruption,
+        bunching_ns=bunching,
+    )
+
+
+def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
+    wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)
+    half_loop_ns = profile.cpu.loop_ps.value / _PS_PER_NS / 2
+    transits_ns = 2 * profile.integrated_switch.transit_ps.value / _PS_PER_NS
+    factor = profile.cpu.capacity_factor.value
+    # p_CPU contains both transits and the mean wait for the main loop; the least wait is 0.
+    works = [case.cpu_ns - transits_ns - half_loop_ns for case in cases]
+    idle = [wire_ns + case.switch_ns - half_loop_ns for case in cases]
+    return FrameTimes(
+        service_ns=math.ceil(max(case.cpu_ns for case in cases) / factor) + 1,
+        least_service_ns=math.floor(min(case.cpu_ns for case in cases) / factor),
+        idle_ns=math.ceil(max(idle)) + _ROUNDING_NS,
+        least_idle_ns=math.floor(min(idle)) - _ROUNDING_NS,
+        links_ns=math.ceil(wire_ns) + _inner_ns(profile, size),
+        least_work_ns=math.floor(min(works)),
+        work_ns=math.ceil(max(works)),
+        units=-(-size // profile.buffer.unit_bytes.value),
+    )
+
+
+def _interruption(profile: Profile) -> TimeBucket:
+    """The timers of the IP stack (section 3.1)."""
+    timers = profile.cpu.timers
+    cost_ns = timers.cost_ps.value / _PS_PER_NS
+    return TimeBucket(share=cost_ns / timers.period_ns.value, burst_ns=cost_ns)
+
+
+def _inner_ns(profile: Profile, size: int) -> int:
+    """Preamble, frame and tail tag on the link between integrated switch and CPU."""
+    ports = profile.ports
+    return math.ceil(profile.wire_ns(ports.preamble_bytes.value + size + ports.tail_tag_bytes.value))
+
+
+def _gap_ns(profile: Profile) -> int:
+    return math.ceil(profile.wire_ns(profile.ports.interframe_gap_bytes.value))

@@ -1,0 +1,133 @@
+"""A lab of emulated boards, with every release of every frame chosen by the test: for the patterns that hurt most."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from switch_emulator import Board
+
+from evaluation.traffic import FlowTraffic
+from evaluation.virtual import frame_of
+from loko.controller.messages import session_segments
+from loko.entries import switch_entries
+from loko.flow import Flow
+from loko.lab import Lab
+
+SETTLED_NS = 600_000_000
+"""All tables are installed by then, and the boards have nothing more to say to their controllers for long."""
+_STEP_NS = 100_000
+_BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A released frame and when it departed from the last switch, if it did."""
+
+    flow: int
+    released_ns: int
+    departed_ns: int | None
+
+
+def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
+    """The earliest releases that keep to the flow's token bucket, full at `first_ns`."""
+    spacing_ns = flow.frame_bytes * 8e9 / flow.rate_bps
+    free = flow.burst_bytes / flow.frame_bytes
+    return [first_ns + max(0, -int(-(k + 1 - free) * spacing_ns // 1)) for k in range(frames)]
+
+
+def carry(
+    lab: Lab, flows: Sequence[Flow], releases: Mapping[int, Sequence[int]], *, entries: int, seed: int
+) -> list[Seen]:
+    """What becomes of the frames released at these instants (flow number -> instants in ns)."""
+    return _Run(lab, flows, entries, seed).carry(releases)
+
+
+class _Run:
+    def __init__(self, lab: Lab, flows: Sequence[Flow], entries: int, seed: int) -> None:
+        self._far = dict(((end.node, end.port), far) for end, far in lab.cables())
+        self._hosts = lab.hosts
+        tables = switch_entries(lab, flows, entries=entries)
+        self._boards: dict[str, Board] = {}
+        for number, (name, switch) in enumerate(lab.switches.items()):
+            board = Board(profile=switch.profile.name, config=dict(switch.config), seed=seed * 1000 + number)
+            board.connected(1_000_000)
+            at = 2_000_000
+            for segment in session_segments(tables[name]):
+                board.segment(at, segment)
+                at += 2_000_000
+            board.advance(SETTLED_NS)
+            assert len(board.flows()) == entries
+            board.outputs()
+            self._boards[name] = board
+        self._frames = [frame_of(lab, _sender(number, flow)) for number, flow in enumerate(flows)]
+        self._flows = flows
+        self._queue: list[tuple[int, int, str, int, bytes]] = []
+        self._pushed = 0
+
+    def carry(self, releases: Mapping[int, Sequence[int]]) -> list[Seen]:
+        sent = self._send(releases)
+        departed: dict[int, int] = {}
+        now = SETTLED_NS
+        quiet_until = max(at for at, *_ in self._queue) + 50_000_000
+        while now < quiet_until:
+            now += _STEP_NS
+            while self._queue and self._queue[0][0] <= now:
+                at, _, node, port, data = heapq.heappop(self._queue)
+                self._boards[node].frame(at, port, data)
+            for name, board in self._boards.items():
+                board.advance(now)
+                for output in board.outputs():
+                    if output.kind == "frame":
+                        self._forward(name, output.port, output.at_ns, output.data, departed)
+                    assert output.kind != "event", output
+        return [
+            Seen(flow=flow, released_ns=at, departed_ns=departed.get(number))
+            for number, (flow, at) in enumerate(sent)
+        ]
+
+    def _send(self, releases: Mapping[int, Sequence[int]]) -> list[tuple[int, int]]:
+        """Each host's link carries its frames one after the other."""
+        order = sorted((at, flow) for flow, instants in releases.items() for at in instants)
+        free: dict[str, int] = {}
+        for number, (at, flow_number) in enumerate(order):
+            flow = self._flows[flow_number]
+            begin = max(at, free.get(flow.source, 0))
+            end = begin + (_PREAMBLE + flow.frame_bytes) * _BYTE_NS
+            free[flow.source] = end + _GAP * _BYTE_NS
+            data = bytearray(self._frames[flow_number])
+            data[-4:] = number.to_bytes(4, "big")
+            far = self._far[(flow.source, 1)]
+            self._push(end, far.node, far.port, bytes(data))
+        return [(flow_number, at) for at, flow_number in order]
+
+    def _forward(
+        self, name: str, mask: int, at_ns: int, data: bytes, departed: dict[int, int]
+    ) -> None:
+        far = self._far[(name, mask.bit_length())]
+        if far.node in self._hosts:
+            departed[int.from_bytes(data[-4:], "big")] = at_ns
+        else:
+            self._push(at_ns + (_PREAMBLE + len(data) + _FCS) * _BYTE_NS, far.node, far.port, data)
+
+    def _push(self, at_ns: int, node: str, port: int, data: bytes) -> None:
+        self._pushed += 1
+        heapq.heappush(self._queue, (at_ns, self._pushed, node, port, data))
+
+
+def _sender(number: int, flow: Flow) -> FlowTraffic:
+    return FlowTraffic(
+        flow=number,
+        source=flow.source,
+        destination=flow.destination,
+        udp_source=flow.udp_source,
+        udp_destination=flow.udp_destination,
+        frame_bytes=flow.frame_bytes,
+        shaper_rate_bps=0,
+        shaper_burst_bytes=0,
+        offered_rate_bps=0,
+        offered_burst_bytes=0,
+        queue_bytes=0,
+        observed=True,
+    )
