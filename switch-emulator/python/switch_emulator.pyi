@@ -12,7 +12,7 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 ``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
 TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
 ``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``,
-``loop_phase_ns``. Other devices have ``mac`` only.
+``loop_phase_ns``, ``timer_phase_ns``. Other devices have ``mac`` only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -318,6 +318,9 @@ class Network:
         They rise. A frame leaves as soon as the token bucket lets it, so whatever is asked for, what is sent
         conforms. The rest is as in `add_source`.
         """
+
+    def now_ns(self) -> int:
+        """Return how far time has come since the boards were powered up: when a run would begin."""
 
     def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
         """Send for `duration_ns`, then let the frames in flight arrive for `drain_ns`.

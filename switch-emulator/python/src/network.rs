@@ -184,6 +184,10 @@ impl Network {
         self.with(|network| network.add_pattern(host, config))
     }
 
+    fn now_ns(&self) -> PyResult<u64> {
+        self.with(|network| Ok(network.now_ns()))
+    }
+
     #[pyo3(signature = (*, duration_ns, drain_ns = None), text_signature = "($self, *, duration_ns, drain_ns=100000000)")]
     fn run(
         &self,

@@ -1,0 +1,222 @@
+"""Admitted sets drawn from a seed: topology, table, sizes, rates, bursts, control traffic, and how the hosts send.
+
+The same seed gives the same case on every machine: whole numbers and exact fractions of `random.Random` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from evaluation.adversary.carriage import SENDABLE
+from evaluation.adversary.case import Case
+from loko.admission import Admission, Admitted, LokoAdmission
+from loko.allocation import FIFTH_RATE, FULL_RATE, Allocation, allocate
+from loko.allocation import Scheme as AllocationScheme
+from loko.control_traffic import ControlTraffic, MessageRate, interference
+from loko.device import deterministic
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, lab_of
+from loko.packets import PacketAdmission
+from loko.scenario import Scenario, of_lokos_tables
+from loko.service import service_curve
+
+_PORTS: Final = 4
+_MOST_SWITCHES: Final = 12
+_REQUESTS: Final = 90
+_ENTRIES: Final = (6, 10, 17, 33, 64, 128)
+_SIZES: Final = (64, 65, 100, 128, 129, 200, 256, 257, 306, 384, 512, 548, 790, 1032, 1274, 1516, 1518)
+SHAPES: Final = ("line", "tree", "ring", "one-way ring", "cycles")
+SCHEMES: Final = ("full-rate", "fifth-rate", "packet-granular")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A case and where it comes from."""
+
+    seed: int
+    case: Case
+    shape: str
+    switches: int
+    sizes: tuple[int, ...]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether frames of several sizes share the switches."""
+        return len(self.sizes) > 1
+
+
+Admit = Callable[[Lab, Scenario, ControlTraffic], Admission]
+
+
+def drawn(seed: int, *, scheme: str | None = None, generosity: float = 1.0) -> Drawn:
+    """The case of a seed. `generosity` above 1 makes allocations too large, to see that a run can fail."""
+    for attempt in range(1000):
+        rng = Random(f"{seed} {attempt}")
+        chosen = scheme or rng.choice(SCHEMES)
+        try:
+            found = _draw(rng, seed, chosen, generosity)
+        except InputError:
+            continue  # such as a table too fast for its links, or a control load that leaves nothing
+        if found.case.admitted:
+            return found
+    raise AssertionError(f"seed {seed}: nothing is ever admitted")
+
+
+def _draw(rng: Random, seed: int, scheme: str, generosity: float) -> Drawn:
+    shape = rng.choice(SHAPES)
+    lab = _lab(rng, shape)
+    entries = rng.choice(_ENTRIES)
+    sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    control = _control(rng)
+    admission = _admission(scheme, generosity)(lab, scenario, control)
+    admitted = tuple(_admitted(rng, lab, sizes, admission))
+    return Drawn(
+        seed=seed,
+        case=Case(lab=lab, scheme=scheme, admitted=admitted, entries=entries, control=control),
+        shape=shape,
+        switches=len(lab.switches),
+        sizes=sizes,
+    )
+
+
+def _admission(scheme: str, generosity: float) -> Admit:
+    if scheme == "packet-granular":
+        return lambda lab, scenario, control: _generous_packets(lab, scenario, control, generosity)
+    allocation = {"full-rate": FULL_RATE, "fifth-rate": FIFTH_RATE}[scheme]
+    return lambda lab, scenario, control: LokoAdmission(
+        lab, loko_allocations(lab, scenario, control, allocation, generosity)
+    )
+
+
+def loko_allocations(
+    lab: Lab, scenario: Scenario, control: ControlTraffic, scheme: AllocationScheme, generosity: float = 1.0
+) -> dict[str, Allocation]:
+    """Loko's allocations with the boards' own interruptions taken out. Raises `InputError` if none is feasible."""
+    found = {}
+    for name, switch in lab.switches.items():
+        profile = deterministic(switch.profile)
+        one = allocate(
+            service_curve(profile, scenario), scheme, interference(profile, control, scenario.entries)
+        )
+        if not one.feasible:
+            raise InputError(f"{name}: {one.reason}")
+        found[name] = replace(
+            one,
+            max_rate_bps=one.max_rate_bps * generosity,
+            max_burst_bytes=one.max_burst_bytes * generosity,
+        )
+    return found
+
+
+def _generous_packets(
+    lab: Lab, scenario: Scenario, control: ControlTraffic, generosity: float
+) -> PacketAdmission:
+    honest = PacketAdmission(lab, scenario, traffic=control)
+    if generosity == 1:
+        return honest
+    targets = {name: generosity * honest.usage(name).delay_ns for name in lab.switches}
+    return PacketAdmission(lab, scenario, targets, traffic=control)
+
+
+def _control(rng: Random) -> ControlTraffic:
+    """Mostly something, and never so much that it leaves nothing to the flows."""
+    kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
+    return {
+        kind: MessageRate(per_s=rng.choice((0.5, 1.0, 5.0, 20.0)), burst=rng.choice((1, 1, 2)))
+        for kind in kinds
+    }
+
+
+def _admitted(rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admission) -> list[Admitted]:
+    """Whatever fits of many requests, large ones first, so that the last ones fill what is left."""
+    hosts = list(lab.hosts)
+    largest = rng.choice((1e5, 5e5, 3e6))
+    most_frames = rng.choice((1, 3, 6))
+    for number in range(_REQUESTS):
+        source, destination = rng.sample(hosts, 2)
+        frame_bytes = rng.choice(sizes)
+        shrink = 1 - number / _REQUESTS
+        frames = rng.randint(1, max(1, round(most_frames * shrink)))
+        flow = Flow(
+            id=f"f{number}",
+            source=source,
+            destination=destination,
+            udp_source=5000 + number,
+            udp_destination=6000 + number,
+            rate_bps=float(max(5_000, round(largest * shrink * rng.random()))),
+            burst_bytes=float(frames * frame_bytes + rng.choice((0, 0, frame_bytes // 2))),
+            frame_bytes=frame_bytes,
+        )
+        admission.request(flow)
+    return list(admission.admitted.values())
+
+
+def _lab(rng: Random, shape: str) -> Lab:
+    count = rng.randint(3 if "ring" in shape or shape == "cycles" else 2, _MOST_SWITCHES)
+    edges = _edges(rng, shape, count)
+    free = {number: list(range(1, _PORTS + 1)) for number in range(count)}
+    links: list[dict[str, object]] = []
+    for a, b in edges:
+        ends = {"a": f"s{a}:{free[a].pop()}", "b": f"s{b}:{free[b].pop()}"}
+        links.append({**ends, "one_way": shape == "one-way ring"})
+    hosts: dict[str, Mapping[str, str]] = {}
+    for number, ports in free.items():
+        for port in ports[: rng.randint(1, 2)]:
+            name = f"h{len(hosts)}"
+            hosts[name] = {
+                "mac": f"02:00:00:00:00:{len(hosts):02x}",
+                "ip": f"10.0.{number}.{port}/16",
+            }
+            links.append({"a": name, "b": f"s{number}:{port}"})
+    return lab_of(
+        {
+            "name": "random",
+            "title": f"{shape} of {count} switches",
+            "switches": {f"s{number}": _switch(number) for number in range(count)},
+            "hosts": hosts,
+            "links": links,
+            "control_port": 0,
+        }
+    )
+
+
+def _switch(number: int) -> dict[str, object]:
+    mac = f"70:b3:d5:6c:00:{number:02x}"
+    return {
+        "datapath_id": f"00:00:{mac}",
+        "profile": "zodiac-fx",
+        "config": {
+            "mac": mac,
+            "ofchecks": False,  # section 3.1
+            "openflow_ports": list(range(1, _PORTS + 1)),
+            "native_ports": [],
+        },
+    }
+
+
+def _edges(rng: Random, shape: str, count: int) -> list[tuple[int, int]]:
+    """Cables between switches; each switch keeps a port for a host."""
+    if "ring" in shape:
+        return [(number, (number + 1) % count) for number in range(count)]
+    if shape == "line":
+        return [(number, number + 1) for number in range(count - 1)]
+    degree = [0] * count
+    edges: list[tuple[int, int]] = []
+    for number in range(1, count):
+        open_ends = [other for other in range(number) if degree[other] < _PORTS - 1]
+        other = rng.choice(open_ends)
+        edges.append((other, number))
+        degree[other] += 1
+        degree[number] += 1
+    for _ in range(count if shape == "cycles" else 0):
+        a, b = rng.sample(range(count), 2)
+        if max(degree[a], degree[b]) < _PORTS - 1 and (a, b) not in edges and (b, a) not in edges:
+            edges.append((a, b))
+            degree[a] += 1
+            degree[b] += 1
+    return edges
