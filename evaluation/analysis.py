@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.result import Delays, Point
-from evaluation.runner import LOST, RunError, RunRecords, Stall
+from evaluation.result import Delays, HostResult, Point
+from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
@@ -90,3 +90,12 @@ def quantiles(samples: NDArray[np.uint32], fractions: Sequence[float]) -> list[f
         low, high = int(samples[at]), int(samples[min(at + 1, samples.size - 1)])
         found.append(low + (high - low) * (place - at))
     return found
+
+
+def host_of(report: HostReport) -> HostResult:
+    """How well the machine kept time in one run, as results have it."""
+    return HostResult(
+        stalls=len(report.stalls),
+        worst_stall_us=report.worst_stall_ns / 1000,
+        lateness_us={name: value / 1000 for name, value in report.lateness_ns.items()},
+    )

@@ -27,7 +27,7 @@ def time_ns(*, size_bytes: float, rate_bps: float) -> float:
     return size_bytes * _BITS_PER_BYTE * _NS_PER_S / rate_bps if rate_bps > 0 else math.inf
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBucket:
     """Arrival curve gamma_{r,b}(t) = b + r t for t > 0. It counts frames with their FCS."""
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
-from loko.allocation import Allocation, Scheme, allocate
+from loko.allocation import Allocation, Scheme, allocate, scheme_named
 from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import ControlTraffic, interference
 from loko.device import deterministic
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
+from loko.rivals import rival_admission, rival_named
 from loko.scenario import Scenario, of_lokos_tables
 from loko.service import service_curve
 
@@ -98,6 +99,19 @@ def plan(
     """
     allocations = allocations_of(lab, scheme, scenario, traffic)
     return request_all(lab, flows, LokoAdmission(lab, allocations, control), allocations)
+
+
+def plan_by_name(lab: Lab, flows: Sequence[Flow], name: str, *, entries: int) -> Plan:
+    """Request the flows from the scheme of that name: an allocation of Loko's, or a rival (`rival_named`).
+
+    Raises `InputError` as `plan`, and for an unknown name.
+    """
+    scenario = scenario_of(flows, entries=entries)
+    rival = rival_named(name)
+    if rival is None:
+        return plan(lab, flows, scheme=scheme_named(name), scenario=scenario)
+    kind, epsilon = rival
+    return request_all(lab, flows, rival_admission(kind, lab, scenario, epsilon=epsilon))
 
 
 def request_all(

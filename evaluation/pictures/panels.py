@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from numpy.typing import NDArray
 
 from evaluation.chart import Curve, HeatPanel, HistogramPanel, LinePanel, ScatterPanel, TimePanel
 from evaluation.pictures.axes import COLOURS, is_wide, references, set_axis
@@ -17,6 +20,12 @@ from evaluation.pictures.canvas import legend_above
 
 _IN_ONE_LINE: Final = 4
 """So many entries of a legend fit above a panel."""
+_CELLS_WITH_NUMBERS: Final = 120
+"""So many cells of a heatmap have room for their numbers."""
+_CELL_NAMES: Final = 10
+"""So many values beside an axis of a heatmap can be read."""
+_NARROW: Final = 0.3
+"""A heatmap below this part of the picture's width has small numbers."""
 _MANY_POINTS: Final = 2000
 """So many points are drawn as an image, also in an SVG."""
 
@@ -75,25 +84,55 @@ def draw_points(axes: Axes, panel: ScatterPanel | TimePanel, *, diagonal: bool) 
 
 
 def draw_heatmap(figure: Figure, axes: Axes, panel: HeatPanel) -> None:
-    """Cells in colours, with the scale beside; cells without a value stay white."""
+    """Cells of one size in colours, with the scale beside; cells without a value stay white."""
     cells = np.array([[np.nan if cell is None else cell for cell in row] for row in panel.cells], dtype=float)
     norm = LogNorm(panel.value.low, panel.value.high) if panel.value.log else None
     limits: dict[str, Any] = {} if norm else {"vmin": panel.value.low, "vmax": panel.value.high}
     mesh = axes.pcolormesh(
-        panel.x_values,
-        panel.y_values,
         np.ma.masked_invalid(cells),
         cmap="viridis_r",
         norm=norm,
-        shading="nearest",
         rasterized=cells.size > _MANY_POINTS,
         **limits,
     )
-    set_axis(axes, panel.x, "x")
-    set_axis(axes, panel.y, "y")
     box = axes.get_position()
-    beside = figure.add_axes((box.x1 + 0.01, box.y0, 0.015, box.height))
-    figure.colorbar(mesh, cax=beside).set_label(panel.value.label)
+    few = cells.size <= _CELLS_WITH_NUMBERS
+    if few:
+        # The numbers in the cells need the room more than a scale does.
+        axes.set_position((box.x0, box.y0, box.width * (1.27 if box.width < _NARROW else 1), box.height))
+        _write_cells(axes, cells, mesh)
+    else:
+        axes.set_position((box.x0, box.y0, box.width * 0.8, box.height))
+        beside = figure.add_axes((box.x0 + box.width * 0.82, box.y0, 0.015, box.height))
+        figure.colorbar(mesh, cax=beside).set_label(panel.value.label)
+    axes.set_title(panel.title or (panel.value.label if few else ""), fontsize=8)
+    _name_cells(axes, panel.x_values, "x")
+    _name_cells(axes, panel.y_values, "y")
+    axes.set_xlabel(panel.x.label)
+    axes.set_ylabel(panel.y.label)
+
+
+def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None:
+    """The number of each cell, light on dark and dark on light."""
+    wide = axes.get_position().width > _NARROW
+    size = 7 if wide else 5.4
+    for (row, column), value in np.ndenumerate(cells):
+        if not np.isnan(value):
+            red, green, blue, _ = mesh.cmap(mesh.norm(value))
+            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+            colour = "white" if dark else "black"
+            text = f"{value:.3g}".replace("0.", ".") if value < 1 else f"{value:.3g}"
+            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=size, color=colour)
+
+
+def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -> None:
+    """The values at the middle of the cells, as many as can be read."""
+    step = -(-len(values) // _CELL_NAMES)
+    places = range(0, len(values), step)
+    set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
+    names = [f"{values[place]:g}" for place in places]
+    size = 6.5 if axes.get_position().width > _NARROW else 5.4
+    set_ticks([place + 0.5 for place in places], names, fontsize=size)
 
 
 def draw_histogram(axes: Axes, panel: HistogramPanel) -> None:

@@ -17,7 +17,7 @@ from loko.lab import Lab
 
 SETTLED_NS = 600_000_000
 """All tables are installed by then, and the boards have nothing more to say to their controllers for long."""
-_STEP_NS = 100_000
+_STEP_NS = 20_000
 _BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
 
 
@@ -102,9 +102,7 @@ class _Run:
             self._push(end, far.node, far.port, bytes(data))
         return [(flow_number, at) for at, flow_number in order]
 
-    def _forward(
-        self, name: str, mask: int, at_ns: int, data: bytes, departed: dict[int, int]
-    ) -> None:
+    def _forward(self, name: str, mask: int, at_ns: int, data: bytes, departed: dict[int, int]) -> None:
         far = self._far[(name, mask.bit_length())]
         if far.node in self._hosts:
             departed[int.from_bytes(data[-4:], "big")] = at_ns

@@ -8,7 +8,7 @@ from loko.calculus import TokenBucket
 from loko.flow import Flow
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HopTerm:
     """What a flow takes of one switch on its path, and what the switch adds to its delay."""
 
@@ -47,7 +47,7 @@ class Refusal:
     unit: str
     """Of the three numbers: bit/s, bytes, entries, ..."""
     remedy: str = ""
-    """What would make this limit fit, if that is cheap to say."""
+    """What would make this limit fit, if that is simple to say."""
 
     def __str__(self) -> str:
         return (

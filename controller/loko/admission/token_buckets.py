@@ -6,7 +6,7 @@ So the delay bound D of a switch, and with it every guarantee once given, holds 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from loko.admission.answer import Admitted, HopTerm, Refusal
@@ -55,8 +55,7 @@ class LokoAdmission:
             if flow.frame_bytes not in switch.sizes:
                 raise switch.uncovered(flow.frame_bytes, hop.switch)
             if not switch.fits(rate_bps, burst_bytes):
-                arrival = TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes)
-                return switch.refusal(flow, hop.switch, arrival)
+                return switch.refusal(flow, hop.switch, burst_bytes)
             burst_bytes += bytes_in(rate_bps=rate_bps, duration_ns=switch.delay_ns)
         return Admitted(flow=flow, hops=tuple(self._terms(flow, hops)))
 
@@ -101,9 +100,16 @@ class _Switch:
     max_rate_bps: float
     max_burst_bytes: float
     max_entries: int
+    rate_limit: float = field(init=False)
+    burst_limit: float = field(init=False)
+    """The two with the slack for rounding."""
     delay_ns: float
     sizes: Sequence[int]
     """Frames for which the service curve was made; no guarantee would hold for others."""
+
+    def __post_init__(self) -> None:
+        self.rate_limit = self.max_rate_bps * (1 + ROUNDING)
+        self.burst_limit = self.max_burst_bytes * (1 + ROUNDING)
 
     @classmethod
     def empty(cls, allocation: Allocation, control: TokenBucket) -> _Switch:
@@ -125,8 +131,8 @@ class _Switch:
 
     def fits(self, rate_bps: float, burst_bytes: float) -> bool:
         return (
-            self.rate.value + rate_bps <= self.max_rate_bps * (1 + ROUNDING)
-            and self.burst.value + burst_bytes <= self.max_burst_bytes * (1 + ROUNDING)
+            self.burst.value + burst_bytes <= self.burst_limit
+            and self.rate.value + rate_bps <= self.rate_limit
             and self.entries < self.max_entries
         )
 
@@ -146,23 +152,27 @@ class _Switch:
         yield Share(quantity="burst", used=self.burst.value, allowed=self.max_burst_bytes, unit="bytes")
         yield Share(quantity="entries", used=self.entries, allowed=self.max_entries, unit="entries")
 
-    def refusal(self, flow: Flow, switch: str, arrival: TokenBucket) -> Refusal:
-        """The first limit that the flow would exceed."""
-        requested = {"rate": arrival.rate_bps, "burst": arrival.burst_bytes, "entries": 1}
-        for share in self.shares():
-            asked = requested[share.quantity]
-            if share.used + asked > share.allowed * (1 + ROUNDING):
-                return Refusal(
-                    flow=flow,
-                    switch=switch,
-                    quantity=share.quantity,
-                    used=share.used,
-                    requested=asked,
-                    allowed=share.allowed,
-                    unit=share.unit,
-                    remedy=_remedy(flow, arrival, share),
-                )
-        raise AssertionError("a flow that fits was refused")
+    def refusal(self, flow: Flow, switch: str, burst_bytes: float) -> Refusal:
+        """The first limit that the flow would exceed, with the burst that it has here."""
+        if self.rate.value + flow.rate_bps > self.rate_limit:
+            name, unit = "rate", "bit/s"
+            used, requested, allowed = self.rate.value, flow.rate_bps, self.max_rate_bps
+        elif self.burst.value + burst_bytes > self.burst_limit:
+            name, unit = "burst", "bytes"
+            used, requested, allowed = self.burst.value, burst_bytes, self.max_burst_bytes
+        else:
+            name, unit = "entries", "entries"
+            used, requested, allowed = float(self.entries), 1.0, float(self.max_entries)
+        return Refusal(
+            flow=flow,
+            switch=switch,
+            quantity=name,
+            used=used,
+            requested=requested,
+            allowed=allowed,
+            unit=unit,
+            remedy=_remedy(flow, unit, allowed - used, burst_bytes),
+        )
 
     def uncovered(self, frame_bytes: int, switch: str) -> InputError:
         known = ", ".join(str(size) for size in self.sizes[:8])
@@ -171,17 +181,16 @@ class _Switch:
         return InputError(f"frame_bytes {frame_bytes} is not a size that {switch} was planned for ({known})")
 
 
-def _remedy(flow: Flow, arrival: TokenBucket, share: Share) -> str:
-    """What the flow itself could change to keep to this limit."""
-    room = share.allowed - share.used
-    if share.quantity == "entries":
-        return "release a flow that passes here"
-    if share.quantity == "rate":
-        return f"a rate of at most {room:.0f} bit/s" if room >= 1 else "release a flow that passes here"
-    growth = arrival.burst_bytes - flow.burst_bytes
-    if room - growth >= flow.frame_bytes:
-        return f"a burst of at most {room - growth:.0f} bytes"
-    if growth > 0 and room > flow.burst_bytes:
-        rate_bps = flow.rate_bps * (room - flow.burst_bytes) / growth
-        return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
-    return "release a flow that passes here, or a path with fewer switches"
+def _remedy(flow: Flow, unit: str, room: float, burst_bytes: float) -> str:
+    """What the flow itself could change to keep to a limit that leaves so much room."""
+    if unit == "bit/s" and room >= 1:
+        return f"a rate of at most {room:.0f} bit/s"
+    if unit == "bytes":
+        growth = burst_bytes - flow.burst_bytes
+        if room - growth >= flow.frame_bytes:
+            return f"a burst of at most {room - growth:.0f} bytes"
+        if growth > 0 and room > flow.burst_bytes:
+            rate_bps = flow.rate_bps * (room - flow.burst_bytes) / growth
+            return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
+        return "release a flow that passes here, or take a path with fewer switches"
+    return "release a flow that passes here"

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from loko.allocation import scheme_named
 from loko.commands import wrong_input_ends
 from loko.controller import app
 from loko.controller.session import Listing
@@ -22,14 +21,14 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, switch_entries
 from loko.flow import load_flows
 from loko.lab import Backend, Lab, Switch, load_lab
-from loko.plan import plan, scenario_of
+from loko.plan import plan_by_name
 
 
 def main(
     *,
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
-    allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
+    allocation: Annotated[str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
@@ -71,12 +70,7 @@ def main(
 
 def _admitted_tables(lab: Lab, flows: str, allocation: str, entries: int) -> dict[int, Table]:
     requested = load_flows(flows)
-    result = plan(
-        lab,
-        requested,
-        scheme=scheme_named(allocation),
-        scenario=scenario_of(requested, entries=entries),
-    )
+    result = plan_by_name(lab, requested, allocation, entries=entries)
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)

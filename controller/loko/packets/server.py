@@ -94,9 +94,7 @@ class FrameServer:
         return least[wanted]
 
 
-def frame_server(
-    profile: Profile, scenario: Scenario, traffic: ControlTraffic | None = None
-) -> FrameServer:
+def frame_server(profile: Profile, scenario: Scenario, traffic: ControlTraffic | None = None) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
     `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of the

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 Curve = NDArray[np.int64]
 """Work in ns that may arrive in an interval, at the right end of every cell of a grid."""
 
-_STEPS_NS: Final = ((10_000, 4_000_000), (20_000, 16_000_000), (200_000, 100_000_000), (1_000_000, 400_000_000))
+_STEPS_NS: Final = (
+    (10_000, 4_000_000),
+    (20_000, 16_000_000),
+    (200_000, 100_000_000),
+    (1_000_000, 400_000_000),
+)
 """(width of the cells, up to where), in ns."""
 _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""

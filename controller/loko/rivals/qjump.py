@@ -105,7 +105,7 @@ class QJumpAdmission:
 
     @property
     def scheme(self) -> str:
-        """Name of the scheme."""
+        """Name of the scheme, whichever epsilon it has."""
         return "qjump"
 
     @property

@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluation.analysis import Box
+from evaluation.analysis import Box, host_of
 from evaluation.files import replacing
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
-from evaluation.runner import HostReport, RunError, Runner
+from evaluation.runner import RunError, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
 from loko.lab import Backend
@@ -178,7 +178,7 @@ def run_point(
             for box in boxes.values():
                 box.add(records)
             boards.append(records.boards)
-            hosts.append(_host_of(records.host))
+            hosts.append(host_of(records.host))
             on_run(job)
         guaranteed = job.x in plan.sweep.guaranteed
         points = {flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()}
@@ -201,11 +201,3 @@ def _refuse_silence(job: Job, points: Mapping[int, Point]) -> None:
                 f"{job.plan.sweep.name} at {job.x:g}: {label} sent nothing in"
                 f" {runs_of(job.plan.runs, job.plan.seconds)}; lengthen them with --seconds"
             )
-
-
-def _host_of(report: HostReport) -> HostResult:
-    return HostResult(
-        stalls=len(report.stalls),
-        worst_stall_us=report.worst_stall_ns / 1000,
-        lateness_us={name: value / 1000 for name, value in report.lateness_ns.items()},
-    )

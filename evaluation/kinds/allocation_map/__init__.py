@@ -1,0 +1,1 @@
+"""What may be allocated of a switch, over frame sizes and table sizes (figure 14 of the Loko paper)."""

@@ -1,0 +1,24 @@
+"""The document of a map of allocations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.figure import Scheme
+from evaluation.finding_checks import FindingFigure
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
+
+
+class AllocationMap(FindingFigure):
+    """Guaranteed delay, greatest burst and rate of a switch with Loko's tables, for each size of frame and table."""
+
+    kind: Literal["allocation_map"]
+    profile: str
+    """Name of a device profile."""
+    allocation: Scheme
+    compared_with: Scheme | None = None
+    """Findings say how the two differ."""
+    packet_sizes_bytes: list[int] = Field(default=list(TABLE_1_FRAME_BYTES), min_length=2)
+    entries: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)

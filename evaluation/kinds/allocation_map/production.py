@@ -1,0 +1,119 @@
+"""Maps of allocations: computed, not replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, HeatPanel
+from evaluation.kinds.allocation_map.document import AllocationMap
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel
+from loko.allocation import Allocation, allocate, scheme_named
+from loko.device import load_profile
+from loko.scenario import of_lokos_tables
+from loko.service import service_curve
+
+_KB: Final = 1024
+"""Bytes of what table 2 calls a kB."""
+
+Cells = Mapping[tuple[int, int], Allocation]
+"""Allocations by entries and frame size."""
+
+_DELAY: Final = ("guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6)
+_BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB)
+_RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
+
+
+def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Allocate for every cell. Raises `InputError` if the profile gives no worst case."""
+    cells = allocations(figure, figure.allocation)
+    findings = _findings(cells)
+    if figure.compared_with is not None:
+        findings |= _differences(cells, allocations(figure, figure.compared_with))
+    chart = Chart(
+        panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
+        columns=3,
+        caption="white: not feasible, the buffer leaves no burst of one frame",
+    )
+    outcome = Outcome(
+        chart=chart,
+        findings=findings,
+        x=AxisLabel(name="packet size", unit="bytes"),
+        profile=figure.profile,
+    )
+    return outcome, _rows(cells)
+
+
+def allocations(figure: AllocationMap, scheme: str) -> Cells:
+    """The allocation of every cell under a scheme."""
+    profile = load_profile(figure.profile)
+    return {
+        (entries, size): allocate(
+            service_curve(profile, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))),
+            scheme_named(scheme),
+        )
+        for entries in figure.entries
+        for size in figure.packet_sizes_bytes
+    }
+
+
+def _panel(
+    figure: AllocationMap, cells: Cells, title: str, value: Callable[[Allocation], float]
+) -> HeatPanel:
+    return HeatPanel(
+        x=ChartAxis(label="packet size [bytes]"),
+        y=ChartAxis(label="flow entries"),
+        value=ChartAxis(label=title, log=True),
+        x_values=[float(size) for size in figure.packet_sizes_bytes],
+        y_values=[float(entries) for entries in figure.entries],
+        cells=[
+            [
+                value(cell) if (cell := cells[entries, size]).feasible else None
+                for size in figure.packet_sizes_bytes
+            ]
+            for entries in figure.entries
+        ],
+    )
+
+
+def _findings(cells: Cells) -> dict[str, float]:
+    found: dict[str, float] = {
+        "feasible_cells": float(sum(cell.feasible for cell in cells.values())),
+        "infeasible_cells": float(sum(not cell.feasible for cell in cells.values())),
+    }
+    for (entries, size), cell in cells.items():
+        if cell.feasible:
+            place = f"at_{entries}_entries_{size}_bytes"
+            found[f"delay_{place}_ms"] = cell.delay_ns / 1e6
+            found[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
+            found[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
+    return found
+
+
+def _differences(cells: Cells, others: Cells) -> dict[str, float]:
+    """How much larger the burst and smaller the rate is than the other scheme's, at the least."""
+    both = [(cells[place], other) for place, other in others.items() if other.feasible]
+    return {
+        "least_gain_of_burst_bytes": min(one.max_burst_bytes - two.max_burst_bytes for one, two in both),
+        "least_loss_of_rate_mbps": min(two.max_rate_bps - one.max_rate_bps for one, two in both) / 1e6,
+        "cells_made_feasible": float(
+            sum(cell.feasible and not others[place].feasible for place, cell in cells.items())
+        ),
+    }
+
+
+def _rows(cells: Cells) -> pa.Table:
+    return pa.table(
+        {
+            "entries": [entries for entries, _ in cells],
+            "packet_size_bytes": [size for _, size in cells],
+            "feasible": [cell.feasible for cell in cells.values()],
+            "delay_ns": [cell.delay_ns for cell in cells.values()],
+            "max_burst_bytes": [cell.max_burst_bytes for cell in cells.values()],
+            "max_rate_bps": [cell.max_rate_bps for cell in cells.values()],
+        }
+    )

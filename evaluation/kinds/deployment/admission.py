@@ -1,0 +1,112 @@
+"""What a system admits on the lab, and what the hosts send then: pure arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
+from evaluation.traffic import FlowTraffic, allocation_of
+from loko.calculus import TokenBucket
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.plan import plan_by_name
+from loko.rivals import Epsilon, QJump
+from loko.scenario import of_lokos_tables
+from loko.split import split
+
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """A system on a lab, with every flow admitted."""
+
+    system: System
+    lab: Lab
+    flows: tuple[Flow, ...]
+    guarantee_ns: float
+    """End-to-end bound, the same for all flows."""
+    senders: tuple[FlowTraffic, ...]
+
+
+def deploy(figure: Deployment, system: System) -> Deployed:
+    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
+    lab = load_lab(figure.lab)
+    flows = tuple(_flows(figure, system, lab))
+    result = plan_by_name(lab, flows, system.scheme, entries=figure.entries)
+    if result.refused:
+        raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
+    guarantees = {admitted.guarantee_ns for admitted in result.accepted}
+    if len(guarantees) != 1:
+        raise InputError(
+            f"{figure.name}: {system.label} guarantees its flows different delays; split the figure"
+        )
+    return Deployed(
+        system=system,
+        lab=lab,
+        flows=flows,
+        guarantee_ns=guarantees.pop(),
+        senders=tuple(
+            _sender(figure, system, number, flow)
+            for number, flow in enumerate(flows)
+        ),
+    )
+
+
+def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
+    found = []
+    for number, ends in enumerate(figure.flows):
+        bucket = _bucket(figure, system, lab, ends.share)
+        if bucket.rate_bps == 0:
+            continue  # N = 0: flow 1 has no share
+        found.append(
+            Flow(
+                id=f"flow-{number}",
+                source=ends.source,
+                destination=ends.destination,
+                udp_source=_UDP_SOURCE + number,
+                udp_destination=_UDP_DESTINATION + number,
+                rate_bps=bucket.rate_bps,
+                burst_bytes=bucket.burst_bytes,
+                frame_bytes=figure.frame_bytes,
+            )
+        )
+    return found
+
+
+def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBucket:
+    """What a flow asks for."""
+    if isinstance(system, SiloSystem):
+        return TokenBucket(rate_bps=system.rate_bps, burst_bytes=system.burst_bytes)
+    if isinstance(system, LokoSystem):
+        shares = split(allocation_of(figure, lab, system.allocation), ratio=system.split)
+        if not shares.feasible:
+            raise InputError(f"{figure.name}: {system.label}: not feasible: {shares.reason}")
+        return shares.first if share == 1 else shares.second
+    scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
+    parameters = QJump.of(
+        lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon)
+    )
+    return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
+
+
+def _sender(figure: Deployment, system: System, number: int, flow: Flow) -> FlowTraffic:
+    """A host that sends what it may; each burst of its generator fills its bucket with whole frames."""
+    whole_bytes = int(flow.burst_bytes) // figure.frame_bytes * figure.frame_bytes
+    return FlowTraffic(
+        flow=number,
+        source=flow.source,
+        destination=flow.destination,
+        udp_source=flow.udp_source,
+        udp_destination=flow.udp_destination,
+        frame_bytes=figure.frame_bytes,
+        shaper_rate_bps=int(flow.rate_bps),
+        shaper_burst_bytes=int(flow.burst_bytes),
+        offered_rate_bps=int(flow.rate_bps * system.offered_load),
+        offered_burst_bytes=whole_bytes,
+        queue_bytes=figure.sender_queue_frames * figure.frame_bytes,
+        observed=f"{flow.source}->{flow.destination}" in figure.observed,
+    )

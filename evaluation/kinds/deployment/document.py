@@ -1,0 +1,111 @@
+"""The document of a deployment: which systems, which flows, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.figure import LabFigure, Scheme
+from evaluation.finding_checks import FindingClaim
+from loko.document import Strict
+
+
+class _System(Strict):
+    label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9 ]*$")
+    offered_load: float = Field(gt=0)
+    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
+
+    @property
+    def key(self) -> str:
+        """The label as names of findings begin with."""
+        return self.label.lower().replace(" ", "_")
+
+
+class SiloSystem(_System):
+    """Silo: every flow asks for the same rate and burst (appendix A)."""
+
+    system: Literal["silo"]
+    rate_bps: float = Field(gt=0)
+    burst_bytes: float = Field(gt=0)
+
+    @property
+    def scheme(self) -> str:
+        """The admission scheme's name."""
+        return "silo"
+
+
+class QJumpSystem(_System):
+    """QJump: every host sends as much as it may, one packet an epoch (section 2.3)."""
+
+    system: Literal["qjump"]
+    epsilon: Literal["paper", "consistent"] = "paper"
+
+    @property
+    def scheme(self) -> str:
+        """The admission scheme's name."""
+        return f"qjump-{self.epsilon}"
+
+
+class LokoSystem(_System):
+    """Loko: the flows share what is allocated by equation 8."""
+
+    system: Literal["loko"]
+    allocation: Scheme
+    split: float = Field(ge=0)
+    """N of equation 8: flow 1 of each host pair gets N times the share of flow 2."""
+
+    @property
+    def scheme(self) -> str:
+        """The admission scheme's name."""
+        return self.allocation
+
+
+System = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discriminator="system")]
+
+
+class Ends(Strict):
+    """A flow. With Loko, `share` 1 gets r_1 and b_1 of equation 8, share 2 gets r_2 and b_2."""
+
+    source: str
+    destination: str
+    share: Literal[1, 2]
+
+    @property
+    def label(self) -> str:
+        """The direction, as the figures name it."""
+        return f"{self.source}->{self.destination}"
+
+
+class QuickDeployment(Strict):
+    """The small run of ``--quick``."""
+
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+
+
+class Deployment(LabFigure):
+    """The delays of the observed flows under each system, beside what it guarantees."""
+
+    kind: Literal["deployment"]
+    claims: Sequence[FindingClaim] = Field(min_length=1)
+    systems: list[System] = Field(min_length=1)
+    flows: list[Ends] = Field(min_length=1)
+    observed: list[str] = Field(min_length=1)
+    """Labels of the flows whose packets are recorded."""
+    sender_queue_frames: int = Field(default=160, ge=1)
+    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    quick: QuickDeployment
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        labels = [flow.label for flow in self.flows]
+        for label in self.observed:
+            if label not in labels:
+                raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
+        if len({system.key for system in self.systems}) < len(self.systems):
+            raise ValueError("systems: two of them have the same label")
+        return self

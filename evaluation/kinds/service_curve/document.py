@@ -1,0 +1,41 @@
+"""The document of a service curve."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.figure import Scheme
+from evaluation.finding_checks import FindingFigure
+from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, UsedEntry
+
+Open = Literal["unknown"]
+
+
+class ServiceCurve(FindingFigure):
+    """A device in a scenario; what is ``unknown`` takes its worst value."""
+
+    kind: Literal["service_curve"]
+    profile: str
+    """Name of a device profile."""
+    entries: int | Open = "unknown"
+    match: Literal["port", "tp-dst", "dl-dst", "masked-nw-dst", "five-tuple", "all", "unknown"] = "unknown"
+    action: str = "unknown"
+    packet_sizes_bytes: list[int] | Open = "unknown"
+    priorities: Literal["increasing", "decreasing", "unknown"] = "unknown"
+    used_entry: Literal["first", "last", "unknown"] = "unknown"
+    allocations: list[Scheme] = Field(default=["full-rate", "fifth-rate"])
+    """Whose arrival curves are drawn beside the service."""
+
+    def scenario(self) -> Scenario:
+        """The scenario. Raises `InputError` if it means nothing, `ValueError` for an unknown action."""
+        sizes = self.packet_sizes_bytes
+        return Scenario(
+            entries=UNKNOWN if isinstance(self.entries, str) else self.entries,
+            match=UNKNOWN if self.match == "unknown" else Match(self.match),
+            action=UNKNOWN if self.action == "unknown" else Action(self.action),
+            packet_sizes_bytes=UNKNOWN if isinstance(sizes, str) else tuple(sizes),
+            priorities=UNKNOWN if self.priorities == "unknown" else Priorities(self.priorities),
+            used_entry=UNKNOWN if self.used_entry == "unknown" else UsedEntry(self.used_entry),
+        )

@@ -1,0 +1,72 @@
+"""Service curves: computed, not replayed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.kinds.service_curve.document import ServiceCurve
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from loko.allocation import Allocation, allocate, scheme_named
+from loko.calculus import bytes_in
+from loko.device import load_profile
+from loko.service import Service, service_curve
+
+
+def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
+    """The curve with its terms. Raises `InputError` if the profile gives no worst case."""
+    service = service_curve(load_profile(figure.profile), figure.scenario())
+    allocations = [allocate(service, scheme_named(name)) for name in figure.allocations]
+    terms = [(term.name, term.value_ns / 1e3) for term in service.terms]
+    outcome = Outcome(
+        chart=Chart(panels=[_panel(service, [one for one in allocations if one.feasible])]),
+        findings={
+            "rate_mbps": service.rate_bps / 1e6,
+            "processing_us": service.processing_ns / 1e3,
+            "processing_ms": service.processing_ns / 1e6,
+            "latency_us": service.curve.latency_ns / 1e3,
+            "latency_ms": service.curve.latency_ns / 1e6,
+            "buffer_bytes": float(service.capacity_bytes),
+        },
+        x=AxisLabel(name="time", unit="ms"),
+        profile=figure.profile,
+        table=TableResult(
+            columns=["term of T", "us"],
+            rows=[
+                *([name, round(value_us, 3)] for name, value_us in terms),
+                ["T", round(service.curve.latency_ns / 1e3, 3)],
+            ],
+        ),
+    )
+    rows = pa.table({"term": [name for name, _ in terms], "value_us": [value_us for _, value_us in terms]})
+    return outcome, rows
+
+
+def _panel(service: Service, allocations: Sequence[Allocation]) -> LinePanel:
+    """Bytes that may arrive and that are served, as figure 13a draws them."""
+    end_ns = max((one.delay_ns for one in allocations), default=2 * service.curve.latency_ns) * 1.15
+    latency_ns = service.curve.latency_ns
+    served = [0.0, 0.0, bytes_in(rate_bps=service.rate_bps, duration_ns=end_ns - latency_ns)]
+    curves = [Curve(label="service", x=[0.0, latency_ns / 1e6, end_ns / 1e6], y=list(served), marker=False)]
+    for one in allocations:
+        arrived = one.max_burst_bytes + bytes_in(rate_bps=one.max_rate_bps, duration_ns=end_ns)
+        curves.append(
+            Curve(
+                label=f"arrivals, {one.scheme.name}",
+                x=[0.0, end_ns / 1e6],
+                y=[one.max_burst_bytes, arrived],
+                marker=False,
+                dashed=True,
+            )
+        )
+    return LinePanel(
+        x=ChartAxis(label="time [ms]", low=0),
+        y=ChartAxis(label="bytes", low=0, high=math.ceil(max(served[-1], service.capacity_bytes) * 1.1)),
+        curves=curves,
+        references=[Reference(label=f"buffer, {service.capacity_bytes} bytes", value=service.capacity_bytes)],
+    )

@@ -1,0 +1,211 @@
+"""Random admitted flows beside random control traffic in the simulator: nothing is lost, nothing is late."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import switch_emulator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.traffic import FlowTraffic
+from evaluation.virtual import frame_of
+from loko.admission import Admitted, LokoAdmission
+from loko.allocation import Scheme
+from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.controller.messages import (
+    PROTOCOL,
+    barrier_request,
+    echo_request,
+    features_request,
+    flow_mod,
+    flow_stats_request,
+    serialized,
+    session_segments,
+    table_stats_request,
+)
+from loko.device import load_profile
+from loko.document import PROFILES
+from loko.entries import switch_entries
+from loko.flow import Flow
+from loko.lab import load_lab
+from loko.plan import allocations_of
+from loko.scenario import of_lokos_tables
+
+LAB = load_lab("two-switch")
+PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2"), ("H3", "H4"))
+RUN_NS = 400_000_000
+SIZES = (64, 100, 128, 256, 306, 548, 1032, 1516)
+NOBODY = parser.OFPMatch(dl_type=0x0800, nw_proto=17, nw_src="198.51.100.1")
+"""A match that selects no entry of the lab."""
+
+
+def _without_hits(command: int) -> bytes:
+    return flow_mod(NOBODY, [], priority=7, xid=9, command=command)
+
+
+REQUESTS: Mapping[Message, bytes] = {
+    Message.ECHO: echo_request(9),
+    Message.BARRIER: barrier_request(9),
+    Message.FEATURES: features_request(9),
+    Message.FLOW_DELETE: _without_hits(of.OFPFC_DELETE),
+    Message.FLOW_DELETE_STRICT: _without_hits(of.OFPFC_DELETE_STRICT),
+    Message.FLOW_MODIFY: _without_hits(of.OFPFC_MODIFY),
+    Message.FLOW_MODIFY_STRICT: _without_hits(of.OFPFC_MODIFY_STRICT),
+    # The table is full of dummies, so this is refused: the dearer case.
+    Message.FLOW_ADD: flow_mod(NOBODY, [parser.OFPActionOutput(1, 0)], priority=7, xid=9),
+    Message.TABLE_STATISTICS: table_stats_request(9),
+    Message.FLOW_STATISTICS: flow_stats_request(9),
+    Message.DESCRIPTION: serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A lab in use."""
+
+    entries: int
+    sizes: tuple[int, ...]
+    scheme: Scheme
+    control: ControlTraffic
+    requests: Sequence[tuple[tuple[str, str], int, float, float]]
+    """Ends, place of the size, shares of the free rate and burst."""
+    seed: int
+    saturated: bool
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> Drawn:
+    entries = draw(st.sampled_from((6, 17, 40, 128)))
+    # An Add that finds room would make the table longer than planned.
+    possible = [kind for kind in REQUESTS if entries == 128 or kind is not Message.FLOW_ADD]
+    kinds = draw(st.lists(st.sampled_from(possible), max_size=3, unique=True))
+    return Drawn(
+        entries=entries,
+        sizes=tuple(draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=3, unique=True))),
+        scheme=Scheme(name="drawn", rate_fraction=draw(st.sampled_from((0.05, 0.2, 0.5, 0.9, 1.0)))),
+        control={
+            kind: MessageRate(per_s=draw(st.floats(1, 100)), burst=draw(st.integers(1, 3))) for kind in kinds
+        },
+        requests=draw(
+            st.lists(
+                st.tuples(
+                    st.sampled_from(PAIRS), st.integers(0, 2), st.floats(0.01, 0.6), st.floats(0.0, 0.6)
+                ),
+                min_size=1,
+                max_size=8,
+            )
+        ),
+        seed=draw(st.integers(0, 2**32)),
+        saturated=draw(st.booleans()),
+    )
+
+
+def admitted_flows(case: Drawn) -> list[Admitted]:
+    """What Loko accepts of the case's requests."""
+    scenario = of_lokos_tables(entries=case.entries, packet_sizes_bytes=case.sizes)
+    allocations = allocations_of(LAB, case.scheme, scenario, case.control)
+    limit = allocations["s1"]
+    if not limit.feasible:
+        return []
+    admission = LokoAdmission(LAB, allocations)
+    # Then whatever fits, so that the switches are used up.
+    fillers = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
+    for number, (ends, place, rate, burst) in enumerate([*case.requests, *fillers]):
+        frame_bytes = case.sizes[place % len(case.sizes)]
+        flow = Flow(
+            id=f"flow-{number}",
+            source=ends[0],
+            destination=ends[1],
+            udp_source=1000 + number,
+            udp_destination=2000 + number,
+            rate_bps=max(rate * limit.max_rate_bps, 1000.0),
+            burst_bytes=frame_bytes + burst * limit.max_burst_bytes,
+            frame_bytes=frame_bytes,
+        )
+        admission.request(flow)
+    return list(admission.admitted.values())
+
+
+def control_segments(traffic: ControlTraffic, rng: np.random.Generator) -> list[tuple[int, bytes]]:
+    """All that the buckets of messages let pass: each burst at once, then one whenever it may be."""
+    found: list[tuple[int, bytes]] = []
+    for kind, rate in traffic.items():
+        gap_ns = int(np.ceil(1e9 / rate.per_s))
+        begin_ns = int(rng.integers(0, 3_000_000))
+        found += [(begin_ns, REQUESTS[kind])] * rate.burst
+        found += [(at_ns, REQUESTS[kind]) for at_ns in range(begin_ns + gap_ns, RUN_NS, gap_ns)]
+    return sorted(found, key=lambda segment: segment[0])
+
+
+def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
+    """The result of a run in which every sender uses its bucket up, as bursts or without pause."""
+    flows = [one.flow for one in admitted]
+    tables = switch_entries(LAB, flows, entries=case.entries)
+    rng = np.random.default_rng(case.seed)
+    network = switch_emulator.Network(seed=case.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So one that hits nothing takes as long.
+        path = Path(folder) / "slow-delete.toml"
+        hit_ps = load_profile("zodiac-fx").cpu.control.delete_hit_ps.value
+        line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'
+        path.write_text(re.sub(r"(?m)^delete_miss_ps = .*$", line, (PROFILES / "zodiac-fx.toml").read_text()))
+        for name, switch in LAB.switches.items():
+            network.add_board(name, profile=str(path), config=dict(switch.config))
+    for name in LAB.hosts:
+        network.add_host(name)
+    for link in LAB.links:
+        network.connect(link.a.node, link.a.port, link.b.node, link.b.port)
+    for name, entries in tables.items():
+        network.control(name, session_segments(entries))
+        network.plan_control(name, control_segments(case.control, rng))
+    for number, flow in enumerate(flows):
+        sender = FlowTraffic(
+            flow=number,
+            source=flow.source,
+            destination=flow.destination,
+            udp_source=flow.udp_source,
+            udp_destination=flow.udp_destination,
+            frame_bytes=flow.frame_bytes,
+            shaper_rate_bps=int(flow.rate_bps),
+            shaper_burst_bytes=int(flow.burst_bytes),
+            offered_rate_bps=int(flow.rate_bps),
+            offered_burst_bytes=int(flow.burst_bytes),
+            queue_bytes=160 * flow.frame_bytes,
+            observed=True,
+        )
+        network.add_source(
+            flow.source,
+            flow=number,
+            frame=frame_of(LAB, sender),
+            sequence_offset=50,
+            shaper_rate_bps=flow.rate_bps,
+            shaper_burst_bytes=flow.burst_bytes,
+            offered_rate_bps=flow.rate_bps * (20 if case.saturated else 1),
+            burst_bytes=flow.burst_bytes,
+            queue_bytes=sender.queue_bytes,
+        )
+    return network.run(duration_ns=RUN_NS)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(case=drawn())
+def test_nothing_is_lost_and_nothing_is_late(case: Drawn) -> None:
+    admitted = admitted_flows(case)
+    if not admitted:
+        return
+    result = carried(case, admitted)
+    assert (result.received_ns >= 0).all()
+    delays = result.received_ns - result.sent_ns
+    for number, one in enumerate(admitted):
+        mine = delays[result.flow == number]
+        if len(mine):
+            assert mine.max() <= one.guarantee_ns
