@@ -44,13 +44,13 @@ class Drawn:
         return len(self.sizes) > 1
 
 
-def drawn(seed: int, *, scheme: str | None = None, generosity: float = 1.0) -> Drawn:
-    """The case of a seed. `generosity` above 1 makes allocations too large, to see that a run can fail."""
+def drawn(seed: int, *, scheme: str | None = None) -> Drawn:
+    """The case of a seed: of any scheme whose guarantees must hold, or of a given one."""
     for attempt in range(1000):
         rng = Random(f"{seed} {attempt}")
         chosen = scheme or rng.choice(GUARANTEED)
         try:
-            found = _draw(rng, seed, chosen, generosity)
+            found = _draw(rng, seed, chosen)
         except InputError:
             continue  # such as a table too fast for its links, or a control load that leaves nothing
         if found.case.admitted:
@@ -58,14 +58,14 @@ def drawn(seed: int, *, scheme: str | None = None, generosity: float = 1.0) -> D
     raise AssertionError(f"seed {seed}: nothing is ever admitted")
 
 
-def _draw(rng: Random, seed: int, scheme: str, generosity: float) -> Drawn:
+def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     shape = rng.choice(SHAPES)
     lab = _lab(rng, shape)
     entries = rng.choice(_ENTRIES)
     sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
     control = _control(rng)
-    admission = admission_named(scheme, lab, scenario, control=control, generosity=generosity)
+    admission = admission_named(scheme, lab, scenario, control=control)
     admitted = tuple(_admitted(rng, lab, sizes, admission))
     return Drawn(
         seed=seed,

@@ -74,6 +74,16 @@ def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None)
     return Bursts(offsets_ns=offsets.astype(np.int64), following=following.astype(np.int64))
 
 
+def sustained(case: Case, *, seconds: float) -> Bursts:
+    """All bursts at once, then every flow sends all that it may for so long."""
+    return Bursts(
+        offsets_ns=np.zeros(len(case.admitted), dtype=np.int64),
+        following=np.array(
+            [int(seconds * flow.rate_bps / 8 / flow.frame_bytes) for flow in case.flows], dtype=np.int64
+        ),
+    )
+
+
 def scattered(case: Case, rng: np.random.Generator, *, within_ns: int) -> Bursts:
     """Bursts at independent random instants."""
     count = len(case.admitted)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from evaluation.adversary.case import Case
-from loko.admission import Admission, LokoAdmission, Refusal
+from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import SCHEMES as ALLOCATIONS
 from loko.control_traffic import ControlTraffic
 from loko.document import InputError
@@ -24,16 +24,10 @@ PRINTED: Final = "-as-printed"
 """Ending of a name: Loko with the paper's formulas alone, which reserve nothing for the board's own interruptions."""
 
 
-def admission_named(
-    scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic, generosity: float = 1.0
-) -> Admission:
-    """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there.
-
-    `generosity` above 1 makes Loko's allocations, or the packet-granular delay targets' queues, too large by so much: a
-    mistake on purpose, to see that the instrument notices.
-    """
+def admission_named(scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic) -> Admission:
+    """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there."""
     if scheme == PACKET_GRANULAR:
-        return _packets(lab, scenario, control, generosity)
+        return PacketAdmission(lab, scenario, traffic=control)
     rival = rival_named(scheme)
     if rival is not None:
         kind, epsilon = rival
@@ -46,20 +40,7 @@ def admission_named(
     for switch, allocation in allocations.items():
         if not allocation.feasible:
             raise InputError(f"{switch}: {allocation.reason}")
-        allocations[switch] = replace(
-            allocation,
-            max_rate_bps=allocation.max_rate_bps * generosity,
-            max_burst_bytes=allocation.max_burst_bytes * generosity,
-        )
     return LokoAdmission(lab, allocations)
-
-
-def _packets(lab: Lab, scenario: Scenario, control: ControlTraffic, generosity: float) -> PacketAdmission:
-    honest = PacketAdmission(lab, scenario, traffic=control)
-    if generosity == 1:
-        return honest
-    targets = {name: generosity * honest.usage(name).delay_ns for name in lab.switches}
-    return PacketAdmission(lab, scenario, targets, traffic=control)
 
 
 def filled(
@@ -72,20 +53,23 @@ def filled(
     frame_bytes: int = 306,
     entries: int = 17,
     control: ControlTraffic | None = None,
-    generosity: float = 1.0,
+    too_many: float = 0.0,
 ) -> Case:
     """As many equal flows as the scheme accepts, round after round over the pairs of hosts.
 
-    Raises `InputError` if it accepts none.
+    `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a mistake on
+    purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
     """
     control = control or {}
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))
-    admission = admission_named(scheme, lab, scenario, control=control, generosity=generosity)
-    refused: set[tuple[str, str]] = set()
-    for number in range(entries * len(lab.switches)):
+    admission = admission_named(scheme, lab, scenario, control=control)
+    alone = admission_named(scheme, lab, scenario, control=control)
+    admitted: list[Admitted] = []
+    refused: list[Admitted] = []
+    passing = dict.fromkeys(lab.switches, 0)
+    full: set[tuple[str, str]] = set()
+    for number in range(2 * entries * len(lab.switches)):
         pair = pairs[number % len(pairs)]
-        if pair in refused:
-            continue
         flow = Flow(
             id=f"f{number}",
             source=pair[0],
@@ -96,19 +80,27 @@ def filled(
             burst_bytes=burst_bytes,
             frame_bytes=frame_bytes,
         )
-        passing = [hop.switch for other in admission.admitted.values() for hop in other.hops]
-        answer = admission.check(flow)
-        full = isinstance(answer, Refusal) or any(passing.count(hop.switch) >= entries for hop in answer.hops)
-        if full:
-            refused.add(pair)
+        answer = alone.check(flow)
+        if isinstance(answer, Refusal):
+            continue
+        fits = all(passing[hop.switch] < entries for hop in answer.hops)
+        if pair in full or not fits or isinstance(admission.request(flow), Refusal):
+            full.add(pair)
+            refused.append(answer)
         else:
-            admission.request(flow)
-    if not admission.admitted:
+            admitted.append(answer)
+            for hop in answer.hops:
+                passing[hop.switch] += 1
+    if not admitted:
         raise InputError(f"{scheme}: accepts none of these flows")
+    more = refused[: math.ceil(too_many * len(admitted))]
+    for one in more:
+        for hop in one.hops:
+            passing[hop.switch] += 1
     return Case(
         lab=lab,
         scheme=scheme,
-        admitted=tuple(admission.admitted.values()),
-        entries=entries,
+        admitted=(*admitted, *more),
+        entries=max(entries, *passing.values()),
         control=control,
     )

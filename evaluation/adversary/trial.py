@@ -46,9 +46,9 @@ class Trial:
         return bool(self.verdict.broken or self.verdict.events)
 
 
-def trial(seed: int, *, packets: int, scheme: str | None = None, generosity: float = 1.0) -> Trial:
+def trial(seed: int, *, packets: int, scheme: str | None = None) -> Trial:
     """Carry about so many packets of the seed's case. The same arguments give the same result everywhere."""
-    found = drawn(seed, scheme=scheme, generosity=generosity)
+    found = drawn(seed, scheme=scheme)
     case = found.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
