@@ -68,7 +68,7 @@ class VirtualRunner:
         """Write profiles with the other capacity factor. Raises `InputError` if they do not allow it."""
         if self._capacity_factor is not None:
             changed = {
-                name: _with_capacity(name, self._capacity_factor) for name in set(self._profile_of.values())
+                name: profile_with_capacity(name, self._capacity_factor) for name in set(self._profile_of.values())
             }
             self._folder = tempfile.TemporaryDirectory(prefix="loko-profiles-")
             for switch, name in self._profile_of.items():
@@ -163,7 +163,7 @@ def _control_settings(lab: Lab) -> dict[str, object]:
     }
 
 
-def _with_capacity(name: str, capacity_factor: float) -> str:
+def profile_with_capacity(name: str, capacity_factor: float) -> str:
     """The text of a profile with another capacity factor. Raises `InputError`."""
     device = load_device(name)
     if not isinstance(device, Profile):

@@ -13,7 +13,7 @@ from typing import Final
 from evaluation.adversary.carriage import SENDABLE
 from evaluation.adversary.case import Case
 from evaluation.adversary.schemes import GUARANTEED, admission_named
-from loko.admission import Admission, Admitted
+from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
@@ -23,6 +23,8 @@ from loko.scenario import of_lokos_tables
 _PORTS: Final = 4
 _MOST_SWITCHES: Final = 12
 _REQUESTS: Final = 90
+_TOPPING_UP: Final = 6
+_LEAST_RATE_BPS: Final = 5_000
 _ENTRIES: Final = (6, 10, 17, 33, 64, 128)
 _SIZES: Final = (64, 65, 100, 128, 129, 200, 256, 257, 306, 384, 512, 548, 790, 1032, 1274, 1516, 1518)
 SHAPES: Final = ("line", "tree", "ring", "one-way ring", "cycles")
@@ -82,7 +84,7 @@ def _control(rng: Random) -> ControlTraffic:
     # Two statistics at once would have no room to wait for acknowledgement (quirk 70): replies lost, but no frame.
     return {
         kind: MessageRate(
-            per_s=rng.choice((0.5, 1.0, 5.0, 20.0)),
+            per_s=rng.choice((0.5, 1.0, 5.0)),
             burst=1 if kind is Message.FLOW_STATISTICS else rng.choice((1, 1, 2)),
         )
         for kind in kinds
@@ -94,29 +96,69 @@ def _admitted(rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admissio
     hosts = list(lab.hosts)
     # In most cases a few hosts take part in all, so that their switches are used up.
     busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 3, 4, len(hosts)))))
-    largest = rng.choice((1e5, 5e5, 3e6))
+    largest = rng.choice((3e5, 1e6, 3e6, 1e7))
     most_frames = rng.choice((1, 3, 6))
     for number in range(_REQUESTS):
         source, destination = rng.sample(busy if rng.random() < 0.8 else hosts, 2)
         frame_bytes = rng.choice(sizes)
         shrink = 1 - number / _REQUESTS
         frames = rng.randint(1, max(1, round(most_frames * shrink)))
-        flow = Flow(
-            id=f"f{number}",
-            source=source,
-            destination=destination,
-            udp_source=5000 + number,
-            udp_destination=6000 + number,
-            rate_bps=float(max(5_000, round(largest * shrink * rng.random()))),
-            burst_bytes=float(frames * frame_bytes + rng.choice((0, 0, frame_bytes // 2))),
-            frame_bytes=frame_bytes,
+        admission.request(
+            _flow(
+                number,
+                (source, destination),
+                frame_bytes,
+                rate_bps=max(_LEAST_RATE_BPS, round(largest * shrink * rng.random())),
+                burst_bytes=frames * frame_bytes + rng.choice((0, 0, frame_bytes // 2)),
+            )
         )
-        admission.request(flow)
+    for number in range(_REQUESTS, _REQUESTS + _TOPPING_UP):
+        _top_up(rng, number, (busy, sizes), admission)
     return list(admission.admitted.values())
 
 
+def _top_up(
+    rng: Random, number: int, choices: tuple[list[str], tuple[int, ...]], admission: Admission
+) -> None:
+    """A flow that takes the last bit of rate, or of burst, that is left on its path."""
+    busy, sizes = choices
+    pair, frame_bytes = (*rng.sample(busy, 2),), rng.choice(sizes)
+    wants_rate = rng.random() < 0.5
+
+    def asking(value: int) -> Flow:
+        rate_bps, burst_bytes = (value, frame_bytes) if wants_rate else (_LEAST_RATE_BPS, value)
+        return _flow(number, pair, frame_bytes, rate_bps=rate_bps, burst_bytes=burst_bytes)
+
+    least, most = (_LEAST_RATE_BPS, 20_000_000) if wants_rate else (frame_bytes, 25 * frame_bytes)
+    if isinstance(admission.check(asking(least)), Refusal):
+        return
+    while most - least > 1:
+        middle = (least + most) // 2
+        if isinstance(admission.check(asking(middle)), Refusal):
+            most = middle
+        else:
+            least = middle
+    admission.request(asking(least))
+
+
+def _flow(
+    number: int, pair: tuple[str, ...], frame_bytes: int, *, rate_bps: float, burst_bytes: float
+) -> Flow:
+    return Flow(
+        id=f"f{number}",
+        source=pair[0],
+        destination=pair[1],
+        udp_source=5000 + number,
+        udp_destination=6000 + number,
+        rate_bps=float(rate_bps),
+        burst_bytes=float(burst_bytes),
+        frame_bytes=frame_bytes,
+    )
+
+
 def _lab(rng: Random, shape: str) -> Lab:
-    count = rng.randint(3 if "ring" in shape or shape == "cycles" else 2, _MOST_SWITCHES)
+    least = 3 if "ring" in shape or shape == "cycles" else 2
+    count = rng.randint(least, rng.choice((4, _MOST_SWITCHES)))
     edges = _edges(rng, shape, count)
     free = {number: list(range(1, _PORTS + 1)) for number in range(count)}
     links: list[dict[str, object]] = []
