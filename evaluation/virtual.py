@@ -68,7 +68,8 @@ class VirtualRunner:
         """Write profiles with the other capacity factor. Raises `InputError` if they do not allow it."""
         if self._capacity_factor is not None:
             changed = {
-                name: profile_with_capacity(name, self._capacity_factor) for name in set(self._profile_of.values())
+                name: profile_with_capacity(name, self._capacity_factor)
+                for name in set(self._profile_of.values())
             }
             self._folder = tempfile.TemporaryDirectory(prefix="loko-profiles-")
             for switch, name in self._profile_of.items():
@@ -132,8 +133,8 @@ def lab_network(
 ) -> switch_emulator.Network:
     """The lab in virtual time with these flow tables installed, without any sender.
 
-    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration. Raises `RunError`
-    if a board does not take its table, `ValueError` if the emulator takes something else not.
+    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration. Raises
+    `RunError` if a board does not take its table, `ValueError` if the emulator takes something else not.
     """
     network = switch_emulator.Network(seed=seed)
     for name, switch in lab.switches.items():

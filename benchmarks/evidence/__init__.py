@@ -1,1 +1,1 @@
-"""The evidence: a thousand million simulated packets of random admitted sets, none lost, none late (docs/evidence.md)."""
+"""The evidence: random admitted sets, every packet judged (docs/evidence.md)."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.evidence``: random admitted sets until enough packets were carried; goes on where it stopped."""
+"""``python -m benchmarks.evidence``: random admitted sets, packet by packet; goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ _PAGE: Final = ROOT / "docs" / "evidence.md"
 _LINE_EVERY_S: Final = 30
 
 
-def main(
+def main(  # noqa: PLR0917 - options of the command line
     packets: Annotated[str, typer.Option(help="Packets in all, such as 1e8; what is there counts.")] = "1e9",
     seed: Annotated[int, typer.Option(min=0, help="Of the campaign: it fixes every trial.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     out: Annotated[Path, typer.Option(help="Folder for the journal and the results.")] = Path(
         "results/evidence"
     ),
-    replay: Annotated[int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")] = None,
-    write_page: Annotated[bool, typer.Option("--page", help="Write docs/evidence.md from the result.")] = False,
+    replay: Annotated[
+        int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")
+    ] = None,
+    write_page: Annotated[
+        bool, typer.Option("--page", help="Write docs/evidence.md from the result.")
+    ] = False,
 ) -> None:
-    """Carry random admitted sets and judge every packet. Example: python -m benchmarks.evidence --packets 1e8."""
+    """Judge every packet of random admitted sets. Example: python -m benchmarks.evidence --packets 1e8."""
     try:
         if replay is not None:
             raise typer.Exit(_replay(replay))
@@ -107,7 +111,10 @@ class _Tell:
         self._bar.update(self._task, total=wanted, completed=min(have, wanted))
         if not Console(stderr=True).is_terminal and time.monotonic() - self._told_s > _LINE_EVERY_S:
             self._told_s = time.monotonic()
-            print(f"{have / 1e6:.0f} of {wanted / 1e6:.0f} million packets, {left_s:.0f} s left", file=sys.stderr)
+            print(
+                f"{have / 1e6:.0f} of {wanted / 1e6:.0f} million packets, {left_s:.0f} s left",
+                file=sys.stderr,
+            )
 
 
 def _report_broken(broken: BrokenGuaranteeError, out: Path) -> None:
@@ -138,8 +145,9 @@ def _replay(seed: int) -> int:
 def _show(found: Trial) -> None:
     drawn, case = found.drawn, found.drawn.case
     print(
-        f"seed {drawn.seed}: {case.scheme}, {drawn.shape} of {drawn.switches} switches, {case.entries} entries,"
-        f" frames of {', '.join(map(str, drawn.sizes))} bytes, {found.way} for {found.duration_ns / 1e9:.2f} s"
+        f"seed {drawn.seed}: {case.scheme}, {drawn.shape} of {drawn.switches} switches,"
+        f" {case.entries} entries, frames of {', '.join(map(str, drawn.sizes))} bytes,"
+        f" {found.way} for {found.duration_ns / 1e9:.2f} s"
     )
     verdicts = {verdict.flow: verdict for verdict in found.verdict.flows}
     for admitted in case.admitted:
@@ -148,8 +156,8 @@ def _show(found: Trial) -> None:
             continue
         path = " ".join(hop.switch for hop in admitted.hops)
         print(
-            f"  {admitted.flow.id}: {admitted.flow.rate_bps:.0f} bit/s, {admitted.flow.burst_bytes:.0f} bytes,"
-            f" by {path}; {verdict.sent} sent, {verdict.lost} lost, worst {verdict.worst:.3f}"
+            f"  {admitted.flow.id}: {admitted.flow.rate_bps:.0f} bit/s,"
+            f" {admitted.flow.burst_bytes:.0f} bytes, by {path}; {verdict.sent} sent, {verdict.lost} lost, worst {verdict.worst:.3f}"
             f" of {admitted.guarantee_ns / 1e6:.3f} ms{'' if verdict.kept else '  BROKEN'}"
         )
     for event in found.verdict.events:

@@ -33,7 +33,8 @@ class BrokenGuaranteeError(Exception):
 def carry_on(journal: Journal, *, packets: int, seed: int, jobs: int, tell: Tell) -> list[Record]:
     """Carry out what is missing and return the trials that have so many packets together.
 
-    Raises `BrokenGuaranteeError` for the first trial, in order, that fails. A kill loses the trials under way only.
+    Raises `BrokenGuaranteeError` for the first trial, in order, that fails. A kill loses only the trials
+    under way.
     """
     begin_s, begin_packets = time.monotonic(), sum(record.packets for record in journal.records.values())
     context = multiprocessing.get_context("spawn")

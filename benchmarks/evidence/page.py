@@ -89,10 +89,7 @@ def _schemes(rows: list[dict[str, Any]]) -> str:
                 row["scheme"],
                 str(row["flows"]),
                 f"{row['guarantee_ms']:.2f} ms",
-                *(
-                    _damage(row[way], row[f"{way}_lost"])
-                    for way in ("adversary", "random", "generator")
-                ),
+                *(_damage(row[way], row[f"{way}_lost"]) for way in ("adversary", "random", "generator")),
             )
             for row in rows
         ),
@@ -143,7 +140,7 @@ def _capacity(rows: list[dict[str, Any]]) -> str:
         (
             (
                 f"{row['capacity']:.2f}",
-                row["scheme"],
+                row["scheme"] + (", planned for this" if row["told"] else ""),
                 f"{row['flows']} of {row['rate_kbps']:.1f} kbit/s",
                 _damage(row["worst"], row["lost"]),
             )

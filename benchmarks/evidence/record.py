@@ -85,7 +85,7 @@ class Journal:
     """The file with the records of a campaign, in the order in which the trials ended."""
 
     def __init__(self, path: Path, head: dict[str, object]) -> None:
-        """Open or begin it. Raises `InputError` if another campaign, by its head, or something else is in the file."""
+        """Open or begin it. Raises `InputError` if the file is of another campaign, by its head, or of none."""
         self._path = path
         self.records: dict[int, Record] = {}
         first = json.dumps(head, sort_keys=True)

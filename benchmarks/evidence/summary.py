@@ -10,7 +10,7 @@ from benchmarks.machine import describe
 
 
 def summary(records: list[Record], head: Mapping[str, object]) -> dict[str, Any]:
-    """Totals, and the same by scheme, shape, traffic and size of network; with a fingerprint of every trial."""
+    """Totals, the same by scheme, shape, traffic and size of network, and a fingerprint of all."""
     return {
         **head,
         "machine": describe(),

@@ -1,4 +1,4 @@
-"""An attack on an admitted set in all ways that there are: the adversary, random instants, the paper's generator."""
+"""An attack on an admitted set: by the adversary, at random instants, by the paper's generator."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ def network_of(
 ) -> switch_emulator.Network:
     """The case's lab with its flow tables. `settings` adds to the switches' configuration."""
     tables = switch_entries(case.lab, case.flows, entries=case.entries)
-    return lab_network(
-        case.lab, tables, seed=seed, profile_of=case.profile_of, settings=settings or {}
-    )
+    return lab_network(case.lab, tables, seed=seed, profile_of=case.profile_of, settings=settings or {})
 
 
 def add_bursts(
@@ -149,7 +147,7 @@ def add_releases(
 def add_control(
     network: switch_emulator.Network, case: Case, *, duration_ns: int, first_ns: Mapping[str, int]
 ) -> None:
-    """Let the controller send all that it may: as many messages as a burst has, then again as soon as allowed."""
+    """Let the controller send all that it may: a burst of each message, again as soon as allowed."""
     for switch in case.lab.switches:
         planned: list[tuple[int, bytes]] = []
         for message, rate in case.control.items():

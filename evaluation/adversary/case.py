@@ -50,11 +50,10 @@ class Case:
         return found
 
     def upstream_ns(self, admitted: Admitted, switch: str) -> float | None:
-        """From a frame's release to its beginning before a switch if all before it are idle; None if it does not pass."""
+        """From release to a frame's beginning before a switch, with all before it idle; None off its path."""
         passed_ns = 0.0
         for hop in admitted.hops:
             if hop.switch == switch:
                 return passed_ns
             passed_ns += self.idle_ns(hop.switch, admitted.flow.frame_bytes)
         return None
-

@@ -1,4 +1,4 @@
-"""Admitted sets drawn from a seed: topology, table, sizes, rates, bursts, control traffic, and how the hosts send.
+"""Admitted sets drawn from a seed: topology, table, sizes, rates, bursts, control traffic.
 
 The same seed gives the same case on every machine.
 """
@@ -81,7 +81,7 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
 def _control(rng: Random) -> ControlTraffic:
     """Mostly something, and never so much that it leaves nothing to the flows."""
     kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
-    # Two statistics at once would have no room to wait for acknowledgement (quirk 70): replies lost, but no frame.
+    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70).
     return {
         kind: MessageRate(
             per_s=rng.choice((0.5, 1.0, 5.0)),

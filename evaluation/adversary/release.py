@@ -1,7 +1,7 @@
 """When hosts send: patterns of releases that keep to the admitted token buckets.
 
-A pattern says when frames are offered; the sender's bucket delays what comes too early, so nothing that is sent
-breaks it.
+A pattern says when frames are offered; the sender's bucket delays what comes too early, so nothing that is
+sent breaks it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Instants = NDArray[np.int64]
 """When a flow's frames are offered, in ns after the beginning of a run, rising."""
 
 LEAD_NS: Final = 60_000_000
-"""From the beginning of a run, or of a round, to the instant that the bursts aim at: longer than any way there."""
+"""From the beginning of a run or round to the instant that the bursts aim at: longer than any way."""
 _MOST_FOLLOWING: Final = 40
 _JITTERS_NS: Final = (0, 1_000, 30_000, 300_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bursts:
-    """One critical instant: when each flow's burst is released, and how many frames follow at the flow's rate."""
+    """One critical instant: when each flow's burst is released, and how many frames follow."""
 
     offsets_ns: Instants
     """By flow: release of its burst, relative to the instant."""
@@ -45,9 +45,9 @@ def refill_ns(case: Case) -> float:
 
 
 def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
-    """All bursts meet a frame of the victim where their paths join its own, with the delays until there accounted for.
+    """All bursts meet a frame of the victim where their paths join its own.
 
-    How long the victim has waited before each switch is guessed between nothing and the switch's bound.
+    Delays until there are accounted for; how long the victim has waited before each switch is guessed between nothing and the switch's bound.
     """
     number = int(rng.integers(len(case.admitted))) if victim is None else victim
     chosen = case.admitted[number]

@@ -14,14 +14,15 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.packets import PacketAdmission
-from loko.plan import allocations_of, rival_admission, rival_named
+from loko.plan import allocations_of
+from loko.rivals import rival_admission, rival_named
 from loko.scenario import Scenario, of_lokos_tables
 
 PACKET_GRANULAR: Final = "packet-granular"
 GUARANTEED: Final = (*ALLOCATIONS, PACKET_GRANULAR)
 """Schemes whose guarantees must hold, with all that interrupts the CPU reserved."""
 PRINTED: Final = "-as-printed"
-"""Ending of a name: Loko with the paper's formulas alone, which reserve nothing for the board's own interruptions."""
+"""Ending of a name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
 
 
 def admission_named(scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic) -> Admission:
@@ -57,8 +58,8 @@ def filled(
 ) -> Case:
     """As many equal flows as the scheme accepts, round after round over the pairs of hosts.
 
-    `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a mistake on
-    purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
+    `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a
+    mistake on purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
     """
     control = control or {}
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))

@@ -1,8 +1,8 @@
 """The adversary: a local search for the release pattern that hurts an admitted set most.
 
-Many candidates share one simulated network: each gets a round of its own, after which all buckets are full and all
-boards idle again. Rounds are whole periods of the boards' timers apart, so that a candidate meets the timers at the
-same phase in whichever round it is tried.
+Many candidates share one simulated network: each gets a round of its own, after which all buckets are full
+and all boards idle again. Rounds are whole periods of the boards' timers apart, so that a candidate meets the
+timers at the same phase in whichever round it is tried.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_ti
         candidates = [bursts for _, _, bursts in ranked[: _ELITE // 2]] + candidates
         network_seed = int(rng.integers(1 << 62))
         damages = damage_of(case, candidates, seed=network_seed, aim_timers=aim_timers)
-        ranked += [
-            (damage, network_seed, bursts) for damage, bursts in zip(damages, candidates, strict=True)
-        ]
+        ranked += [(damage, network_seed, bursts) for damage, bursts in zip(damages, candidates, strict=True)]
         ranked = sorted(ranked, key=lambda one: one[0], reverse=True)[:_ELITE]
         worst = max(worst, *(damage.worst for damage in damages))
         history.append(((generation + 1) * POPULATION, worst))
@@ -141,9 +139,9 @@ def _rounds(
     network = network_of(case, seed=seed, settings=settings)
     # Instants of a run count from its beginning, phases from power-up.
     first_ns = LEAD_NS + (anchor_ns - network.now_ns() - LEAD_NS) % period_ns
-    tail_ns = max(
-        int(bursts.following.max(initial=0)) for bursts in candidates
-    ) * max(flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows)
+    tail_ns = max(int(bursts.following.max(initial=0)) for bursts in candidates) * max(
+        flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows
+    )
     round_ns = math.ceil((2 * LEAD_NS + refill_ns(case) + tail_ns) / period_ns) * period_ns
     rounds_ns = [first_ns + number * round_ns for number in range(len(candidates))]
     releases = instants(case, rounds_ns, candidates)
