@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.evidence.attacks import every_attack, kept
-from benchmarks.evidence.campaign import PACKETS_A_TRIAL, BrokenGuaranteeError, carry_on
+from benchmarks.evidence.campaign import BrokenGuaranteeError, carry_on
 from benchmarks.evidence.page import page
 from benchmarks.evidence.record import Journal
 from benchmarks.evidence.summary import summary
@@ -24,11 +24,15 @@ from evaluation.provenance import commit
 from loko.document import InputError
 
 _PAGE: Final = ROOT / "docs" / "evidence.md"
+_RESULT: Final = "evidence.json"
 _LINE_EVERY_S: Final = 30
 
 
 def main(  # noqa: PLR0917 - options of the command line
     packets: Annotated[str, typer.Option(help="Packets in all, such as 1e8; what is there counts.")] = "1e9",
+    trial_packets: Annotated[
+        int, typer.Option(min=1, help="Packets of a trial at most; low rates have fewer.")
+    ] = 1_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the campaign: it fixes every trial.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     out: Annotated[Path, typer.Option(help="Folder for the journal and the results.")] = Path(
@@ -37,6 +41,7 @@ def main(  # noqa: PLR0917 - options of the command line
     replay: Annotated[
         int | None, typer.Option(help="Carry out one trial, by its own seed, and show it.")
     ] = None,
+    attacks: Annotated[bool, typer.Option(help="Also attack full switches; the page needs it.")] = True,
     write_page: Annotated[
         bool, typer.Option("--page", help="Write docs/evidence.md from the result.")
     ] = False,
@@ -44,8 +49,14 @@ def main(  # noqa: PLR0917 - options of the command line
     """Judge every packet of random admitted sets. Example: python -m benchmarks.evidence --packets 1e8."""
     try:
         if replay is not None:
-            raise typer.Exit(_replay(replay))
-        raise typer.Exit(_campaign(_count(packets), seed, jobs, output_directory(out), write_page=write_page))
+            raise typer.Exit(_replay(replay, trial_packets))
+        if write_page and not attacks:
+            raise InputError("--page needs the attacks; leave --no-attacks out")
+        folder = output_directory(out)
+        if not _campaign(_count(packets), trial_packets, seed, jobs, folder):
+            raise typer.Exit(1)
+        if attacks:
+            raise typer.Exit(_attacks(folder, write_page=write_page))
     except InputError as error:
         print(f"evidence: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -64,31 +75,38 @@ def _count(text: str) -> int:
     return int(number)
 
 
-def _campaign(packets: int, seed: int, jobs: int, out: Path, *, write_page: bool) -> int:
-    head: dict[str, object] = {"commit": commit(), "seed": seed, "packets_a_trial": PACKETS_A_TRIAL}
+def _campaign(packets: int, trial_packets: int, seed: int, jobs: int, out: Path) -> bool:
+    """Carry out what is missing and write the result; false if a guarantee was broken."""
+    head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
     with alone_in(out):
-        journal = Journal(out / "trials.jsonl", head)
         try:
-            with _Tell() as tell:
-                records = carry_on(journal, packets=packets, seed=seed, jobs=jobs, tell=tell)
+            with Journal(out / "trials.jsonl", head) as journal, _Tell() as tell:
+                records = carry_on(
+                    journal, packets=packets, trial_packets=trial_packets, seed=seed, jobs=jobs, tell=tell
+                )
         except BrokenGuaranteeError as broken:
-            _report_broken(broken, out)
-            return 1
-        finally:
-            journal.close()
-    print("attacking full switches …", file=sys.stderr)
-    found = {**summary(records, head), "attacks": every_attack(lambda text: print(text, file=sys.stderr))}
-    write_atomically(out / "evidence.json", (json.dumps(found, indent=1) + "\n").encode())
-    text = page(found)
-    write_atomically(out / "evidence.md", text.encode())
-    if write_page:
-        write_atomically(_PAGE, text.encode())
+            _report_broken(broken, trial_packets, out)
+            return False
+    found = summary(records, head)
+    write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
     print(
         f"{found['total']['packets']} packets in {len(records)} trials: {found['total']['lost']} lost,"
         f" worst delay {found['total']['worst']:.3f} of its guarantee; {time.monotonic() - begin_s:.0f} s"
     )
-    print(f"written: {out}/evidence.json, {out}/evidence.md" + (f", {_PAGE}" if write_page else ""))
+    return True
+
+
+def _attacks(out: Path, *, write_page: bool) -> int:
+    """Add the attacks to the result, and write the page; the exit status."""
+    print("attacking full switches ...", file=sys.stderr)
+    found = json.loads((out / _RESULT).read_text(encoding="utf-8"))
+    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr))
+    write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
+    pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
+    for path in pages:
+        write_atomically(path, page(found).encode())
+    print(f"written: {out / _RESULT}, {', '.join(map(str, pages))}")
     return 0 if kept(found["attacks"]) else 1
 
 
@@ -117,12 +135,12 @@ class _Tell:
             )
 
 
-def _report_broken(broken: BrokenGuaranteeError, out: Path) -> None:
+def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) -> None:
     seed = broken.record.seed
-    print(f"BROKEN: {broken}; narrowing it down …", file=sys.stderr)
-    failed = trial(seed, packets=PACKETS_A_TRIAL)
-    only, most_ns = narrowed(failed, packets=PACKETS_A_TRIAL)
-    again = trial(seed, packets=PACKETS_A_TRIAL, only=only, most_ns=most_ns)
+    print(f"BROKEN: {broken}; narrowing it down ...", file=sys.stderr)
+    failed = trial(seed, packets=trial_packets)
+    only, most_ns = narrowed(failed, packets=trial_packets)
+    again = trial(seed, packets=trial_packets, only=only, most_ns=most_ns)
     found = {
         "seed": seed,
         "record": broken.record.model_dump(mode="json"),
@@ -136,8 +154,8 @@ def _report_broken(broken: BrokenGuaranteeError, out: Path) -> None:
     print(f"seen again with: python -m benchmarks.evidence --replay {seed}; narrowed down in {path}")
 
 
-def _replay(seed: int) -> int:
-    found = trial(seed, packets=PACKETS_A_TRIAL)
+def _replay(seed: int, trial_packets: int) -> int:
+    found = trial(seed, packets=trial_packets)
     _show(found)
     return 1 if found.failed else 0
 
@@ -157,7 +175,9 @@ def _show(found: Trial) -> None:
         path = " ".join(hop.switch for hop in admitted.hops)
         print(
             f"  {admitted.flow.id}: {admitted.flow.rate_bps:.0f} bit/s,"
-            f" {admitted.flow.burst_bytes:.0f} bytes, by {path}; {verdict.sent} sent, {verdict.lost} lost, worst {verdict.worst:.3f}"
+            f" {admitted.flow.burst_bytes:.0f} bytes,"
+            f" {admitted.flow.burst_bytes:.0f} bytes, by {path}; {verdict.sent} sent,"
+            f" {verdict.lost} lost, worst {verdict.worst:.3f}"
             f" of {admitted.guarantee_ns / 1e6:.3f} ms{'' if verdict.kept else '  BROKEN'}"
         )
     for event in found.verdict.events:

@@ -13,8 +13,6 @@ from typing import Final
 from benchmarks.evidence.record import Journal, Record, campaign_seed, up_to
 from evaluation.adversary.trial import trial
 
-PACKETS_A_TRIAL: Final = 1_000_000
-"""At most: cases of low rates have fewer, in as much virtual time as a trial gets."""
 _AHEAD: Final = 4
 """Trials that each process has been given."""
 
@@ -30,7 +28,9 @@ class BrokenGuaranteeError(Exception):
         self.record = record
 
 
-def carry_on(journal: Journal, *, packets: int, seed: int, jobs: int, tell: Tell) -> list[Record]:
+def carry_on(
+    journal: Journal, *, packets: int, trial_packets: int, seed: int, jobs: int, tell: Tell
+) -> list[Record]:
     """Carry out what is missing and return the trials that have so many packets together.
 
     Raises `BrokenGuaranteeError` for the first trial, in order, that fails. A kill loses only the trials
@@ -45,7 +45,7 @@ def carry_on(journal: Journal, *, packets: int, seed: int, jobs: int, tell: Tell
             _refuse_broken(journal)
             while len(running) < _AHEAD * jobs:
                 if following not in journal.records:
-                    running.add(pool.submit(_one, following, campaign_seed(seed, following)))
+                    running.add(pool.submit(_one, following, campaign_seed(seed, following), trial_packets))
                 following += 1
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
@@ -65,8 +65,8 @@ def _refuse_broken(journal: Journal) -> None:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def _one(number: int, seed: int) -> Record:
-    return Record.of(number, trial(seed, packets=PACKETS_A_TRIAL))
+def _one(number: int, seed: int, trial_packets: int) -> Record:
+    return Record.of(number, trial(seed, packets=trial_packets))
 
 
 def _leave_interrupts_to_the_parent() -> None:

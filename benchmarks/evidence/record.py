@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -85,7 +86,7 @@ class Journal:
     """The file with the records of a campaign, in the order in which the trials ended."""
 
     def __init__(self, path: Path, head: dict[str, object]) -> None:
-        """Open or begin it. Raises `InputError` if the file is of another campaign, by its head, or of none."""
+        """Open or begin it. Raises `InputError` if it is another campaign's, by its head, or none's."""
         self._path = path
         self.records: dict[int, Record] = {}
         first = json.dumps(head, sort_keys=True)
@@ -124,7 +125,12 @@ class Journal:
         self._file.write(line.encode() + b"\n")
         self._file.flush()
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the file."""
         self._file.close()
 

@@ -47,7 +47,8 @@ def refill_ns(case: Case) -> float:
 def critical(case: Case, rng: np.random.Generator, *, victim: int | None = None) -> Bursts:
     """All bursts meet a frame of the victim where their paths join its own.
 
-    Delays until there are accounted for; how long the victim has waited before each switch is guessed between nothing and the switch's bound.
+    Delays until there are accounted for. How long the victim has waited before each switch is guessed,
+    between nothing and the switch's bound.
     """
     number = int(rng.integers(len(case.admitted))) if victim is None else victim
     chosen = case.admitted[number]
