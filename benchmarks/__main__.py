@@ -17,7 +17,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import live_accuracy, overload_picture, page, replay, scale, sensitivity, throughput
+from benchmarks import (
+    closure,
+    live_accuracy,
+    overload_picture,
+    page,
+    replay,
+    scale,
+    sensitivity,
+    service,
+    throughput,
+)
 from benchmarks.fidelity import campaign
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
@@ -32,17 +42,26 @@ class Part(StrEnum):
     SENSITIVITY = "sensitivity"
     FIDELITY = "fidelity"
     SCALE = "scale"
+    CLOSURE = "closure"
+    SERVICE = "service"
 
 
 def main(
     parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Fidelity and scale: a few corners, small rings.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Fidelity, scale, closure: a few corners, small rings, fewer switches.")
+    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="Closure: also in real time (as root).")] = False,
+    store: Annotated[
+        Path | None, typer.Option(help="Closure: evaluate this folder of `loko bench all` instead.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the JSON and the Markdown.")] = Path(
         "results/benchmarks"
     ),
 ) -> None:
-    """Measure speed, accuracy, fidelity, scale. Example: make bench ARGS='throughput --repetitions 9'."""
+    """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
     measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
         Part.THROUGHPUT: lambda: _throughput(repetitions),
@@ -51,6 +70,10 @@ def main(
         Part.SENSITIVITY: lambda: _sensitivity(out, console),
         Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
         Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Part.CLOSURE: lambda: _closure(
+            out / "closure", quick=quick, live=live, store=store, tell=console.print
+        ),
+        Part.SERVICE: lambda: _service(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -138,6 +161,27 @@ def _scale(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict
     (out / "scale").mkdir(parents=True, exist_ok=True)
     (out / "scale" / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return found, page.scale_rows(found)
+
+
+def _closure(
+    folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
+) -> tuple[dict[str, Any], list[Row]]:
+    switches = closure.measure(folder, quick=quick, live=live, store=store, tell=tell)
+    found = {"machine": describe(), "switches": switches}
+    (folder / "closure.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, closure.rows(switches)
+
+
+def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = service.measure(repetitions=repetitions)
+    rows = [
+        (f"REST, {what} a second", f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}")
+        for what, rate in (
+            ("refusals", found.refusals_per_s),
+            ("accept-install-remove cycles", found.cycles_per_s),
+        )
+    ]
+    return asdict(found), rows
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """``python -m benchmarks.page``: the pages of the documentation that show benchmarks, from their JSON.
 
-No number on them is typed by hand: `docs/fidelity.md` and `docs/scale.md` with their pictures come from
-`fidelity/fidelity.json` and `scale/scale.json` in the folder of results, and keep a copy of them.
+No number on them is typed by hand: `docs/fidelity.md`, `docs/scale.md` and `docs/closure.md` with their
+pictures come from `fidelity/fidelity.json` and so on in the folder of results, and keep a copy of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from benchmarks import closure
 from benchmarks.fidelity import figures
 from benchmarks.measure import ROOT, Row
 from benchmarks.scale import GOAL_BOARD_BYTES, GOAL_BOARDS, GOAL_P99_NS
@@ -30,9 +31,13 @@ def main(
     ),
     docs: Annotated[Path, typer.Option(help="Folder of the documentation.")] = ROOT / "docs",
 ) -> None:
-    """Make the pages on fidelity and scale from the benchmarks' results."""
+    """Make the pages on fidelity, scale and closure from the benchmarks' results."""
     made = 0
-    for name, page in (("fidelity", _fidelity_page), ("scale", _scale_page)):
+    for name, page in (
+        ("fidelity", _fidelity_page),
+        ("scale", _scale_page),
+        ("closure", _closure_page),
+    ):
         source = results / name / f"{name}.json"
         if not source.is_file():
             continue
@@ -44,7 +49,7 @@ def main(
         made += 1
     if not made:
         print(
-            f"page: {results} has no results; measure first: make bench ARGS='fidelity scale'",
+            f"page: {results} has no results; measure first: make bench ARGS='fidelity scale closure'",
             file=sys.stderr,
         )
         raise typer.Exit(2)
@@ -203,6 +208,17 @@ def _verdicts(found: dict[str, Any]) -> str:
             )
         )
     return _table(("goal", "measured", ""), rows)
+
+
+def _closure_page(found: dict[str, Any], _: Path) -> str:
+    switches = found["switches"]
+    values = {
+        "machine": _machine(found["machine"]),
+        "verdicts": _table(("measured", "value", ""), closure.rows(switches)),
+        "numbers": closure.page_table(switches),
+        "kept": closure.kept_table(switches),
+    }
+    return Template((_TEMPLATES / "closure.md").read_text(encoding="utf-8")).substitute(values)
 
 
 def _scale_page(found: dict[str, Any], _: Path) -> str:

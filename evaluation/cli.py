@@ -17,8 +17,10 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.bench.commands import bench_app
+from evaluation.executor import Executor
 from evaluation.live.commands import doctor, lab_app
 from evaluation.runner import RunError
+from evaluation.serving import serve
 from loko.commands import model, plan
 from loko.document import InputError
 from loko.lab import Backend
@@ -40,6 +42,7 @@ app = typer.Typer(
 app.command()(model)
 app.command()(plan)
 app.command()(doctor)
+app.command()(serve)
 app.add_typer(lab_app, name="lab")
 app.add_typer(bench_app, name="bench")
 
@@ -94,6 +97,12 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+ExecutorOption = Annotated[
+    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -112,6 +121,8 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -142,6 +153,8 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        executor=executor,
+        scheduler=scheduler,
     )
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
@@ -270,7 +283,8 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
 
 def _print_result(result: FigureResult) -> None:
     broken, host = result.broken_claims, result.provenance.host
-    kept = "guarantee kept, " if result.series else ""
+    guaranteed = any(point.guaranteed for series in result.series for point in series.points)
+    kept = "guarantee kept, " if guaranteed else ""
     kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
     count = len(result.claims)
     typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")

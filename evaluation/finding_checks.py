@@ -241,7 +241,7 @@ class Ratio(Check):
         fits = (self.at_least is None or ratio >= self.at_least) and (
             self.at_most is None or ratio <= self.at_most
         )
-        return f"{ratio:.3g} times", fits
+        return f"{ratio:.2f} times" if ratio < 10 else f"{ratio:.0f} times", fits
 
 
 FindingCheck = Annotated[

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from evaluation.executor import Executor
 from loko.lab import Backend
 
 Points = Literal["all", "admitted"]
@@ -27,6 +28,10 @@ class Options:
     offered_load: float | None = None
     capacity_factor: float | None = None
     backend: Backend | None = None
+    executor: Executor = Executor.PROCESSES
+    """Where what needs no lab is computed."""
+    scheduler: str | None = None
+    """Address of the Dask cluster, if that is the executor."""
 
 
 class Progress(Protocol):

@@ -28,6 +28,7 @@ from evaluation.result import (
     HostResult,
     NoteResult,
     Provenance,
+    Series,
     TableResult,
 )
 from loko.document import InputError
@@ -50,6 +51,9 @@ class Outcome(BaseModel):
     profile: str = ""
     table: TableResult | None = None
     """Numbers worth a table in the report."""
+    series: list[Series] = []
+    """Of packets that are counted, box by box, so that a broken guarantee is found."""
+    guarantee_ms: float | None = None
     notes: list[NoteResult] = []
     """Beside those of the document: what this replay did otherwise than the paper."""
     assumptions: dict[str, float] = {}
@@ -126,11 +130,11 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
         mode=options.mode,
         seed=options.seed,
         x=outcome.x,
-        series=[],
+        series=outcome.series,
         table=outcome.table,
         chart=outcome.chart,
         findings=outcome.findings,
-        guarantee_ms=None,
+        guarantee_ms=outcome.guarantee_ms,
         floor_ms=None,
         claims=[],
         notes=notes_of(figure) + outcome.notes,

@@ -1,4 +1,4 @@
-"""Where a result comes from. In virtual time nothing here depends on the clock or the machine."""
+"""Where a result comes from. In virtual time only the day depends on the clock, nothing on the machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -35,6 +36,13 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def today() -> str:
+    """The day in UTC, as in `2026-11-21`; that of `SOURCE_DATE_EPOCH` if it is set."""
+    epoch_s = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch_s), UTC) if epoch_s.isdigit() else datetime.now(UTC)
+    return now.date().isoformat()
 
 
 def machine() -> str:

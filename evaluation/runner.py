@@ -82,8 +82,11 @@ class Runner(Protocol):
     ) -> None:
         """Take everything down again, also after an error."""
 
-    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:
+    def run(
+        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+    ) -> RunRecords:
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
-        The seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
+        Meanwhile the controller sends so many EchoRequests a second to each switch, at equal distances. The
+        seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
         """

@@ -8,6 +8,7 @@ from typing import Final
 from evaluation.figure import LabFigure
 from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation, allocate, scheme_named
+from loko.control_traffic import ControlTraffic, Message, MessageRate, interference
 from loko.device import load_profile
 from loko.document import InputError
 from loko.flow import Flow
@@ -15,7 +16,7 @@ from loko.lab import Lab, load_lab
 from loko.network import shortest_path
 from loko.scenario import of_lokos_tables
 from loko.service import service_curve
-from loko.split import Split, split
+from loko.split import Split, echo_traffic, split
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
@@ -88,22 +89,41 @@ class Setting:
         return tuple(sender.as_flow() for sender in senders(self, (1.0, 1.0)))
 
 
-def allocation_of(figure: LabFigure, lab: Lab, scheme: str) -> Allocation:
-    """What admission may use of each switch in the scenario of section 6. The switches are of one kind."""
+def allocation_of(
+    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = None
+) -> Allocation:
+    """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
+
+    With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
+    """
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:
         raise InputError(
             f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
         )
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
-    return allocate(service_curve(load_profile(profiles.pop()), scenario), scheme_named(scheme))
+    service = service_curve(load_profile(profiles.pop()), scenario)
+    if control is None:
+        return allocate(service, scheme_named(scheme))
+    return allocate(service, scheme_named(scheme), interference(service.profile, control, figure.entries))
+
+
+def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
+    """The allocation and equation 8, with what is reserved for control traffic."""
+    reserved = sweep.reserved
+    if reserved is not None and reserved.charge == "measured":
+        control = {Message.ECHO: MessageRate(per_s=reserved.echoes_per_s)}
+        allocation = allocation_of(sweep, lab, sweep.allocation, control)
+        return allocation, split(allocation, ratio=sweep.split)
+    allocation = allocation_of(sweep, lab, sweep.allocation)
+    echoes = echo_traffic(reserved.echoes_per_s if reserved is not None else 0)
+    return allocation, split(allocation, ratio=sweep.split, control=echoes)
 
 
 def prepare(sweep: Sweep) -> Setting:
     """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
     lab = load_lab(sweep.lab)
-    allocation = allocation_of(sweep, lab, sweep.allocation)
-    shares = split(allocation, ratio=sweep.split)
+    allocation, shares = _shares(sweep, lab)
     if not shares.feasible:
         raise InputError(f"{sweep.name}: not feasible: {shares.reason}")
     hops = {len(shortest_path(lab, flow.source, flow.destination)) for flow in sweep.flows}

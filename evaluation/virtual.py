@@ -9,11 +9,12 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 import dpkt
+import numpy as np
 import switch_emulator
 
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
-from loko.controller.messages import session_segments
+from loko.controller.messages import echo_request, session_segments
 from loko.device import Profile, load_device, profile_text
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
@@ -84,10 +85,16 @@ class VirtualRunner:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:
+    def run(
+        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+    ) -> RunRecords:
         """Simulate one run. Raises `RunError` if a board does not take its table."""
         try:
             network = self._network(traffic, seed)
+            for number, name in enumerate(self._tables):
+                # A phase for each switch, else all would be asked at one instant.
+                phase = np.random.default_rng((seed, number)).random()
+                network.plan_control(name, _echoes(echoes_per_s, seconds, phase))
             result = network.run(duration_ns=round(seconds * 1e9), drain_ns=_DRAIN_NS)
         except ValueError as error:
             raise RunError(f"lab '{self._lab.name}': {error}") from None
@@ -138,7 +145,7 @@ def lab_network(
     """
     network = switch_emulator.Network(seed=seed)
     for name, switch in lab.switches.items():
-        config = {**switch.config, **_control_settings(lab), **settings.get(name, {})}
+        config = {**switch.config, **control_settings(lab), **settings.get(name, {})}
         network.add_board(name, profile=profile_of.get(name, switch.profile.name), config=config)
     for name in lab.hosts:
         network.add_host(name)
@@ -153,7 +160,7 @@ def lab_network(
     return network
 
 
-def _control_settings(lab: Lab) -> dict[str, object]:
+def control_settings(lab: Lab) -> dict[str, object]:
     """What a board is told of the controller, if it reaches it by frames on its control port."""
     if lab.controller is None:
         return {}
@@ -207,6 +214,16 @@ def _install(network: switch_emulator.Network, switch: str, entries: Sequence[Fl
         raise RunError(f"{switch}: the board refused its table of {len(entries)} entries: {reason}")
 
 
+def _echoes(per_s: float, seconds: float, phase: float) -> list[tuple[int, bytes]]:
+    """EchoRequests at equal distances and their instants in ns; the first after this part of the distance."""
+    count = int(per_s * seconds)
+    return [
+        (round((number + phase) * 1e9 / per_s), echo_request(_FIRST_XID + number)) for number in range(count)
+    ]
+
+
+_FIRST_XID: Final = 1000
+"""Above those of the session that sets up the table."""
 _ERROR: Final = 1  # OpenFlow 1.0, section 5.1: OFPT_ERROR
 _BARRIER_REPLY: Final = 19  # OFPT_BARRIER_REPLY
 

@@ -47,7 +47,9 @@ class ScriptedRunner:
     ) -> None:
         pass
 
-    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:
+    def run(
+        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+    ) -> RunRecords:
         self.runs += 1
         random = np.random.default_rng(seed)
         parts = [

@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from evaluation.bench.choice import Choice
+from evaluation.bench.commands import bench_app
 
 RUN = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
 
@@ -25,6 +29,57 @@ def test_the_buffer_of_the_board(tmp_path: Path) -> None:
     assert (tmp_path / "samples.sqlite").exists()
     again = bench("buffer", "--out", tmp_path, "--json")
     assert again.stdout == done.stdout
+
+
+CAMPAIGN = """
+import sys
+from pathlib import Path
+from evaluation.bench.closure import parts, recover
+from evaluation.bench.profile_document import Origin
+from evaluation.bench.store import SampleStore
+from evaluation.bench.virtual import VirtualDevice
+
+folder = Path(sys.argv[1])
+todo = [part for part in parts(samples=5, every=400) if part.procedure != "cp-time"]
+with SampleStore(folder / "samples.sqlite", {}) as store:
+    origin = Origin(device="zodiac-fx", date=store.begun, commit="abc", samples=5, seed=3)
+    told = lambda part: print(part.key, flush=True)
+    _, profile = recover(VirtualDevice(seed=3), store, todo, form="zodiac-fx", origin=origin, on_part=told)
+(folder / "profile.toml").write_text(profile.text)
+"""
+
+
+def test_a_campaign_that_was_killed_writes_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1575849600")
+    folders = [tmp_path / name for name in ("whole", "killed")]
+    for folder in folders:
+        folder.mkdir()
+    for kills in (5, 17):
+        command = [sys.executable, "-c", CAMPAIGN, str(folders[1])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(kills):
+                assert process.stdout.readline()
+            process.kill()
+    for folder in folders:
+        subprocess.run([sys.executable, "-c", CAMPAIGN, str(folder)], check=True, capture_output=True)
+    texts = [(folder / "profile.toml").read_bytes() for folder in folders]
+    assert texts[0] == texts[1]
+    assert b'date = "2019-12-09"' in texts[0]
+
+
+def test_a_measured_switch_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert CliRunner().invoke(bench_app, ["table", "--out", str(tmp_path)]).exit_code == 0
+
+    def opened(*_: object) -> None:
+        raise AssertionError("nothing is left to be measured")
+
+    monkeypatch.setattr(Choice, "opened", opened)
+    again = CliRunner().invoke(bench_app, ["table", "--out", str(tmp_path), "--json"])
+    assert again.exit_code == 0
+    assert json.loads(again.stdout)["rows"][0]["p50"] == 128
 
 
 @pytest.mark.parametrize(

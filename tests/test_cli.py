@@ -54,13 +54,13 @@ def scripted(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", "--quick"]
+    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *names, "--quick"]
     done = subprocess.run(
         [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=200, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)
-    names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
     assert [figure["figure"] for figure in printed["figures"]] == names
     assert printed["violations"] == 0
     expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | {"report.html"}
@@ -104,8 +104,8 @@ def test_the_same_seed_gives_the_same_bytes(loko, tmp_path: Path) -> None:
 def test_another_seed_gives_other_packets(loko, tmp_path: Path) -> None:
     for seed in (1, 2):
         options = ["--runs", 1, "--seconds", 0.2, "--seed", seed, "--out", tmp_path / str(seed)]
-        assert loko("evaluate", "fig15", *options).status == 0
-    first, second = (pq.read_table(tmp_path / seed / "fig15.parquet") for seed in "12")
+        assert loko("evaluate", "fig17a", "--points", "admitted", *options).status == 0
+    first, second = (pq.read_table(tmp_path / seed / "fig17a.parquet") for seed in "12")
     assert first.column("sent_ns") != second.column("sent_ns")
 
 
@@ -153,17 +153,17 @@ def test_two_replays_do_not_share_a_folder(loko, scripted, tmp_path: Path) -> No
 
 def test_a_violated_guarantee_is_status_1(loko, scripted, tmp_path: Path) -> None:
     scripted(lambda flow, random: [1_000_000] * 9 + [5_000_000])
-    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
     assert ended.status == 1
     assert "GUARANTEE VIOLATED by 2 packets" in ended.out
 
 
 def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: Path) -> None:
     scripted(lambda flow, random: [])
-    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
     assert ended.status == 2
     assert "H1->H3 sent nothing in 1 run of 1 s" in ended.err
-    assert not list(tmp_path.glob("fig15.*"))
+    assert not list(tmp_path.glob("fig17a.*"))
 
 
 def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig15"),
+        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig"),
         (["evaluate", "--runs", "-1"], "'--runs'"),
         (["evaluate", "--runs", "many"], "'--runs'"),
         (["evaluate", "--seconds", "0"], "'--seconds'"),
@@ -213,7 +213,7 @@ def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
         (["evaluate", "fig17a", "--backend", "ovs"], "--backend ovs: exists in live runs only"),
         (["evaluate", "fig17a", "--backend", "bmv2"], "'bmv2' is not one of 'firmware', 'ovs'"),
         (["evaluate", "--offered-load", "nan"], "--offered-load"),
-        (["evaluate", "fig15", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
+        (["evaluate", "fig17a", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
         (["evaluate", "--wat"], "No such option: --wat"),
         (["report", "/nowhere"], "/nowhere: no such folder"),
         (["dance"], "No such command 'dance'"),
@@ -232,7 +232,7 @@ def test_wrong_input_is_one_line_and_status_2(
 
 def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    ended = loko("evaluate", "fig15", "--out", tmp_path / "file" / "below")
+    ended = loko("evaluate", "fig17a", "--out", tmp_path / "file" / "below")
     assert ended.status == 2
     assert re.fullmatch(r"error: --out .*file/below: cannot be written: Not a directory; .*\n", ended.err)
 
@@ -240,10 +240,10 @@ def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("fig15.json", b"{"),
+        ("fig17a.json", b"{"),
         ("fig17b.json", b'{"figure": "fig17b"}'),
-        ("fig15.parquet", b"nonsense"),
-        (".points/fig15-1.parquet", b""),
+        ("fig17a.parquet", b"nonsense"),
+        (".points/fig17a-1.parquet", b""),
     ],
 )
 def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name: str, content: bytes) -> None:
@@ -251,7 +251,7 @@ def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
-    ended = loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path)
+    ended = loko("evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path)
     assert ended.status == 2
     assert re.fullmatch(r"error: [^\n]+ run again\n", ended.err)
     assert str(path) in ended.err
@@ -265,7 +265,12 @@ def test_an_empty_folder_has_no_report(loko, tmp_path: Path) -> None:
 
 def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
     scripted()
-    assert loko("evaluate", "fig15", "--runs", 1, "--seconds", 1, "--out", tmp_path).status == 0
+    assert (
+        loko(
+            "evaluate", "fig17a", "--points", "admitted", "--runs", 1, "--seconds", 1, "--out", tmp_path
+        ).status
+        == 0
+    )
     before = (tmp_path / "report.html").read_bytes()
     (tmp_path / "report.html").unlink()
     assert loko("report", tmp_path).status == 0
@@ -274,7 +279,9 @@ def test_the_report_is_written_anew(loko, scripted, tmp_path: Path) -> None:
 
 def test_the_list_of_figures(loko) -> None:
     listed = json.loads(loko("figures", "--json").out)
-    assert [one["name"] for one in listed][:2] == ["loko/table2", "loko/fig15"]
+    names = [one["name"] for one in listed]
+    assert names[0] == "loko/table2"
+    assert {"loko/fig3a", "loko/fig14a", "loko/fig15", "loko/fig19b"} <= set(names)
     for one in listed:
         assert set(one) == {"name", "title", "paper", "modes", "estimate_s"}
         assert set(one["modes"]) == set(one["estimate_s"])

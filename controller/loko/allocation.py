@@ -52,7 +52,7 @@ class Allocation:
     delay_ns: float
     """D, for every frame of every flow; it does not depend on later admissions."""
     control: TokenBucket
-    """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. What is above is left beside it."""
+    """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. The rest is without it."""
     feasible: bool
     reason: str = ""
     """Why it is not feasible."""
@@ -64,8 +64,8 @@ def allocate(service: Service, scheme: Scheme, interference: Interference = NO_I
     The backlog is counted as b + r T0 + l, one whole frame above the fluid b + r T0 (docs/model.md): Table 2
     needs this; `b + r T` as section 5 words it gives the same only at full rate. Infeasible if b < l.
 
-    What takes the CPU away from flows is reserved first (docs/model.md, section 8): its rate r_CP of R, its burst as
-    time in which frames wait, b = B - r (T0 + t_CP) / (1 - r_CP / R) - l and D = T + t_CP + b/R.
+    What takes the CPU away from flows is reserved first (docs/model.md, section 8): its rate r_CP of R, its
+    burst as time in which frames wait, b = B - r (T0 + t_CP) / (1 - r_CP / R) - l and D = T + t_CP + b/R.
     """
     left = 1 - interference.share
     rate_bps = scheme.rate_fraction * left * service.rate_bps

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -22,21 +21,14 @@ from loko.flow import load_flows
 from loko.lab import load_lab
 from loko.plan import Plan, request_all, scenario_of
 from loko.plan import plan as make_plan
-from loko.rivals import Epsilon, Rival, rival_admission
+from loko.rivals import Epsilon
 from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, Unknown, UsedEntry
+from loko.schemes import SchemeName, admission_of
 from loko.service import Rounding
 from loko.split import echo_traffic
 
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
-
-
-class SchemeName(Enum):
-    """The admission schemes of `loko plan`."""
-
-    LOKO = "loko"
-    SILO = Rival.SILO.value
-    QJUMP = Rival.QJUMP.value
 
 
 ControlOption = Annotated[
@@ -109,7 +101,7 @@ def plan(
         int, typer.Option(help="Entries in each flow table, dummies included.")
     ] = EVALUATION_ENTRIES,
     scheme: Annotated[
-        SchemeName, typer.Option(help="Admission scheme: Loko, or one that it is compared with.")
+        SchemeName, typer.Option(help="Admission scheme: of the paper, of whole packets, or of a rival.")
     ] = SchemeName.LOKO,
     epsilon: Annotated[
         Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
@@ -137,8 +129,11 @@ def plan(
                 traffic=None if control is None else parse_control(control),
             )
         else:
-            rival = rival_admission(Rival(scheme.value), network, scenario, epsilon=epsilon)
-            result = request_all(network, requested, rival)
+            if echoes_per_s or (control is not None and scheme is not SchemeName.PACKETS):
+                raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+            traffic = None if control is None else parse_control(control)
+            admission = admission_of(network, scheme, scenario, traffic=traffic, epsilon=epsilon)
+            result = request_all(network, requested, admission)
     if as_json:
         typer.echo(json.dumps(result.as_values(), indent=2))
     else:
@@ -207,7 +202,8 @@ def _print_plan(result: Plan) -> None:
         )
     console.print(table)
     for refusal in result.refused:
-        console.print(f"refused: {refusal}", highlight=False, soft_wrap=True)
+        remedy = f"; would fit: {refusal.remedy}" if refusal.remedy else ""
+        console.print(f"refused: {refusal}{remedy}", highlight=False, soft_wrap=True)
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
             console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)

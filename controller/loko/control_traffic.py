@@ -1,7 +1,7 @@
 """Control traffic as a token bucket of its own (equation 8's r_CP and b_CP; docs/model.md, section 8).
 
-A message of the controller takes the only CPU for a time that does not follow from its size (section 3.2.3), so
-it is charged in time: a `TimeBucket` bounds the CPU time that all messages together ask for in any interval.
+A message of the controller takes the only CPU for a time that does not follow from its size (section 3.2.3),
+so it is charged in time: a `TimeBucket` bounds the CPU time that all messages ask for in any interval.
 """
 
 from __future__ import annotations
@@ -104,12 +104,13 @@ class MessageRate:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.per_s) and self.per_s > 0 and self.burst >= 1):
             raise InputError(
-                f"control traffic: {self.per_s:g} messages/s in bursts of {self.burst}: give more than 0, at least 1"
+                f"control traffic: {self.per_s:g} messages/s in bursts of {self.burst}:"
+                " give a rate above 0 and bursts of at least 1"
             )
 
 
 ControlTraffic = Mapping[Message, MessageRate]
-"""What the controller may send to one switch while flows are guaranteed. Kinds that are not there are not sent."""
+"""What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
 
 _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 
@@ -139,7 +140,7 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
 
 
 def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:
-    """The CPU time that control traffic and the board itself ask for, with at most so many entries in the table.
+    """The CPU time that control traffic and the board itself ask for, with so many entries at most.
 
     Unknown entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
@@ -152,29 +153,47 @@ def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unkno
     found = Interference(messages=messages, board=_board(profile))
     if found.share >= 1:
         raise InputError(
-            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing to"
-            " flows; lower its rates"
+            f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
+            " to flows; lower its rates"
         )
     return found
+
+
+def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown, *, delay_ns: float) -> int:
+    """Units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
+
+    They do so if they come as frames (`control: network`): every request, an acknowledgement of every segment
+    of its reply, and of the board's own conversations two small frames.
+    """
+    count = profile.table.entries.value if isinstance(entries, Unknown) else entries
+    request = -(-_frame_bytes(_REQUEST_BYTES) // profile.buffer.unit_bytes.value)
+    units = 2
+    for message, rate in traffic.items():
+        waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
+        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
+        replies = max(
+            len(_reply_segments(profile, kind, count))
+            for kind in (kinds if message is Message.UNKNOWN else [message])
+        )
+        units += waiting * (request + replies)
+    return units
 
 
 def message_ns(profile: Profile, message: Message, entries: int) -> float:
     """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
 
-    CPU time of its segment, of the message and of the acknowledgements, and the inner link's for request and replies.
+    CPU time of its segment, of the message and of the acknowledgements, and what request and replies take of
+    the inner link.
     """
     if message is Message.UNKNOWN:
         others = (kind for kind in Message if kind is not Message.UNKNOWN)
         return max(message_ns(profile, kind, entries) for kind in others)
     costs = profile.cpu.control
-    reply_bytes = _reply_bytes(profile, message, entries)
-    replies = [
-        min(_SEGMENT_BYTES, reply_bytes - begin) for begin in range(0, max(reply_bytes, 1), _SEGMENT_BYTES)
-    ]
+    replies = _reply_segments(profile, message, entries)
     cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + _work_ps(profile, message, entries)
     # Each segment of a reply is acknowledged; a request without a reply is acknowledged by the board.
     cpu_ps += len(replies) * (costs.interrupt_ps.value + costs.acknowledgement_ps.value)
-    cpu_ps += 0 if reply_bytes else costs.acknowledge_ps.value
+    cpu_ps += 0 if replies else costs.acknowledge_ps.value
     link_ns = _link_ns(profile, _REQUEST_BYTES)
     return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
 
@@ -195,13 +214,24 @@ def _board(profile: Profile) -> TimeBucket:
 def _link_ns(profile: Profile, payload_bytes: int) -> float:
     """Time that a TCP segment takes on the link between integrated switch and CPU (equation 7's terms)."""
     ports = profile.ports
-    frame_bytes = max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
+    frame_bytes = _frame_bytes(payload_bytes)
     return profile.wire_ns(
         ports.preamble_bytes.value
         + frame_bytes
         + ports.tail_tag_bytes.value
         + ports.interframe_gap_bytes.value
     )
+
+
+def _frame_bytes(payload_bytes: int) -> int:
+    """A TCP segment as a frame with FCS."""
+    return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
+
+
+def _reply_segments(profile: Profile, message: Message, entries: int) -> list[int]:
+    """Payloads of the segments that carry the reply; none without a reply."""
+    size = _reply_bytes(profile, message, entries)
+    return [min(_SEGMENT_BYTES, size - begin) for begin in range(0, size, _SEGMENT_BYTES)]
 
 
 def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:

@@ -192,12 +192,28 @@ class Cpu(Strict):
     """Without it the console costs nothing."""
 
 
+class Measurement(Strict):
+    """How a measured profile came about (`loko bench all`)."""
+
+    device: str
+    """The profile or inventory that was measured."""
+    date: str
+    """When the campaign began, as in `2026-11-21`."""
+    commit: str
+    """Version of the program that measured."""
+    samples: int
+    """Samples of each combination."""
+    seed: int
+    """Of the instants at which the bench sent."""
+
+
 class Profile(Strict):
     """All that model and emulator know of a device."""
 
     format: Literal[1]
     name: str
     title: str
+    measurement: Measurement | None = None
     ports: Ports
     integrated_switch: IntegratedSwitch
     flow_control: FlowControl
@@ -223,6 +239,12 @@ def deterministic(device: Device) -> Profile:
         " forwarding at any time, and Loko needs deterministic processing (section 7);"
         " choose a device such as zodiac-fx"
     )
+
+
+def with_less_buffer(profile: Profile, units: int) -> Profile:
+    """The profile without so many units of the receive buffer; at least one stays."""
+    left = profile.buffer.units.model_copy(update={"value": max(profile.buffer.units.value - units, 1)})
+    return profile.model_copy(update={"buffer": profile.buffer.model_copy(update={"units": left})})
 
 
 def load_profile(name_or_path: str | Path) -> Profile:

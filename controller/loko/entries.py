@@ -63,13 +63,14 @@ def _table(lab: Lab, switch: str, used: list[tuple[Flow, int]], entries: int) ->
             f"{switch}: {len(used)} flows pass, {entries} entries are planned; plan more entries"
         )
     dummies = [_dummy(number) for number in range(entries - len(used))]
-    real = [_entry(lab, flow, port) for flow, port in used]
+    real = [flow_entry(lab, flow, port) for flow, port in used]
     return tuple(
         replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*dummies, *real])
     )
 
 
-def _entry(lab: Lab, flow: Flow, output_port: int) -> FlowEntry:
+def flow_entry(lab: Lab, flow: Flow, output_port: int) -> FlowEntry:
+    """The entry that sends a flow out of a port."""
     return FlowEntry(
         priority=_FIRST_PRIORITY,
         nw_src=lab.hosts[flow.source].ip.ip,

@@ -51,12 +51,7 @@ class FiveTuple(NamedTuple):
     @classmethod
     def of(cls, flow: Flow) -> FiveTuple:
         """The five-tuple of a flow, in names of hosts."""
-        return cls(
-            source=flow.source,
-            destination=flow.destination,
-            udp_source=flow.udp_source,
-            udp_destination=flow.udp_destination,
-        )
+        return cls._make((flow.source, flow.destination, flow.udp_source, flow.udp_destination))
 
 
 def refuse_doubles(flows: Sequence[Flow]) -> Sequence[Flow]:

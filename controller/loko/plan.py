@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation, Scheme, allocate, scheme_named
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import ControlTraffic, interference
-from loko.device import deterministic
+from loko.control_traffic import ControlTraffic, interference, ring_units
+from loko.device import deterministic, with_less_buffer
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
 from loko.rivals import rival_admission, rival_named
+from loko.routing import admit
 from loko.scenario import Scenario, of_lokos_tables
 from loko.service import service_curve
 
@@ -26,7 +27,7 @@ class Plan:
     scheme: str
     """Name of the admission scheme."""
     allocations: Mapping[str, Allocation]
-    """Of each switch, if the scheme is Loko's; the others give away something else than a switch's service."""
+    """Of each switch, if the scheme is Loko's; rivals give away something else than a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
 
@@ -69,7 +70,7 @@ def allocations_of(
 ) -> dict[str, Allocation]:
     """The allocation of every switch of a lab, by name.
 
-    With `traffic`, what the controller may send to each switch and the board's own interruptions are taken out of it.
+    With `traffic`, what the controller may send to each switch and the boards' interruptions are taken out.
     Raises `InputError` if a switch gives no worst case.
     """
     found = {}
@@ -78,8 +79,13 @@ def allocations_of(
         service = service_curve(profile, scenario)
         if traffic is None:
             found[name] = allocate(service, scheme)
-        else:
-            found[name] = allocate(service, scheme, interference(profile, traffic, scenario.entries))
+            continue
+        taken = interference(profile, traffic, scenario.entries)
+        found[name] = allocate(service, scheme, taken)
+        if lab.controller is not None and found[name].feasible:
+            # Its frames share the receive buffer. With less of it no frame waits longer than with all.
+            units = ring_units(profile, traffic, scenario.entries, delay_ns=found[name].delay_ns)
+            found[name] = allocate(service_curve(with_less_buffer(profile, units), scenario), scheme, taken)
     return found
 
 
@@ -94,7 +100,7 @@ def plan(
 ) -> Plan:
     """Request the flows in their order from Loko.
 
-    `control` is the paper's reservation, a token bucket of bytes; `traffic` that in CPU time (`allocations_of`).
+    `control` is the paper's reservation, a token bucket of bytes, `traffic` that in CPU time.
     Raises `InputError` if a flow names unknown hosts or repeats another.
     """
     allocations = allocations_of(lab, scheme, scenario, traffic)
@@ -117,13 +123,16 @@ def plan_by_name(lab: Lab, flows: Sequence[Flow], name: str, *, entries: int) ->
 def request_all(
     lab: Lab, flows: Sequence[Flow], admission: Admission, allocations: Mapping[str, Allocation] | None = None
 ) -> Plan:
-    """Request the flows in their order from any scheme. Raises `InputError` as `plan`."""
+    """Request the flows in their order from any scheme, each on the best path that has room.
+
+    Raises `InputError` as `plan`.
+    """
     refuse_doubles(flows)
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:
         try:
-            answer = admission.request(flow)
+            answer = admit(lab, admission, flow)
         except InputError as error:
             raise InputError(f"flow '{flow.id}': {error}") from None
         if isinstance(answer, Admitted):

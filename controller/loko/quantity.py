@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from loko.document import Strict
 
@@ -13,7 +13,7 @@ def _as_tuple(pair: object) -> object:
     return tuple(pair) if isinstance(pair, list) else pair
 
 
-Source = Literal["paper", "fit", "count", "datasheet", "assumption"]
+Source = Literal["paper", "fit", "count", "datasheet", "assumption", "measured"]
 """Where a number comes from; the profile's head says what each word means."""
 
 
@@ -28,6 +28,12 @@ class Quantity(Strict, Generic[_Number]):
     range: Annotated[tuple[_Number, _Number] | None, BeforeValidator(_as_tuple)] = None
     """Lowest and highest value that the source allows."""
     note: str = ""
+    standard_error: Annotated[float, Field(ge=0)] | None = None
+    """Of a measured number: how sure the samples make it."""
+    samples: Annotated[int, Field(ge=1)] | None = None
+    """Of a measured number: how many samples tell it."""
+    procedure: str = ""
+    """Of a measured number: the procedures of `loko bench` that tell it."""
 
     @model_validator(mode="after")
     def _lies_in_its_range(self) -> Self:

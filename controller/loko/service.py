@@ -131,6 +131,8 @@ def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = 
     For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units
     that a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
     """
+    if max(_units(profile, size) for size in sizes) > profile.buffer.units.value:
+        return 0  # every frame passes the units, and this one finds too few
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
     if len(set(sizes)) == 1:
         return of_one_size

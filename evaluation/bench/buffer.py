@@ -8,11 +8,13 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.cases import Table, flow_mods, frame
-from evaluation.bench.device import MISSING, Device
+from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, Action, Match
 
 _BURST_FRAMES: Final = 96
+_BURSTS: Final = 5
+"""How often a burst is repeated that the bench's own host has disturbed."""
 
 SLOWEST: Final = Table(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 """The paper's table: the slower the switch, the clearer its backlog."""
@@ -38,7 +40,7 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
     """
     device.load(flow_mods(table))
     for length in range(1, _BURST_FRAMES + 1):
-        passage = device.send([0] * length, [frame(size, number) for number in range(length)])
+        passage = _burst(device, size, length)
         if (passage.left_ns == MISSING).any():
             arrived_ns = passage.entered_ns[-1] + device.wire.time_ns(size)
             left = passage.left_ns[:-1]
@@ -48,6 +50,15 @@ def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
         f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
         " its buffer cannot be told from its speed"
     )
+
+
+def _burst(device: Device, size: int, length: int) -> Passage:
+    """A burst of which no frame is lost since the bench's own host lost time, if that allows one."""
+    for _ in range(_BURSTS):
+        passage = device.send([0] * length, [frame(size, number) for number in range(length)])
+        if not ((passage.left_ns == MISSING).any() and passage.disturbed.any()):
+            break
+    return passage
 
 
 def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, frames: int) -> Capacity:

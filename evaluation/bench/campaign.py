@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from hashlib import blake2b
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import buffer, control_plane, data_plane, interference, throughput
-from evaluation.bench.cases import Table, identification_tables, tables
+from evaluation.bench import (
+    backlog,
+    buffer,
+    buffer_rule,
+    control_plane,
+    data_plane,
+    duration,
+    idle,
+    integrated_switch,
+    interference,
+    table_size,
+    throughput,
+)
+from evaluation.bench.cases import Table, action_tables, identification_tables, tables
+from evaluation.bench.control_parts import NO_LENGTH, control_parts
 from evaluation.bench.control_questions import Question, questions
+from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.device import Device
 from evaluation.bench.store import SampleStore
 from loko.scenario import (
@@ -24,15 +39,35 @@ from loko.scenario import (
     UsedEntry,
 )
 
-Procedure = Literal["dp-time", "cp-time", "interference", "throughput", "buffer"]
-PROCEDURES: Final[tuple[Procedure, ...]] = ("dp-time", "cp-time", "interference", "throughput", "buffer")
+Procedure = Literal[
+    "dp-time",
+    "cp-time",
+    "is-time",
+    "interference",
+    "throughput",
+    "buffer",
+    "idle",
+    "backlog",
+    "housekeeping",
+    "table",
+]
+PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
 Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 """By length of frame: the samples, and how many were left out since the bench's host lost time."""
 
-_NO_LENGTH: Final = 0
-"""Length under which samples are kept that belong to no frame."""
-_SHORT_FRAMES: Final = (TABLE_1_FRAME_BYTES[0],)
+IDLE_PART: Final = "idle/passes"
+UNITS_PART: Final = "buffer/units"
+TABLE_PART: Final = "table/entries"
+INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
+
+_TRAINS: Final = 3
+_SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
+_SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
+_AFTER_RENEWAL: Final = 5
+"""Samples of a message that changes the table, in a reduced design."""
+_SURER: Final = 50
+"""Samples for the smallest costs, over those for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +78,40 @@ class Part:
     name: str
     measure: Callable[[Device, int], Measured]
     """Takes the device and a seed."""
+    expected_s: float = 1.0
+    """How long it takes in real time, roughly."""
 
     @property
     def key(self) -> str:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
+    def measured(self, device: Device, seed: int) -> Measured:
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
+        device.begin(mine)
+        return self.measure(device, mine)
 
-def parts(procedures: tuple[Procedure, ...], *, samples: int, scenario: Scenario | None = None) -> list[Part]:
-    """The parts of these procedures. `scenario` restricts the combinations of Table 1."""
+
+def parts(
+    procedures: tuple[Procedure, ...],
+    *,
+    samples: int,
+    scenario: Scenario | None = None,
+    design: Design = Design.FULL,
+) -> list[Part]:
+    """The parts of these procedures. `scenario` restricts the combinations of Table 1, or else `design`."""
     makers: dict[Procedure, Callable[[], Iterator[Part]]] = {
-        "dp-time": lambda: _data_plane(samples, scenario),
-        "cp-time": lambda: _control_plane(samples),
+        "dp-time": lambda: _data_plane(samples, scenario, design),
+        "cp-time": lambda: _control_plane(samples, design),
+        "is-time": lambda: _integrated_switch(samples),
         "interference": lambda: _interference(samples),
-        "throughput": _throughput,
+        "throughput": lambda: _throughput(design),
         "buffer": _buffer,
+        "idle": lambda: _idle(samples),
+        "backlog": _backlog,
+        "housekeeping": _housekeeping,
+        "table": _table,
     }
     return [part for procedure in procedures for part in makers[procedure]()]
 
@@ -67,9 +121,9 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete."""
     there = store.parts()
-    for number, part in enumerate(todo):
+    for part in todo:
         if part.key not in there:
-            store.keep(part.key, part.measure(device, seed + number))
+            store.keep(part.key, part.measured(device, seed))
         on_part(part)
 
 
@@ -79,28 +133,53 @@ def table_name(table: Table) -> str:
     return "/".join((str(table.entries), *words))
 
 
-def _data_plane(samples: int, scenario: Scenario | None) -> Iterator[Part]:
+def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iterator[Part]:
+    wanted = chosen_tables(design) if scenario is None else tables(scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
-    chosen = sorted(tables(scenario), key=lambda one: one[0].action is not Action.OUTPUT)
-    more = [] if scenario is not None else [(table, _SHORT_FRAMES) for table in identification_tables()]
-    for table, sizes in (*more, *chosen):
+    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
+    todo = [(table, sizes, samples) for table, sizes in chosen]
+    if scenario is None:
+        todo = [
+            *((table, _SHORT_FRAMES, samples) for table in identification_tables()),
+            *((table, _SOME_FRAMES, _SURER * samples) for table in action_tables()),
+            *todo,
+        ]
+    for table, sizes, count in todo:
 
         def measure(
-            device: Device, seed: int, table: Table = table, sizes: tuple[int, ...] = sizes
+            device: Device,
+            seed: int,
+            table: Table = table,
+            sizes: tuple[int, ...] = sizes,
+            count: int = count,
         ) -> Measured:
-            found = data_plane.measure(device, table, sizes, samples=samples, seed=seed)
+            found = data_plane.measure(device, table, sizes, samples=count, seed=seed)
             return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
 
-        yield Part("dp-time", table_name(table), measure)
+        yield Part("dp-time", table_name(table), measure, duration.data_plane_s(table, sizes, count))
 
 
-def _control_plane(samples: int) -> Iterator[Part]:
+def _control_plane(samples: int, design: Design) -> Iterator[Part]:
+    # A board that messages leave in disorder is switched off and on, which takes seconds.
+    fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for question in questions():
+        count = samples if question.repeatable else fewer
 
-        def measure(device: Device, seed: int, question: Question = question) -> Measured:
-            return {_NO_LENGTH: (control_plane.ask(device, question, samples=samples, seed=seed), 0)}
+        def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
+            found = control_plane.ask(device, question, samples=count, seed=seed)
+            return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
-        yield Part("cp-time", question.name, measure)
+        yield Part("cp-time", question.name, measure, duration.question_s(question, count))
+    for name, procedure, expected_s in control_parts(samples, changing=fewer):
+        yield Part("cp-time", name, procedure, expected_s)
+
+
+def _integrated_switch(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        found = integrated_switch.measure(device, samples=samples, seed=seed)
+        return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+
+    yield _part(INTEGRATED_SWITCH_PART, measure)
 
 
 def _interference(samples: int) -> Iterator[Part]:
@@ -113,7 +192,7 @@ def _interference(samples: int) -> Iterator[Part]:
                 for size in leader.sizes
             }
 
-        yield Part("interference", leader.name, measure)
+        yield Part("interference", leader.name, measure, duration.interference_s(leader, samples))
 
 
 def throughput_tables() -> Iterator[Table]:
@@ -130,15 +209,16 @@ def throughput_tables() -> Iterator[Table]:
                 )
 
 
-def _throughput() -> Iterator[Part]:
+def _throughput(design: Design) -> Iterator[Part]:
     for table in throughput_tables():
+        sizes = throughput_sizes(design, table)
+        if not sizes:
+            continue
 
-        def measure(device: Device, _: int, table: Table = table) -> Measured:
-            return {
-                size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in TABLE_1_FRAME_BYTES
-            }
+        def measure(device: Device, _: int, table: Table = table, sizes: tuple[int, ...] = sizes) -> Measured:
+            return {size: (_one(throughput.maximum_bps(device, table, size)), 0) for size in sizes}
 
-        yield Part("throughput", table_name(table), measure)
+        yield Part("throughput", table_name(table), measure, duration.throughput_s(table, sizes))
 
 
 def _buffer() -> Iterator[Part]:
@@ -146,7 +226,53 @@ def _buffer() -> Iterator[Part]:
         found = {size: buffer.capacity(device, size) for size in TABLE_1_FRAME_BYTES}
         return {size: (_one(one.frames), int(one.disturbed)) for size, one in found.items()}
 
-    yield Part("buffer", table_name(buffer.SLOWEST), measure)
+    yield Part("buffer", table_name(buffer.SLOWEST), measure, duration.buffer_s(TABLE_1_FRAME_BYTES))
+
+    def explore(device: Device, _: int) -> Measured:
+        frames = buffer_rule.explore(lambda size: buffer.capacity(device, size).frames)
+        return {size: (_one(held), 0) for size, held in frames.items()}
+
+    yield _part(UNITS_PART, explore)
+
+
+def _idle(samples: int) -> Iterator[Part]:
+    def measure(device: Device, seed: int) -> Measured:
+        return {idle.SIZE: (idle.measure(device, samples=10 * samples, seed=seed), 0)}
+
+    yield _part(IDLE_PART, measure)
+
+
+def _backlog() -> Iterator[Part]:
+    for train in range(_TRAINS):
+        yield Part(
+            "backlog", f"train {train}", lambda device, _: {backlog.SIZE: (backlog.measure(device), 0)}
+        )
+
+
+def _housekeeping() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        unmodified = device.with_housekeeping()
+        times = _NOTHING if unmodified is None else backlog.measure(unmodified)
+        return {backlog.SIZE: (times, 0)}
+
+    for train in range(_TRAINS):
+        yield Part("housekeeping", f"train {train}", measure)
+
+
+def _table() -> Iterator[Part]:
+    def measure(device: Device, _: int) -> Measured:
+        entries = table_size.entries(device)
+        return {NO_LENGTH: (_NOTHING if entries is None else _one(entries), 0)}
+
+    yield _part(TABLE_PART, measure)
+
+
+def _part(key: str, measure: Callable[[Device, int], Measured]) -> Part:
+    procedure, name = key.split("/", 1)
+    return Part(cast(Procedure, procedure), name, measure)
+
+
+_NOTHING: Final = np.array([], dtype=np.int64)
 
 
 def _one(value: float) -> NDArray[np.int64]:

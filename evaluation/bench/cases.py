@@ -137,6 +137,12 @@ def identification_tables() -> Iterator[Table]:
             yield Table(entries=entries, match=match, action=Action.OUTPUT)
 
 
+def action_tables() -> Iterator[Table]:
+    """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
+    for action in (Action.OUTPUT, Action.SET_DL_SRC, Action.STRIP_VLAN, Action.SET_VLAN_ID):
+        yield Table(entries=1, match=Alone("dl_type"), action=action, used_entry=UsedEntry.FIRST)
+
+
 def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:
     """Every table of Table 1 (or of a part of it), with the lengths of frames that it is measured with."""
     chosen = (scenario or Scenario()).cases()
@@ -169,6 +175,7 @@ def flow_mods(table: Table) -> list[bytes]:
     ]
 
 
+@lru_cache(maxsize=4096)
 def _match(kind: Match | Alone, other: int | None) -> Any:
     """A match on the bench's frames, or one on something else of the same shape."""
     fields = {field: _USED[field] for field in kind.fields}
@@ -247,6 +254,11 @@ def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
     ip = dpkt.ip.IP(src=_address(_IP_IN), dst=_address(_IP_OUT), p=17, tos=_TOS, ttl=64, data=udp)
     ip.len = len(ip)
     return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
+
+
+def announcement() -> bytes:
+    """A frame, without FCS, from where the bench's frames go: a switch that learns finds the port by it."""
+    return bytes.fromhex("ffffffffffff" + _MAC_OUT.replace(":", "") + "0806").ljust(60, b"\0")
 
 
 def number_of(data: bytes) -> int | None:

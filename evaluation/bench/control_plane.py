@@ -2,95 +2,221 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.bench.control_messages import Subject
 from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.runner import RunError
-from loko.controller.messages import barrier_request
+from loko.controller.messages import barrier_request, echo_request
 
 _SPACING_NS: Final = 6_000_000
 """Longer than a board works on any message of the control plane."""
 _JITTER_NS: Final = 100_000
 _BARRIER_REPLY: Final = 19
+_ECHO_REPLY: Final = 3
+_HEADER_BYTES: Final = 8
 _XID: Final = 7
-_BARRIER: Final = barrier_request(_XID)
+_BARRIER: Final = Subject(name="BarrierRequest", message=barrier_request(_XID), replies=True)
+_TRIES: Final = 3
+"""So often a sample is taken again whose barrier came too late, on average."""
+
+ECHO_SPACING_NS: Final = 2_000_000
+"""Between the requests of a series: those that come while the CPU reads port counters fit into its ring."""
+ECHO_SERIES_NS: Final = 12_000_000_000
+"""Eight rounds of the three jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Processing times of one message; `late_barriers` are samples that equation 3 does not allow."""
+    """Processing times of one message."""
 
     times_ns: NDArray[np.int64]
     late_barriers: int = 0
+    """Samples that equation 3 does not allow. They are not among the times."""
+    disturbed: int = 0
+    """Samples during which the bench's own host lost time. They are not among the times."""
 
 
-def with_reply(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
-    """Equation 1, for a question of one segment. Raises `RunError` if a reply does not come."""
-    times = [
-        control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire)
-        for first, reply in _answers(device, question, samples, seed)
-    ]
-    return Samples(np.array(times, dtype=np.int64))
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Processing times of echo requests over time."""
+
+    at_ns: NDArray[np.int64]
+    """When each request was sent, from the first one on."""
+    times_ns: NDArray[np.int64]
+    missing: int
+    """Requests without a reply."""
 
 
-def ask(device: Device, question: Question, *, samples: int, seed: int) -> NDArray[np.int64]:
-    """From the first request's complete arrival to the reply's departure, less their way on the inner link.
+def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> Samples:
+    """Equation 1. Of a reply of several frames the first one counts. Raises `RunError` if none comes."""
+    device.load(subject.table)
+    times: list[int] = []
+    disturbed = 0
+    for gap in _gaps(_TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        first, reply = _exchange(device, [gap], (subject.message,), subject.name)
+        if reply.disturbed:
+            disturbed += 1
+        else:
+            times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire))
+    _require(device, times, disturbed, subject.name)
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
-    Raises `RunError` if a reply does not come.
+
+def barrier_ns(device: Device, *, samples: int, seed: int) -> int:
+    """p_BR of equations 2 and 3: what a barrier alone takes, the median."""
+    return int(np.median(with_reply(device, _BARRIER, samples=samples, seed=seed).times_ns))
+
+
+def without_reply(device: Device, subject: Subject, *, barrier_ns: int, samples: int, seed: int) -> Samples:
+    """Equations 2 and 3: a barrier follows the subject as closely as it can.
+
+    A sample whose barrier arrived after the subject was finished says nothing of the subject: it is counted
+    and taken again. Raises `RunError` if too many are so, or no reply comes.
     """
-    wire, times = device.wire, []
-    for first, reply in _answers(device, question, samples, seed):
+    times: list[int] = []
+    late = disturbed = 0
+    shortest_ns = 0
+    fresh = False
+    for gap in _gaps(_TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        if not fresh or subject.changes:
+            device.load(subject.table)
+            fresh = True
+        first, second, reply = _with_barrier(device, gap, subject)
+        to_reply_ns = reply.at_ns - first.at_ns
+        apart_ns = second.at_ns - first.at_ns
+        if reply.disturbed:
+            disturbed += 1
+        elif barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire):
+            times.append(silent_control_time_ns(to_reply_ns, first.length_bytes, barrier_ns, device.wire))
+        else:
+            late += 1
+            shortest_ns = min(apart_ns, shortest_ns or apart_ns)
+        if subject.undo is not None:
+            # The barrier's reply acknowledges it; the next subject would be charged for that otherwise.
+            device.control([_SPACING_NS, 0], [subject.undo, _BARRIER.message])
+    if late > _TRIES * samples // 2:
+        raise RunError(
+            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came only after it"
+            f" was finished (equation 3), the earliest after {shortest_ns / 1000:.0f} us: use a quieter machine"
+        )
+    _require(device, times, disturbed, subject.name)
+    return Samples(np.array(times, dtype=np.int64), late, disturbed)
+
+
+def echo_over_time(
+    device: Device, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
+) -> Series:
+    """Echo requests at fixed distances (figure 6a), with the firmware as the device has it."""
+    count = duration_ns // spacing_ns
+    device.load([])
+    seen = device.control([spacing_ns] * count, [echo_request(number) for number in range(count)])
+    sent: dict[int, ControlFrame] = {}
+    replied: dict[int, int] = {}
+    for frame in seen:
+        for message in _messages(frame.payload):
+            number = int.from_bytes(message[4:8], "big")
+            if not frame.from_switch:
+                sent.setdefault(number, frame)
+            elif message[1] == _ECHO_REPLY:
+                replied.setdefault(number, frame.at_ns)
+    if len(replied) < count // 2:
+        raise RunError(f"{device.name}: only {len(replied)} of {count} echo requests were answered")
+    numbers = sorted(set(sent) & set(replied))
+    begin_ns = sent[numbers[0]].at_ns
+    return Series(
+        np.array([sent[number].at_ns - begin_ns for number in numbers], dtype=np.int64),
+        np.array(
+            [
+                control_time_ns(replied[number] - sent[number].at_ns, sent[number].length_bytes, device.wire)
+                for number in numbers
+            ],
+            dtype=np.int64,
+        ),
+        count - len(numbers),
+    )
+
+
+def ask(device: Device, question: Question, *, samples: int, seed: int) -> Samples:
+    """From the first request's complete arrival to the departure of the reply's first frame.
+
+    Less the way of both on the inner link. Raises `RunError` if a reply does not come.
+    """
+    wire = device.wire
+    times: list[int] = []
+    disturbed = 0
+    ready = False
+    for gap in _gaps(_TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        if not ready:
+            device.load(question.table)
+            ready = question.repeatable
+        gaps = [gap] + [0] * (len(question.segments) - 1)
+        first, reply = _exchange(device, gaps, question.segments, question.name)
+        if reply.disturbed:
+            disturbed += 1
+            continue
         inner_ns = sum(
             wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
         )
         times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
-    return np.array(times, dtype=np.int64)
+    _require(device, times, disturbed, question.name)
+    return Samples(np.array(times, dtype=np.int64), disturbed=disturbed)
 
 
-def _answers(
-    device: Device, question: Question, samples: int, seed: int
-) -> Iterator[tuple[ControlFrame, ControlFrame]]:
-    """The first frame of the question and of its answer, so many times."""
-    for sample, gap in enumerate(_gaps(samples, seed)):
-        if sample == 0 or not question.repeatable:
-            device.load(question.table)
-        seen = device.control([gap] + [0] * (len(question.segments) - 1), question.segments)
+def _require(device: Device, times: list[int], disturbed: int, name: str) -> None:
+    """Raise `RunError` if there is no sample at all."""
+    if not times:
+        raise RunError(
+            f"{device.name}: this machine stalled during all {disturbed} samples of '{name}';"
+            " end other programs and run again"
+        )
+
+
+def _exchange(
+    device: Device, gaps_ns: list[int], segments: tuple[bytes, ...], name: str
+) -> tuple[ControlFrame, ControlFrame]:
+    """Send segments; the first one's frame, and the first frame of the answer."""
+    for _ in range(_TRIES):
+        seen = device.control(gaps_ns, segments)
         first = next((one for one in seen if not one.from_switch), None)
         reply = next((one for one in seen if one.from_switch), None)
-        if first is None or reply is None:
-            raise RunError(f"{device.name}: no reply to '{question.name}'")
-        yield first, reply
+        if first is not None and reply is not None:
+            return first, reply
+    raise RunError(f"{device.name}: no reply to '{name}'")
 
 
-def without_reply(
-    device: Device, table: Sequence[bytes], subject: bytes, *, barrier_ns: int, samples: int
-) -> Samples:
-    """Equations 2 and 3: the table is made anew for each sample, then the subject and a barrier follow."""
-    times, late = [], 0
-    for _ in range(samples):
-        device.load(table)
-        seen = device.control([_SPACING_NS, 0], [subject, _BARRIER])
-        requests = [one for one in seen if not one.from_switch]
-        replies = [one for one in seen if one.from_switch and one.payload[1] == _BARRIER_REPLY]
-        if len(replies) != 1:
-            raise RunError(f"{device.name}: no reply to the barrier behind {subject[:8].hex()}")
-        first, second = requests
-        to_reply_ns = replies[0].at_ns - first.at_ns
-        in_time = barrier_was_in_time(
-            second.at_ns - first.at_ns, to_reply_ns, second.length_bytes, barrier_ns, device.wire
-        )
-        if in_time:
-            times.append(silent_control_time_ns(to_reply_ns, first.length_bytes, barrier_ns, device.wire))
-        else:
-            late += 1
-    return Samples(np.array(times, dtype=np.int64), late)
+def _with_barrier(
+    device: Device, gap_ns: int, subject: Subject
+) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
+    """Send the subject and a barrier behind it; their frames, and that of the barrier's reply."""
+    seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
+    requests = [one for one in seen if not one.from_switch]
+    replies = [one for one in seen if one.from_switch and one.payload[1] == _BARRIER_REPLY]
+    if len(replies) != 1 or len(requests) != 2:
+        raise RunError(f"{device.name}: no reply to the barrier behind '{subject.name}'")
+    first, second = requests
+    return first, second, replies[0]
+
+
+def _messages(payload: bytes) -> Iterator[bytes]:
+    """The OpenFlow messages of a segment."""
+    while len(payload) >= _HEADER_BYTES:
+        length = max(int.from_bytes(payload[2:4], "big"), _HEADER_BYTES)
+        yield payload[:length]
+        payload = payload[length:]
 
 
 def _gaps(samples: int, seed: int) -> list[int]:

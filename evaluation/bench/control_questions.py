@@ -13,23 +13,30 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.bench.control_entries import (
+    TABLE_ENTRIES,
+    XID,
+    add,
+    adds,
+    entry_match,
+    table_change,
+)
 from loko.controller.messages import (
     PROTOCOL,
     barrier_request,
     echo_request,
     features_request,
-    flow_mod,
     serialized,
 )
 
-_XID: Final = 7
-_BARRIER: Final = barrier_request(_XID)
+_BARRIER: Final = barrier_request(XID)
 _EVERYTHING: Final = 0x003820FF
 """Wildcards that the Zodiac FX recognises without comparing field by field."""
-_TABLE_ENTRIES: Final = 128
 _SOME_ENTRIES: Final = (16, 64)
-_SHOWN_ENTRIES: Final = 20
 _OTHER_VLAN: Final = 77
+_SHORT_REPLIES: Final = ((0, 0), (1, 0), (1, 4), (3, 0), (3, 4), (4, 1), (5, 0), (5, 1))
+_LONG_REPLIES: Final = ((8, 2), (8, 4), (20, 0), (20, 1))
+"""Entries and actions in replies of flow statistics. 20 with two actions hang the board (quirk 28)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,51 +76,44 @@ def _question(
 
 
 def _with_reply() -> Iterator[Question]:
-    yield _question("echo", [echo_request(_XID)], {"echo_ps": 1})
-    yield _question("features", [features_request(_XID)], {"features_ps": 1})
-    config = serialized(parser.OFPGetConfigRequest(PROTOCOL), _XID)
+    yield _question("echo", [echo_request(XID)], {"echo_ps": 1})
+    yield _question("features", [features_request(XID)], {"features_ps": 1})
+    config = serialized(parser.OFPGetConfigRequest(PROTOCOL), XID)
     yield _question("configuration", [config], {"get_config_ps": 1})
     yield _question("barrier", [_BARRIER], {"barrier_ps": 1})
-    vendor = bytes([of.OFP_VERSION, of.OFPT_VENDOR, 0, 12, 0, 0, 0, _XID, 0, 0, 0x23, 0x20])
+    vendor = bytes([of.OFP_VERSION, of.OFPT_VENDOR, 0, 12, 0, 0, 0, XID, 0, 0, 0x23, 0x20])
     yield _question("vendor", [vendor], {"vendor_ps": 1})
 
 
 def _statistics() -> Iterator[Question]:
-    description = serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), _XID)
+    description = serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), XID)
     yield _question("description", [description], {"description_ps": 1})
-    table = serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), _XID)
+    table = serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), XID)
     yield _question("table statistics", [table], {"table_statistics_ps": 1})
     for port, ports in ((1, 1), (of.OFPP_NONE, 3)):
-        request = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, port), _XID)
+        request = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, port), XID)
         terms = {"port_statistics_ps": 1.0, "port_statistics_port_ps": float(ports)}
         yield _question(f"statistics of {ports} ports", [request], terms)
-    unknown = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, 99), _XID)
+    unknown = serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, 99), XID)
     yield _question("statistics of an unknown port", [unknown], {"send_ps": 1})
     everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
-    flows = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), _XID)
-    for entries, actions in (
-        (0, 0),
-        (1, 1),
-        (8, 0),
-        (8, 2),
-        (8, 4),
-        (_SHOWN_ENTRIES, 0),
-        (_SHOWN_ENTRIES, 1),
-    ):
+    flows = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), XID)
+    # Of a reply of several segments the first one counts, which leaves when all of it is written.
+    for entries, actions in (*_SHORT_REPLIES, *_LONG_REPLIES):
         terms = {
             "flow_statistics_ps": 1.0,
             "flow_statistics_entry_ps": float(entries),
             "flow_statistics_action_ps": float(entries * actions),
         }
         name = f"statistics of {entries} flows with {actions} actions"
-        yield _question(name, [flows], terms, _entries(entries, actions))
+        yield _question(name, [flows], terms, adds(entries, actions))
 
 
 def _silent() -> Iterator[Question]:
-    ignored = bytes([of.OFP_VERSION, of.OFPT_QUEUE_GET_CONFIG_REQUEST, 0, 12, 0, 0, 0, _XID, 0, 1, 0, 0])
+    ignored = bytes([of.OFP_VERSION, of.OFPT_QUEUE_GET_CONFIG_REQUEST, 0, 12, 0, 0, 0, XID, 0, 1, 0, 0])
     for segments in (1, 2, 4):
         yield _question(f"{segments} ignored", [ignored] * segments + [_BARRIER], {"barrier_ps": 1})
-    setting = serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), _XID)
+    setting = serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID)
     for times in (1, 12):
         yield _question(
             f"{times} settings", [setting * times, _BARRIER], {"barrier_ps": 1, "set_config_ps": times}
@@ -132,25 +132,25 @@ def _silent() -> Iterator[Question]:
             "packet_out_ps": 1.0,
             "packet_out_per_byte_ps": float(length - 64),
         }
-        yield _question(f"packet-out of {length} bytes", [serialized(out, _XID), _BARRIER], terms)
+        yield _question(f"packet-out of {length} bytes", [serialized(out, XID), _BARRIER], terms)
 
 
 def _flow_mods() -> Iterator[Question]:
     for actions in range(5):
         yield _question(
             f"add with {actions} actions",
-            [_entry(0, actions), _BARRIER],
+            [add(0, actions), _BARRIER],
             {"barrier_ps": 1, "flow_add_ps": 1, "flow_action_ps": actions},
             repeatable=False,
         )
     yield _question(
         "add to a full table",
-        [_entry(_TABLE_ENTRIES, 1)],
+        [add(TABLE_ENTRIES, 1)],
         {"flow_add_ps": 1, "flow_action_ps": 1, "flow_refused_ps": 1},
-        _entries(_TABLE_ENTRIES, 1),
+        adds(TABLE_ENTRIES, 1),
     )
-    for entries in (*_SOME_ENTRIES, _TABLE_ENTRIES):
-        table = _entries(entries, 1)
+    for entries in (*_SOME_ENTRIES, TABLE_ENTRIES):
+        table = adds(entries, 1)
         for command, name in (
             (of.OFPFC_DELETE, "delete"),
             (of.OFPFC_MODIFY, "modify"),
@@ -160,11 +160,43 @@ def _flow_mods() -> Iterator[Question]:
             fixed = f"flow_{name.removesuffix('_strict')}_ps"
             yield _question(
                 f"{name} none of {entries}",
-                [_flow_mod(command, parser.OFPMatch(dl_vlan=_OTHER_VLAN)), _BARRIER],
+                [table_change(command, parser.OFPMatch(dl_vlan=_OTHER_VLAN)), _BARRIER],
                 {"barrier_ps": 1, fixed: 1, f"{name}_miss_ps": entries},
                 table,
             )
         yield from _hits(entries, table)
+        yield from _strict_hits(entries)
+
+
+def _strict_hits(entries: int) -> Iterator[Question]:
+    """Strict commands on a table whose entries are all the same: the board keeps each of them.
+
+    A strict DELETE looks at half of them and removes these, since what moves into a gap is not looked at.
+    """
+    if entries == TABLE_ENTRIES:
+        entries -= 2
+    same = [add(0, 1)] * entries
+    match = entry_match(0)
+    yield _question(
+        f"delete_strict half of {entries}",
+        [table_change(of.OFPFC_DELETE_STRICT, match), _BARRIER],
+        {"barrier_ps": 1, "flow_delete_ps": 1, "delete_strict_hit_ps": entries // 2},
+        same,
+        repeatable=False,
+    )
+    yield _question(
+        f"modify_strict all {entries}",
+        [table_change(of.OFPFC_MODIFY_STRICT, match, actions=1), _BARRIER],
+        {
+            "barrier_ps": 1,
+            "flow_modify_ps": 1,
+            "modify_strict_hit_ps": entries,
+            "flow_add_ps": 1,
+            "flow_action_ps": 1,
+        },
+        same,
+        repeatable=False,
+    )
 
 
 def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
@@ -174,7 +206,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
         match = parser.OFPMatch(wildcards=wildcards)
         yield _question(
             f"delete{kind} all {entries}",
-            [_flow_mod(of.OFPFC_DELETE, match), _BARRIER],
+            [table_change(of.OFPFC_DELETE, match), _BARRIER],
             {**both, "flow_delete_ps": 1, f"delete{kind}_hit_ps": entries},
             table,
             repeatable=False,
@@ -182,10 +214,10 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
         # What a MODIFY finds is appended as well, or refused by a full table.
         appended = {"flow_add_ps": 1.0, "flow_action_ps": 1.0}
         refused = {"flow_add_ps": 1.0, "flow_action_ps": 1.0, "flow_refused_ps": 1.0}
-        if entries < _TABLE_ENTRIES:
+        if entries < TABLE_ENTRIES:
             yield _question(
                 f"modify{kind} all {entries}",
-                [_flow_mod(of.OFPFC_MODIFY, match, actions=1), _BARRIER],
+                [table_change(of.OFPFC_MODIFY, match, actions=1), _BARRIER],
                 {**both, "flow_modify_ps": 1, f"modify{kind}_hit_ps": entries, **appended},
                 table,
                 repeatable=False,
@@ -193,21 +225,7 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
         else:
             yield _question(
                 f"modify{kind} all {entries}",
-                [_flow_mod(of.OFPFC_MODIFY, match, actions=1)],
+                [table_change(of.OFPFC_MODIFY, match, actions=1)],
                 {"flow_modify_ps": 1, f"modify{kind}_hit_ps": entries, **refused},
                 table,
             )
-
-
-def _entries(count: int, actions: int) -> list[bytes]:
-    return [_entry(place, actions) for place in range(count)]
-
-
-def _entry(place: int, actions: int) -> bytes:
-    match = parser.OFPMatch(dl_type=0x0800, nw_proto=17, tp_dst=7000 + place)
-    return _flow_mod(of.OFPFC_ADD, match, actions=actions, priority=100 + place)
-
-
-def _flow_mod(command: int, match: Any, *, actions: int = 0, priority: int = 100) -> bytes:
-    outputs = [parser.OFPActionOutput(2, 0xFFFF) for _ in range(actions)]
-    return flow_mod(match, outputs, priority=priority, xid=_XID, command=command, cookie=1)

@@ -40,6 +40,8 @@ class ControlFrame:
     length_bytes: int
     """On the wire, with FCS, without preamble."""
     payload: bytes
+    disturbed: bool = False
+    """Whether the host of the bench itself lost time meanwhile: to be left out and counted."""
 
 
 def wire_of(ports: Ports) -> Wire:
@@ -62,8 +64,24 @@ class Device(Protocol):
     def now_ns(self) -> int:
         """Where the bench's clock is."""
 
+    def begin(self, seed: int) -> None:
+        """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
+
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
+
+    def with_housekeeping(self) -> Device | None:
+        """The same switch with the jobs of its unmodified firmware; None if the bench cannot switch them on.
+
+        In real time it is so until the next `begin`.
+        """
+
+    def without_cpu(self) -> Device | None:
+        """The same switch with OpenFlow switched off: its integrated switch forwards alone. None without one.
+
+        It has learned where the bench's frames go. A table cannot be loaded.
+        In real time it is so until the next `begin`. Raises `RunError`.
+        """
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """Let each frame (without FCS) begin at port 1 so long after the one before, and watch it pass.

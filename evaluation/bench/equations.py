@@ -69,10 +69,15 @@ def cpu_time_ns(processing_ns: float, frame_bytes: int, wire: Wire) -> float:
     return processing_ns - 2 * wire.preamble_ns - 2 * inner_ns
 
 
+def link_bps(frame_bytes: int, wire: Wire) -> float:
+    """Line rate as the paper means it: what the link to the CPU carries (second half of equation 6)."""
+    overhead_bytes = wire.tag_bytes + wire.preamble_bytes + wire.gap_bytes
+    return frame_bytes / (frame_bytes + overhead_bytes) * wire.rate_bps
+
+
 def throughput_bps(frame_bytes: int, processing_ns: float, wire: Wire) -> float:
     """Equation 6: the slower of the CPU and its link."""
-    overhead_bytes = wire.tag_bytes + wire.preamble_bytes + wire.gap_bytes
-    link_bps = frame_bytes / (frame_bytes + overhead_bytes) * wire.rate_bps
+    most_bps = link_bps(frame_bytes, wire)
     cpu_ns = cpu_time_ns(processing_ns, frame_bytes, wire)
     # Another kind of switch may be faster than a CPU behind such a link could be.
-    return link_bps if cpu_ns <= 0 else min(frame_bytes * _NS_BITS / cpu_ns, link_bps)
+    return most_bps if cpu_ns <= 0 else min(frame_bytes * _NS_BITS / cpu_ns, most_bps)

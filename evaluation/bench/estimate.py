@@ -26,6 +26,9 @@ class Observation:
     value_ps: float
     error_ps: float = 1.0
     """Standard error; observations weigh by it."""
+    procedure: str = ""
+    """What measured it."""
+    samples: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class Estimate:
     value_ps: float
     error_ps: float
     """Standard error, from the scatter of the samples."""
+    procedures: tuple[str, ...] = ()
+    """What the observations come from that it occurs in."""
+    samples: int = 0
+    """How many samples these have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +78,18 @@ def solve(observations: Sequence[Observation]) -> Solution:
     residuals = values - design @ found
     return Solution(
         {
-            name: Estimate(float(found[column]), float(np.sqrt(variance[column])))
+            name: Estimate(
+                float(found[column]), float(np.sqrt(variance[column])), *_origin(name, observations)
+            )
             for name, column in place.items()
             if not lost[column]
         },
         tuple(name for name, column in place.items() if lost[column]),
         float(np.abs(residuals).max(initial=0.0)),
     )
+
+
+def _origin(name: str, observations: Sequence[Observation]) -> tuple[tuple[str, ...], int]:
+    """What measured a parameter, and with how many samples."""
+    those = [one for one in observations if name in one.terms]
+    return tuple(sorted({one.procedure for one in those})), sum(one.samples for one in those)

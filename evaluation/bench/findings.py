@@ -2,83 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evaluation.bench import interference
-from evaluation.bench.campaign import table_name, throughput_tables
-from evaluation.bench.cases import Table, identification_tables, tables
-from evaluation.bench.control_questions import questions
-from evaluation.bench.cost_terms import frame_terms, link_ps
+from evaluation.bench.backlog import SIZE, Busy, busy, timers
+from evaluation.bench.buffer import SLOWEST
+from evaluation.bench.buffer_rule import rules
+from evaluation.bench.campaign import IDLE_PART, TABLE_PART, UNITS_PART, table_name, throughput_tables
+from evaluation.bench.cases import Table
+from evaluation.bench.cost_terms import link_ps
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.bench.estimate import Observation, Solution, solve
+from evaluation.bench.housekeeping import jobs
+from evaluation.bench.idle import idle_pass
+from evaluation.bench.number import Number
+from evaluation.bench.observations import Reader, Samples, edges
 from evaluation.bench.store import SampleStore
 from loko.document import InputError
 
+__all__ = ["Findings", "Samples", "find", "number_of", "read_samples"]
+
 _PS_PER_NS: Final = 1000
-_LONGEST_LOOP_NS: Final = 20_000
-"""A sample so far above the least of its case has met an interruption and not only the loop's phase."""
-_SLACK: Final = 1.02
-"""Over the length of the loop; what lies beyond was interrupted. The taps may be off by a little."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """Lone frames find the main loop at a random phase, so their times are uniform between two edges."""
-
-    low_ns: float
-    high_ns: float
-    interrupted: int
-    """Samples beyond: something else than the main loop kept the CPU busy."""
-    samples: int
-
-    @property
-    def middle_ns(self) -> float:
-        """The mean time. For uniform samples the middle of the extremes tells it best."""
-        return (self.low_ns + self.high_ns) / 2
-
-    @property
-    def width_ns(self) -> float:
-        """The loop's length, corrected for the extremes that were not met."""
-        return (self.high_ns - self.low_ns) * (self.samples + 1) / max(self.samples - 1, 1)
-
-    @property
-    def error_ns(self) -> float:
-        """Standard error of the middle."""
-        return max(self.width_ns / self.samples, 1.0)
-
-
-def edges(times_ns: NDArray[np.int64], loop_ns: float = _LONGEST_LOOP_NS) -> Edges:
-    """The edges of samples of one case, if the main loop is at most so long."""
-    low = float(times_ns.min())
-    uniform = times_ns[times_ns <= low + _SLACK * loop_ns]
-    return Edges(low, float(uniform.max()), len(times_ns) - len(uniform), len(uniform))
-
-
-Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
-"""By part and length of frame."""
 
 
 def read_samples(store: SampleStore) -> Samples:
     """All samples of a store."""
-    found: dict[str, dict[int, NDArray[np.int64]]] = {}
+    found: dict[str, dict[int, Any]] = {}
     for part, size, times, _ in store.samples():
         found.setdefault(part, {})[size] = times
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """What a campaign found."""
 
+    numbers: Mapping[str, Number]
+    """Numbers by their names in a profile."""
     costs: Solution
-    """Costs of the CPU by their names in a profile."""
+    """The least squares that most of them come from."""
     loop_ns: float
-    """An idle pass of the main loop: the width of the uniform part of every case's samples."""
+    """An idle pass of the main loop."""
     interrupted: float
     """Share of lone frames that met an interruption."""
     capacity_frames: Mapping[int, int]
@@ -87,72 +54,163 @@ class Findings:
     """Measured throughput over equation 6, less 1."""
 
 
-def find(samples: Samples, wire: Wire, offsets: dict[str, int], transit_ps: float) -> Findings:
-    """Evaluate a campaign. `offsets` are the `offset_bytes` of a profile's actions, `transit_ps` is p_IS.
+def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
+    """Evaluate a campaign. `form` is a profile as values: it lends what the samples do not tell.
 
     Raises `InputError` if samples are missing that this needs.
     """
-    measured = [
-        (table, size, times)
-        for table in _measured_tables()
-        for size, times in samples.get(f"dp-time/{table_name(table)}", {}).items()
-    ]
-    if not measured:
+    numbers = _transit(samples)
+    loop = _loop(samples)
+    numbers["cpu.loop_ps"] = loop
+    reader = Reader(
+        samples=samples,
+        wire=wire,
+        offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
+        loop_ns=loop.value / _PS_PER_NS,
+    ).seen()
+    if not any(reader.cases()):
         raise InputError("no samples of dp-time: measure them first")
-    loop_ns = float(np.median([edges(times).width_ns for _, _, times in measured]))
-    cases = [(table, size, edges(times, loop_ns)) for table, size, times in measured]
-    observations = [
-        Observation(
-            frame_terms(table, size, offsets),
-            one.middle_ns * _PS_PER_NS - link_ps(table, size, wire),
-            one.error_ns * _PS_PER_NS,
-        )
-        for table, size, one in cases
-    ]
-    observations += _of_leaders(samples, wire, offsets, loop_ns)
-    observations += _of_questions(samples, transit_ps, loop_ns)
-    p_fx_ns = {(table, size): one.middle_ns for table, size, one in cases}
+    numbers |= _interruptions(samples)
+    numbers |= _capacity_factor(reader)
+    numbers |= _buffer(samples)
+    numbers |= _table(samples)
+    costs = solve(list(_observations(reader, numbers, form)))
+    numbers |= {
+        name: Number(one.value_ps, one.error_ps, one.procedures, one.samples)
+        for name, one in costs.estimates.items()
+    }
+    centres = {(table, size): reader.centre(times) for table, size, times in reader.cases()}
     return Findings(
-        costs=solve(observations),
-        loop_ns=loop_ns,
-        interrupted=sum(one.interrupted for _, _, one in cases)
-        / sum(one.samples + one.interrupted for _, _, one in cases),
-        capacity_frames={
-            size: int(frames[0])
-            for part in samples
-            if part.startswith("buffer/")
-            for size, frames in samples[part].items()
-        },
-        equation_6_error=_equation_6(samples, p_fx_ns, wire),
+        numbers=numbers,
+        costs=costs,
+        loop_ns=reader.loop_ns,
+        interrupted=sum(one.interrupted for one in centres.values())
+        / sum(one.samples + one.interrupted for one in centres.values()),
+        capacity_frames=_capacity_frames(samples),
+        equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
     )
 
 
-def _measured_tables() -> Iterable[Table]:
-    yield from identification_tables()
-    yield from (table for table, _ in tables())
+def _observations(
+    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
+) -> Iterator[Observation]:
+    def known(name: str) -> float:
+        if name in numbers:
+            return numbers[name].value
+        return float(number_of(form, name))
+
+    yield from reader.of_cases()
+    yield from reader.of_leaders(known("cpu.capacity_factor"))
+    yield from reader.of_questions(known("integrated_switch.transit_ps"), known("cpu.control.interrupt_ps"))
 
 
-def _of_leaders(
-    samples: Samples, wire: Wire, offsets: dict[str, int], loop_ns: float
-) -> Iterable[Observation]:
-    for leader in interference.leaders():
-        for size, times in samples.get(f"interference/{leader.name}", {}).items():
-            one = edges(times, loop_ns)
-            yield Observation(
-                interference.terms(leader, size, offsets),
-                one.middle_ns * _PS_PER_NS - interference.link_ps(size, wire),
-                one.error_ns * _PS_PER_NS,
-            )
+def number_of(form: Mapping[str, Any], name: str) -> float:
+    """The value of a number by its dotted name."""
+    value: Any = form
+    for key in name.split("."):
+        value = value[key]
+    return float(value["value"])
 
 
-def _of_questions(samples: Samples, transit_ps: float, loop_ns: float) -> Iterable[Observation]:
-    elsewhere_ps = 2 * transit_ps + loop_ns * _PS_PER_NS / 2
-    for question in questions():
-        for times in samples.get(f"cp-time/{question.name}", {}).values():
-            one = edges(times, loop_ns)
-            yield Observation(
-                question.terms, one.middle_ns * _PS_PER_NS - elsewhere_ps, one.error_ns * _PS_PER_NS
-            )
+def _transit(samples: Samples) -> dict[str, Number]:
+    times = [one for part in samples if part.startswith("is-time/") for one in samples[part].values()]
+    if not times:
+        return {}
+    every = np.concatenate(times)
+    error_ps = float(every.std()) / float(np.sqrt(len(every))) * _PS_PER_NS
+    return {
+        "integrated_switch.transit_ps": Number(
+            float(np.median(every)) * _PS_PER_NS, error_ps, ("is-time",), len(every)
+        )
+    }
+
+
+def _loop(samples: Samples) -> Number:
+    if IDLE_PART in samples:
+        (times,) = samples[IDLE_PART].values()
+        one = idle_pass(times)
+        return Number(one.length_ns * _PS_PER_NS, one.error_ns * _PS_PER_NS, ("idle",), one.gaps)
+    widths = [
+        edges(times).width_ns
+        for part in samples
+        if part.startswith("dp-time/")
+        for times in samples[part].values()
+    ]
+    if not widths:
+        raise InputError("no samples of dp-time: measure them first")
+    value_ps = float(np.median(widths)) * _PS_PER_NS
+    return Number(value_ps, 0.005 * value_ps, ("dp-time",), len(widths))
+
+
+def _trains(samples: Samples, procedure: str) -> list[Busy]:
+    """What the trains of a procedure say, in their order."""
+    found = [
+        busy(times)
+        for part in sorted(samples)
+        if part.startswith(f"{procedure}/")
+        for times in samples[part].values()
+        if len(times)
+    ]
+    return [one for one in found if one is not None]
+
+
+def _interruptions(samples: Samples) -> dict[str, Number]:
+    found = timers(_trains(samples, "backlog"))
+    numbers = jobs(_trains(samples, "housekeeping"), found)
+    if found is not None:
+        source = (("backlog",), found.runs)
+        numbers["cpu.timers.period_ns"] = Number(found.period_ns, found.period_error_ns, *source)
+        numbers["cpu.timers.cost_ps"] = Number(
+            found.cost_ns * _PS_PER_NS, found.cost_error_ns * _PS_PER_NS, *source
+        )
+    return numbers
+
+
+def _capacity_factor(reader: Reader) -> dict[str, Number]:
+    """p_CPU of lone frames over the period of frames that wait."""
+    trains = _trains(reader.samples, "backlog")
+    times = reader.samples.get(f"dp-time/{table_name(SLOWEST)}", {}).get(SIZE)
+    if not trains or times is None:
+        return {}
+    lone = reader.centre(times)
+    p_cpu_ns = lone.value_ns - link_ps(SLOWEST, SIZE, reader.wire) / _PS_PER_NS
+    period_ns = float(np.mean([one.period_ns for one in trains]))
+    return {
+        "cpu.capacity_factor": Number(
+            p_cpu_ns / period_ns,
+            lone.error_ns / period_ns,
+            ("backlog", "dp-time"),
+            sum(one.gaps for one in trains) + lone.samples,
+        )
+    }
+
+
+def _buffer(samples: Samples) -> dict[str, Number]:
+    frames = {size: int(held[0]) for size, held in samples.get(UNITS_PART, {}).items() if len(held)}
+    if not frames:
+        return {}
+    found = rules(frames)
+    every = (("packets", found.packets), ("units", found.units), ("unit_bytes", found.unit_bytes))
+    return {
+        f"buffer.{name}": Number(float(values[0]), 0.0, ("buffer",), len(frames))
+        for name, values in every
+        if len(np.unique(values)) == 1
+    }
+
+
+def _table(samples: Samples) -> dict[str, Number]:
+    found = [int(held[0]) for held in samples.get(TABLE_PART, {}).values() if len(held)]
+    return {"table.entries": Number(found[0], 0.0, ("table",), 1)} if found else {}
+
+
+def _capacity_frames(samples: Samples) -> dict[int, int]:
+    return {
+        size: int(frames[0])
+        for part in samples
+        if part.startswith("buffer/") and part != UNITS_PART
+        for size, frames in samples[part].items()
+        if len(frames)
+    }
 
 
 def _equation_6(

@@ -122,7 +122,7 @@ class Hardware(Strict):
     """What the switch says of itself, 16 hexadecimal digits; tells it from another one of the same kind."""
     link: Link = Link()
     console: str | None = None
-    """The board's serial console, such as /dev/ttyACM0, for people who look for what is wrong."""
+    """The board's serial console, such as /dev/ttyACM0; `is-time` switches OpenFlow off and on there."""
 
     @field_validator("datapath_id")
     @classmethod

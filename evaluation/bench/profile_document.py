@@ -5,20 +5,37 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from evaluation.bench.findings import Findings
+from evaluation.bench.number import Number
+from evaluation.bench.unmeasured import reason
 from loko.document import PROFILES, find
 
 _SIGMAS: Final = 3
-_LOOP: Final = "cpu.loop_ps"
-_SEGMENT: Final = "cpu.control.segment_ps"
-_INTERRUPT: Final = "cpu.control.interrupt_ps"
-_PS_PER_NS: Final = 1000
+_DIGITS: Final = 6
+_HEAD: Final = """\
+# Measured by `loko bench all`: docs/bench.md.
+#
+# A number with source = "measured" is what the campaign found: range is three standard errors to each side,
+# samples are those that the number occurs in, procedure says how they were taken. All others are those of the
+# profile "{form}", which lends the form. Why the campaign did not find them:
+"""
 
 Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What was measured, when, and with which program; `loko.device.Measurement` reads it."""
+
+    device: str
+    date: str
+    commit: str
+    samples: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +44,14 @@ class MeasuredProfile:
 
     text: str
     measured: tuple[str, ...]
-    kept: tuple[str, ...]
-    """Numbers that are those of the form: nothing in the campaign depends on them."""
+    kept: Mapping[str, str]
+    """Numbers that are those of the form, and why."""
 
 
 def form_of(name_or_path: str) -> Values:
     """The values of a profile as they stand in its file. Raises `InputError`."""
     path = find(name_or_path, PROFILES, ".toml", "profile")
     return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-
-
-def action_offsets(form: Values) -> dict[str, int]:
-    """`offset_bytes` of each action: part of the form of the cost model, not of what is measured."""
-    return {name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()}
 
 
 def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]:
@@ -52,37 +64,52 @@ def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]
                 yield from quantities(value, f"{prefix}{key}.")
 
 
-def measured_profile(form: Values, findings: Findings, *, name: str, title: str) -> MeasuredProfile:
+def measured_profile(
+    form: Values, findings: Findings, *, name: str, title: str, origin: Origin
+) -> MeasuredProfile:
     """Put what was found into the form."""
-    numbers = _measured(findings)
-    values = {**form, "name": name, "title": title}
-    names = [key for key, _ in quantities(form)]
-    return MeasuredProfile(
-        "".join(_tables(values, numbers)),
-        measured=tuple(key for key in names if key in numbers),
-        kept=tuple(key for key in names if key not in numbers),
-    )
-
-
-def _measured(findings: Findings) -> Mapping[str, Values]:
+    there = dict(quantities(form))
     numbers = {
-        key: _number(one.value_ps, one.error_ps, "least squares over all samples")
-        for key, one in findings.costs.estimates.items()
+        key: _number(findings.numbers[key], whole=isinstance(number["value"], int))
+        for key, number in there.items()
+        if key in findings.numbers
     }
-    loop_ps = findings.loop_ns * _PS_PER_NS
-    numbers[_LOOP] = _number(loop_ps, 0.005 * loop_ps, "width of the samples of each case")
-    if _SEGMENT in numbers:
-        numbers[_INTERRUPT] = _number(0, 0, "contained in segment_ps: only their sum shows")
-    return numbers
+    kept = {key: reason(key) for key in there if key not in numbers}
+    head = {"format": form["format"], "name": name, "title": title, "measurement": asdict(origin)}
+    body = {
+        key: value for key, value in form.items() if key not in {"format", "name", "title", "measurement"}
+    }
+    text = "".join([*_comment(form["name"], kept), *_tables({**head, **body}, numbers)])
+    return MeasuredProfile(text, tuple(numbers), kept)
 
 
-def _number(value: float, error: float, note: str) -> Values:
-    return {
-        "value": round(value),
+def profile_text(values: Values) -> str:
+    """A profile as a file has it."""
+    return "".join(_tables(values, {}))
+
+
+def _comment(form: str, kept: Mapping[str, str]) -> Iterator[str]:
+    yield _HEAD.format(form=form)
+    for why in dict.fromkeys(kept.values()):
+        names = ", ".join(key for key, one in kept.items() if one == why)
+        yield f"#   {names}:\n#     {why}\n"
+    yield "\n"
+
+
+def _number(found: Number, *, whole: bool) -> Values:
+    def rounded(value: float) -> float:
+        return round(value) if whole else round(value, _DIGITS)
+
+    reach = _SIGMAS * found.error
+    values = {
+        "value": rounded(found.value),
         "source": "measured",
-        "range": [round(value - _SIGMAS * error), round(value + _SIGMAS * error)],
-        "note": note,
+        "range": [rounded(found.value - reach), rounded(found.value + reach)],
+        "standard_error": float(f"{found.error:.3g}"),
+        "samples": found.samples,
+        "procedure": ", ".join(found.procedures),
     }
+    return {**values, "note": found.note} if found.note else values
 
 
 def _tables(values: Values, numbers: Mapping[str, Values], prefix: str = "") -> Iterator[str]:

@@ -12,10 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.provenance import today
 from loko.document import InputError
 
 _SCHEMA = """
 create table if not exists campaign (parameters text not null);
+create table if not exists beginning (day text not null);
 create table if not exists sample (
     part text not null, size integer not null, times blob not null, disturbed integer not null,
     primary key (part, size)
@@ -26,18 +28,26 @@ create table if not exists sample (
 class SampleStore:
     """A file of samples by part (such as a flow table) and length of frame."""
 
-    def __init__(self, path: Path, parameters: Mapping[str, Any]) -> None:
-        """Open or make it. Samples of a campaign with other parameters are dropped. Raises `InputError`."""
+    def __init__(self, path: Path, parameters: Mapping[str, Any] | None) -> None:
+        """Open or make it. Samples of a campaign with other parameters are dropped; without any, none are.
+
+        Raises `InputError`.
+        """
         wanted = json.dumps(parameters, sort_keys=True)
         try:
             self._base = sqlite3.connect(path)
             self._base.executescript(_SCHEMA)
+            # Complete after a crash of this process; a power failure may cost the last parts, no more.
+            self._base.execute("pragma journal_mode = wal")
+            self._base.execute("pragma synchronous = normal")
             row = self._base.execute("select parameters from campaign").fetchone()
-            if row != (wanted,):
+            if parameters is not None and row != (wanted,):
                 with self._base:
                     self._base.execute("delete from sample")
                     self._base.execute("delete from campaign")
+                    self._base.execute("delete from beginning")
                     self._base.execute("insert into campaign values (?)", (wanted,))
+                    self._base.execute("insert into beginning values (?)", (today(),))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: not a file of samples ({error}); delete it and run again") from None
 
@@ -48,6 +58,12 @@ class SampleStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._base.close()
+
+    @property
+    def begun(self) -> str:
+        """The day on which the campaign began, however often it was interrupted since."""
+        row = self._base.execute("select day from beginning").fetchone()
+        return str(row[0]) if row else today()
 
     def parts(self) -> set[str]:
         """Parts that are complete."""
@@ -61,6 +77,11 @@ class SampleStore:
         ]
         with self._base:
             self._base.executemany("insert or replace into sample values (?, ?, ?, ?)", rows)
+
+    @property
+    def left_out(self) -> int:
+        """Samples that were left out since the bench's host lost time."""
+        return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
 
     def samples(self) -> Iterator[tuple[str, int, NDArray[np.int64], int]]:
         """Part, size, times in nanoseconds, and how many were left out; in a fixed order."""

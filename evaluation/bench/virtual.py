@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import switch_emulator
 
-from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, number_of, segments_of
+from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, number_of, segments_of
 from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
+from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.runner import RunError
 from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
 from loko.device import load_profile
@@ -22,10 +23,15 @@ _PATIENCE_NS: Final = 120_000_000
 _OUT_MASK: Final = 1 << (OUT_PORT - 1)
 _BARRIER_REPLY: Final = 19
 _ERROR: Final = 1
+_STATISTICS_REQUEST: Final = 16
 
 
 class VirtualDevice:
-    """An emulated board on the bench. `load` switches it off and on again, so that nothing is left."""
+    """An emulated board on the bench. `load` switches it off and on again, so that nothing is left.
+
+    The bench keeps the session with the board, which is quick; but replies that need several frames are those
+    of a board that keeps its connection itself.
+    """
 
     def __init__(
         self, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, *, seed: int = 0
@@ -40,18 +46,43 @@ class VirtualDevice:
         self._powered = 0
         self.load([])
 
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
+        self._seed, self._powered = seed, 0
+
     def load(self, messages: Sequence[bytes]) -> None:
         """As `Device.load`."""
-        seed = int(np.random.SeedSequence([self._seed, self._powered]).generate_state(1)[0])
-        self._powered += 1
-        self._board = switch_emulator.Board(self._profile, self._config, seed)
-        self.now_ns = 0
+        self._power_on()
+        self._table = messages
         self._connect()
         for segment in segments_of(messages, SEGMENT_BYTES):
             self._ask(segment)
         replies = self._ask(barrier_request(1))
         if [reply[1] for reply in replies] != [_BARRIER_REPLY]:
             raise RunError(f"{self.name}: the board does not confirm its table: {replies!r}")
+
+    def _power_on(self) -> None:
+        seed = int(np.random.SeedSequence([self._seed, self._powered]).generate_state(1)[0])
+        self._powered += 1
+        self._board_seed = seed
+        self._board = switch_emulator.Board(self._profile, self._config, seed)
+        self._connected: ConnectedBoard | None = None
+        self.now_ns = 0
+
+    def without_cpu(self) -> VirtualDevice:
+        """As `Device.without_cpu`."""
+        device = VirtualDevice(self._profile, self._config, seed=self._seed)
+        device._config["openflow_enabled"] = False
+        device._power_on()
+        device._board.frame(device.now_ns, OUT_PORT, announcement())
+        device._settled(device.now_ns)
+        return device
+
+    def with_housekeeping(self) -> VirtualDevice:
+        """As `Device.with_housekeeping`. Each call is another start of the board, at other phases."""
+        self._powered += 1
+        seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
+        return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed)
 
     def _connect(self) -> None:
         while not any(output.data == b"connect" for output in self._board.outputs()):
@@ -108,6 +139,8 @@ class VirtualDevice:
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
+        if any(segment[1] == _STATISTICS_REQUEST for segment in segments):
+            return self._asked_by_frames(gaps_ns, segments)
         board, wire = self._board, self.wire
         seen = []
         begin = free = self.now_ns
@@ -123,6 +156,12 @@ class VirtualDevice:
                 stamp = output.at_ns + wire.preamble_ns
                 seen.append(ControlFrame(stamp, True, _frame_bytes(output.data), output.data))
         return sorted(seen, key=lambda one: one.at_ns)
+
+    def _asked_by_frames(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
+        if self._connected is None:
+            self._connected = ConnectedBoard(self._profile, self._config, self._board_seed, self.wire)
+            self._connected.load(self._table)
+        return self._connected.control(gaps_ns, segments)
 
 
 def _frame_bytes(payload: bytes) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaluation.live.programs import tail
 from evaluation.runner import RunError
 
-_POLL_S = 0.01
+_POLL_S = 0.001
 
 
 class Daemon:

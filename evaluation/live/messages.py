@@ -44,6 +44,8 @@ class TrafficRequest:
 
     traffic: tuple[FlowTraffic, ...]
     seconds: float
+    echoes_per_s: float = 0
+    """EchoRequests a second that the controller sends to each switch meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,13 +82,22 @@ class LiveRunner:
         """End everything that was started."""
         self._end()
 
-    def run(self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int) -> RunRecords:  # noqa: ARG002
+    def run(
+        self,
+        traffic: Sequence[FlowTraffic],
+        *,
+        seconds: float,
+        seed: int,  # noqa: ARG002
+        echoes_per_s: float = 0,
+    ) -> RunRecords:
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
         mgen takes no seed and the machine has its own timing: two live runs never are the same.
         Raises `RunError` if the run cannot be carried out.
         """
-        records = self._request(TrafficRequest(traffic=tuple(traffic), seconds=seconds))
+        records = self._request(
+            TrafficRequest(traffic=tuple(traffic), seconds=seconds, echoes_per_s=echoes_per_s)
+        )
         if not isinstance(records, RunRecords):
             raise RunError("the lab answered with something else than records")
         return records

@@ -14,11 +14,13 @@ from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
 from evaluation.live.network import Network
 from evaluation.live.switches import Switches, refuse
-from evaluation.runner import RunRecords
+from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
 from loko.lab import load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
+_ECHO_RATE = "echo-rate"
+"""File from which the controller reads how many EchoRequests it sends."""
 
 
 class Session:
@@ -56,8 +58,24 @@ class Session:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
         before = self._switches.report()
-        capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
-        return records(capture, self.lab, before, self._switches.report())
+        rate = self._folder / _ECHO_RATE
+        rate.write_text(f"{request.echoes_per_s}", encoding="ascii")
+        try:
+            capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
+        finally:
+            rate.unlink()
+        after = self._switches.report()
+        alone = [name for name, connected in after.connected.items() if not connected]
+        if self._controller and alone:
+            raise RunError(
+                f"{', '.join(alone)}: lost the connection to the controller, and with it the table"
+                + (
+                    "; lower the rate of EchoRequests, or leave the machine alone"
+                    if request.echoes_per_s
+                    else ""
+                )
+            )
+        return records(capture, self.lab, before, after)
 
     def _check_controller(self) -> None:
         if self._controller:
@@ -74,6 +92,7 @@ class Session:
             **({"--backend": request.backend} if request.backend else {}),
             "--listen": controller_address(self.lab),
             "--ready": ready,
+            "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
         controller = Daemon(

@@ -52,6 +52,11 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
     legend_above(axes, entries, rows=1 if is_wide(axes) else 2)
 
 
+def names_are_slanted(panel: BoxPanel) -> bool:
+    """Whether the names of the places are too long to stand side by side."""
+    return len(panel.places) > _MANY_PLACES and sum(map(len, panel.places)) > _LONG_LABELS
+
+
 def _as_drawn(box: BoxStatistics) -> dict[str, Any]:
     return {
         "med": box.median,
@@ -64,7 +69,7 @@ def _as_drawn(box: BoxStatistics) -> dict[str, Any]:
 
 
 def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
-    turned = len(panel.places) > _MANY_PLACES and sum(map(len, panel.places)) > _LONG_LABELS
+    turned = names_are_slanted(panel)
     axes.set_xticks(range(len(panel.places)), panel.places, rotation=20 if turned else 0)
     if turned:
         axes.tick_params(axis="x", labelsize=7)

@@ -36,8 +36,11 @@ WIDTH_INCHES: Final = 7.6
 CLAIM_INCHES: Final = 0.19
 _LINE_INCHES: Final = 0.125
 _TEXT_X: Final = (0.055, 0.43, 0.645)
-_TEXT_CHARACTERS: Final = (56, 32, 52)
+_TEXT_CHARACTERS: Final = (54, 31, 50)
 """How much of each of the three texts of a claim fits into a line."""
+_TITLE_POINTS: Final = 10.5
+_TITLE_CHARACTERS: Final = 74
+_LEAST_TITLE_POINTS: Final = 7.5
 _Texts = tuple[list[str], list[str], list[str]]
 
 
@@ -72,6 +75,11 @@ def title_of(result: FigureResult) -> str:
     return f"{name}: {symbols(result.title)}"
 
 
+def title_points(title: str) -> float:
+    """Size of a title's letters, so that it fits into the width."""
+    return max(_TITLE_POINTS * min(1, _TITLE_CHARACTERS / len(title)), _LEAST_TITLE_POINTS)
+
+
 def footnote(figure: Figure, text: str) -> None:
     """A line in the lower right corner."""
     figure.text(0.985, 0.012, text, fontsize=6.5, color=SOFT, ha="right")
@@ -79,7 +87,7 @@ def footnote(figure: Figure, text: str) -> None:
 
 def symbols(text: str) -> str:
     """m_r and m_b as the paper sets them."""
-    return re.sub(r"m_([rb])$", r"$m_\1$", text)
+    return re.sub(r"m_([rb])", r"$m_\1$", text)
 
 
 def legend_above(axes: Axes, entries: Sequence[Any], *, rows: int = 1) -> None:

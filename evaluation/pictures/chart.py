@@ -17,8 +17,8 @@ from evaluation.chart import (
     Panel,
     ScatterPanel,
 )
-from evaluation.pictures.boxes import draw_boxes
-from evaluation.pictures.canvas import canvas, footnote, title_of
+from evaluation.pictures.boxes import draw_boxes, names_are_slanted
+from evaluation.pictures.canvas import canvas, footnote, title_of, title_points
 from evaluation.pictures.panels import draw_heatmap, draw_histogram, draw_lines, draw_points
 from evaluation.result import FigureResult
 
@@ -44,7 +44,7 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
         result,
         inches,
         captioned=captioned,
-        axis_inches=0.62,
+        axis_inches=0.85 if any(map(_has_slanted_names, chart.panels)) else 0.62,
         footnote=True,
         titles_inches=_TITLES_INCHES if any(panel.title for panel in chart.panels[:columns]) else 0.0,
     )
@@ -57,12 +57,20 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
         axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
         if panel.title:
             axes.set_title(panel.title, fontsize=8.5, pad=_TITLE_PAD, loc="left")
+        if not (isinstance(panel, BoxPanel) and panel.second is not None):
+            axes.spines["right"].set_visible(False)
         _draw(figure, axes, panel)
     if captioned:
-        figure.text(_LEFT, 1 - 0.22 / whole, title_of(result), fontsize=10.5, fontweight="bold", va="center")
+        title = title_of(result)
+        points = title_points(title)
+        figure.text(_LEFT, 1 - 0.22 / whole, title, fontsize=points, fontweight="bold", va="center")
     told = f"{chart.caption}, " if chart.caption else ""
     footnote(figure, f"{told}{result.setting} mode")
     return figure
+
+
+def _has_slanted_names(panel: Panel) -> bool:
+    return isinstance(panel, BoxPanel) and names_are_slanted(panel)
 
 
 def _share(panel: Panel) -> float:

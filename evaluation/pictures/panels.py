@@ -116,9 +116,10 @@ def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None
     """The number of each cell, light on dark and dark on light."""
     wide = axes.get_position().width > _NARROW
     size = 7 if wide else 5.4
+    colours = mesh.to_rgba(cells)
     for (row, column), value in np.ndenumerate(cells):
         if not np.isnan(value):
-            red, green, blue, _ = mesh.cmap(mesh.norm(value))
+            red, green, blue, _ = colours[row, column]
             dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
             colour = "white" if dark else "black"
             text = f"{value:.3g}".replace("0.", ".") if value < 1 else f"{value:.3g}"

@@ -145,6 +145,9 @@ class Board:
     def advance(self, to_ns: int) -> None:
         """Let time pass."""
 
+    def poll_at(self) -> int | None:
+        """Return when `advance` has next something to do."""
+
     def outputs(self) -> list[Output]:
         """Take what the board has given out since the last call, in order of time."""
 
@@ -272,9 +275,10 @@ class Network:
         """
 
     def plan_control(self, board: str, segments: Sequence[tuple[int, bytes]]) -> None:
-        """Plan what the controller sends during the run: (nanoseconds after its beginning, payload), in order.
+        """Plan what the controller sends in the run: (nanoseconds after its beginning, payload), in order.
 
-        Each is the payload of one TCP segment; replies are thrown away. `control` must have opened the session.
+        Each is the payload of one TCP segment; replies are thrown away. `control` must have opened the
+        session.
         """
 
     def add_source(

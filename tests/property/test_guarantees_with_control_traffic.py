@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.traffic import FlowTraffic
-from evaluation.virtual import frame_of
+from evaluation.virtual import control_settings, frame_of
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import Scheme
 from loko.control_traffic import ControlTraffic, Message, MessageRate
@@ -36,11 +37,13 @@ from loko.device import load_profile
 from loko.document import PROFILES
 from loko.entries import switch_entries
 from loko.flow import Flow
-from loko.lab import load_lab
+from loko.lab import Lab, load_lab
 from loko.plan import allocations_of
 from loko.scenario import of_lokos_tables
 
-LAB = load_lab("two-switch")
+SESSION = load_lab("two-switch")
+NETWORK = replace(SESSION, controller=IPv4Interface("10.0.1.8/24"))
+"""The same lab; messages of the controller are frames on the boards' control ports."""
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2"), ("H3", "H4"))
 RUN_NS = 400_000_000
 SIZES = (64, 100, 128, 256, 306, 548, 1032, 1516)
@@ -80,11 +83,13 @@ class Drawn:
     """Ends, place of the size, shares of the free rate and burst."""
     seed: int
     saturated: bool
+    lab: Lab
 
 
 @st.composite
 def drawn(draw: st.DrawFn) -> Drawn:
     entries = draw(st.sampled_from((6, 17, 40, 128)))
+    lab = draw(st.sampled_from((SESSION, NETWORK)))
     # An Add that finds room would make the table longer than planned.
     possible = [kind for kind in REQUESTS if entries == 128 or kind is not Message.FLOW_ADD]
     kinds = draw(st.lists(st.sampled_from(possible), max_size=3, unique=True))
@@ -93,7 +98,11 @@ def drawn(draw: st.DrawFn) -> Drawn:
         sizes=tuple(draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=3, unique=True))),
         scheme=Scheme(name="drawn", rate_fraction=draw(st.sampled_from((0.05, 0.2, 0.5, 0.9, 1.0)))),
         control={
-            kind: MessageRate(per_s=draw(st.floats(1, 100)), burst=draw(st.integers(1, 3))) for kind in kinds
+            # On a network, messages of one instant could share a segment, which a board does not survive.
+            kind: MessageRate(
+                per_s=draw(st.floats(1, 100)), burst=draw(st.integers(1, 3)) if lab is SESSION else 1
+            )
+            for kind in kinds
         },
         requests=draw(
             st.lists(
@@ -106,17 +115,18 @@ def drawn(draw: st.DrawFn) -> Drawn:
         ),
         seed=draw(st.integers(0, 2**32)),
         saturated=draw(st.booleans()),
+        lab=lab,
     )
 
 
 def admitted_flows(case: Drawn) -> list[Admitted]:
     """What Loko accepts of the case's requests."""
     scenario = of_lokos_tables(entries=case.entries, packet_sizes_bytes=case.sizes)
-    allocations = allocations_of(LAB, case.scheme, scenario, case.control)
+    allocations = allocations_of(case.lab, case.scheme, scenario, case.control)
     limit = allocations["s1"]
     if not limit.feasible:
         return []
-    admission = LokoAdmission(LAB, allocations)
+    admission = LokoAdmission(case.lab, allocations)
     # Then whatever fits, so that the switches are used up.
     fillers = [(ends, 0, share, share) for share in (0.8, 0.4, 0.2, 0.1, 0.05) for ends in PAIRS]
     for number, (ends, place, rate, burst) in enumerate([*case.requests, *fillers]):
@@ -149,21 +159,28 @@ def control_segments(traffic: ControlTraffic, rng: np.random.Generator) -> list[
 def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     """The result of a run in which every sender uses its bucket up, as bursts or without pause."""
     flows = [one.flow for one in admitted]
-    tables = switch_entries(LAB, flows, entries=case.entries)
+    lab = case.lab
+    tables = switch_entries(lab, flows, entries=case.entries)
     rng = np.random.default_rng(case.seed)
     network = switch_emulator.Network(seed=case.seed)
     with tempfile.TemporaryDirectory() as folder:
-        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So one that hits nothing takes as long.
+        # A Delete that hits every entry takes 2.3 ms, but deletes the flows'. So let one that hits nothing
+        # take as long.
         path = Path(folder) / "slow-delete.toml"
         hit_ps = load_profile("zodiac-fx").cpu.control.delete_hit_ps.value
         line = f'delete_miss_ps = {{ value = {hit_ps}, source = "assumption" }}'
         path.write_text(re.sub(r"(?m)^delete_miss_ps = .*$", line, (PROFILES / "zodiac-fx.toml").read_text()))
-        for name, switch in LAB.switches.items():
-            network.add_board(name, profile=str(path), config=dict(switch.config))
-    for name in LAB.hosts:
+        for name, switch in lab.switches.items():
+            config = {**switch.config, **control_settings(lab)}
+            network.add_board(name, profile=str(path), config=config)
+    for name in lab.hosts:
         network.add_host(name)
-    for link in LAB.links:
+    for link in lab.links:
         network.connect(link.a.node, link.a.port, link.b.node, link.b.port)
+    if lab.controller is not None:
+        network.add_controller("controller", config={"ip_address": str(lab.controller.ip)})
+        for port, name in enumerate(lab.switches, start=1):
+            network.connect("controller", port, name, lab.control_port)
     for name, entries in tables.items():
         network.control(name, session_segments(entries))
         network.plan_control(name, control_segments(case.control, rng))
@@ -185,7 +202,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
         network.add_source(
             flow.source,
             flow=number,
-            frame=frame_of(LAB, sender),
+            frame=frame_of(lab, sender),
             sequence_offset=50,
             shaper_rate_bps=flow.rate_bps,
             shaper_burst_bytes=flow.burst_bytes,

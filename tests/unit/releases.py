@@ -1,4 +1,4 @@
-"""A lab of emulated boards, with every release of every frame chosen by the test: for the patterns that hurt most."""
+"""A lab of emulated boards in which the test chooses every release of every frame, to find what hurts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A released frame and when it departed from the last switch, if it did."""
+    """A frame: when its first bit left the sender, and the last switch, if it did."""
 
     flow: int
-    released_ns: int
+    sent_ns: int
     departed_ns: int | None
 
 
@@ -46,7 +46,7 @@ def carry(
 
 class _Run:
     def __init__(self, lab: Lab, flows: Sequence[Flow], entries: int, seed: int) -> None:
-        self._far = dict(((end.node, end.port), far) for end, far in lab.cables())
+        self._far = {(end.node, end.port): far for end, far in lab.cables()}
         self._hosts = lab.hosts
         tables = switch_entries(lab, flows, entries=entries)
         self._boards: dict[str, Board] = {}
@@ -83,7 +83,7 @@ class _Run:
                         self._forward(name, output.port, output.at_ns, output.data, departed)
                     assert output.kind != "event", output
         return [
-            Seen(flow=flow, released_ns=at, departed_ns=departed.get(number))
+            Seen(flow=flow, sent_ns=at, departed_ns=departed.get(number))
             for number, (flow, at) in enumerate(sent)
         ]
 
@@ -91,16 +91,18 @@ class _Run:
         """Each host's link carries its frames one after the other."""
         order = sorted((at, flow) for flow, instants in releases.items() for at in instants)
         free: dict[str, int] = {}
+        sent: list[tuple[int, int]] = []
         for number, (at, flow_number) in enumerate(order):
             flow = self._flows[flow_number]
             begin = max(at, free.get(flow.source, 0))
+            sent.append((flow_number, begin))
             end = begin + (_PREAMBLE + flow.frame_bytes) * _BYTE_NS
             free[flow.source] = end + _GAP * _BYTE_NS
             data = bytearray(self._frames[flow_number])
             data[-4:] = number.to_bytes(4, "big")
             far = self._far[(flow.source, 1)]
             self._push(end, far.node, far.port, bytes(data))
-        return [(flow_number, at) for at, flow_number in order]
+        return sent
 
     def _forward(self, name: str, mask: int, at_ns: int, data: bytes, departed: dict[int, int]) -> None:
         far = self._far[(name, mask.bit_length())]

@@ -148,6 +148,22 @@ def test_erf_is_read_with_its_extensions(tmp_path: Path, extensions: int, kind: 
     assert {(one.length_bytes, one.data) for one in found} == {(SIZE, ONE + b"\xff" * 4)}
 
 
+def test_erf_may_begin_with_what_the_card_tells_of_itself(tmp_path: Path) -> None:
+    """A record of type 27 with extension headers, as newer DAG software writes now and then."""
+    told = bytearray(erf([(BEGIN_NS, 0, bytes(60))], kind=27, extensions=2))
+    told[14:16] = bytes(2)
+    assert stamps(written(tmp_path, bytes(told) + erf([(BEGIN_NS, 0, ONE)]))) == [BEGIN_NS]
+
+
+def test_taps_of_two_clocks_are_recognised(tmp_path: Path) -> None:
+    """The second card's clock is a second behind: every frame seems to leave before it enters."""
+    numbered = [(BEGIN_NS + number * 1_000_000, 0, frame(SIZE, number)) for number in range(9)]
+    entrance = written(tmp_path, erf(numbered), "in.erf")
+    way_out = written(tmp_path, erf([(at - NS, tap, one) for at, tap, one in numbered]), "out.erf")
+    with pytest.raises(InputError, match=r"none of its 9 frames entered before: .* two clocks"):
+        analyse(*taps_of([entrance, way_out]), WIRE)
+
+
 def test_erf_leaves_out_what_is_no_good_frame(tmp_path: Path) -> None:
     at = [(BEGIN_NS, 0, ONE)]
     data = erf(at, flags=0x10) + erf(at, kind=48) + erf(at, kind=1) + erf(at)

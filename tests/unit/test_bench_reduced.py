@@ -15,7 +15,7 @@ from evaluation.bench.virtual import VirtualDevice
 def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:
     device = VirtualDevice("zodiac-fx", seed=1)
     with SampleStore(tmp_path / "samples.sqlite", {}) as store:
-        run(device, reduced_parts(samples=100), store, seed=1, on_part=lambda _: None)
+        run(device, reduced_parts(), store, seed=1, on_part=lambda _: None)
         found = preconditions(read_samples(store), device.wire)
     assert [(one.name, one.holds) for one in found if not one.holds] == []
     assert "64 bytes: 25 frames; 306 bytes: 9 frames; 1516 bytes: 3 frames" in found[-1].measured

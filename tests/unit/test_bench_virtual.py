@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import buffer, campaign, control_plane, data_plane, throughput
+from evaluation.bench import backlog, buffer, campaign, control_plane, data_plane, table_size, throughput
+from evaluation.bench.backlog import busy, timers
 from evaluation.bench.cases import Table, all_cases, flow_mods, frame, number_of, tables
 from evaluation.bench.control_questions import questions
 from evaluation.bench.equations import throughput_bps
-from evaluation.bench.findings import find, read_samples
-from evaluation.bench.profile_document import action_offsets, form_of, measured_profile, quantities
+from evaluation.bench.findings import read_samples
+from evaluation.bench.housekeeping import jobs
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.runner import RunError
-from loko.device import load_profile
+from loko.device import load_profile, profile_text
 from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry
 from loko.service import processing
 
@@ -134,35 +135,36 @@ def test_samples_of_another_campaign_are_not_mixed_in(tmp_path: Path) -> None:
         assert store.parts() == set()
 
 
-def test_the_circle_closes(tmp_path: Path) -> None:
-    """A campaign that knows nothing of the profile finds its numbers."""
-    device = VirtualDevice(seed=5)
-    todo = campaign.parts(("dp-time", "cp-time", "interference"), samples=40)
-    # All tables that tell the fields apart, and every ninth of Table 1.
-    kept = [
-        part for place, part in enumerate(todo) if place < 26 or part.procedure != "dp-time" or not place % 9
-    ]
-    with SampleStore(tmp_path / "samples", {}) as store:
-        campaign.run(device, kept, store, seed=5, on_part=lambda _: None)
-        samples = read_samples(store)
-    form = form_of("zodiac-fx")
-    findings = find(samples, device.wire, action_offsets(form), PROFILE.integrated_switch.transit_ps.value)
-    true = {name: number["value"] for name, number in quantities(form)}
-    true["cpu.control.segment_ps"] += true["cpu.control.interrupt_ps"]
-    assert findings.costs.unidentified == ()
-    for name, found in findings.costs.estimates.items():
-        if name in _LONG_REPLIES:
-            continue
-        # 1 %, or what so few samples can tell, whichever is more.
-        allowed_ps = max(0.01 * abs(true[name]), 4 * found.error_ps)
-        assert found.value_ps == pytest.approx(true[name], abs=allowed_ps), name
-    assert findings.loop_ns == pytest.approx(PROFILE.cpu.loop_ps.value / 1000, rel=0.02)
-    assert measured_profile(form, findings, name="m", title="m").measured
+def test_a_part_gives_the_same_samples_whatever_was_measured_before() -> None:
+    todo = campaign.parts(("idle", "table", "cp-time"), samples=3)[-3:]
+    alone = VirtualDevice(seed=1)
+    alone.begin(9)
+    (wanted,) = todo[-1].measure(alone, 9).values()
+    after = VirtualDevice(seed=1)
+    for part in todo:
+        after.begin(9)
+        (found,) = part.measure(after, 9).values()
+    assert found[0].tolist() == wanted[0].tolist()
 
 
-_LONG_REPLIES = {
-    "cpu.control.description_ps",
-    "cpu.control.flow_statistics_ps",
-    "cpu.control.flow_statistics_entry_ps",
-    "cpu.control.flow_statistics_action_ps",
-}
+def test_the_table_is_filled_until_the_switch_refuses(device: VirtualDevice, tmp_path: Path) -> None:
+    assert table_size.entries(device) == 128
+    smaller = tmp_path / "smaller.toml"
+    smaller.write_text(profile_text("zodiac-fx", entries=77))
+    assert table_size.entries(VirtualDevice(str(smaller))) == 77
+
+
+def test_the_firmware_s_jobs_show_if_they_are_on(device: VirtualDevice) -> None:
+    trains = [busy(backlog.measure(device)) for _ in range(3)]
+    known = timers([train for train in trains if train])
+    assert known is not None
+    assert known.cost_ns == pytest.approx(PROFILE.cpu.timers.cost_ps.value / 1000, rel=0.001)
+    assert known.period_ns == pytest.approx(PROFILE.cpu.timers.period_ns.value, rel=0.001)
+    on = [busy(backlog.measure(device.with_housekeeping())) for _ in range(3)]
+    found = jobs([train for train in on if train], known)
+    housekeeping = PROFILE.cpu.housekeeping
+    assert {name.rsplit(".", 1)[1]: round(one.value) for name, one in found.items()} == {
+        "port_counters_ps": housekeeping.port_counters_ps.value,
+        "link_status_ps": housekeeping.link_status_ps.value,
+        "flow_timeouts_ps": housekeeping.flow_timeouts_ps.value,
+    }

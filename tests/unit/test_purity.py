@@ -11,7 +11,7 @@ from pathlib import Path
 import loko
 
 PACKAGE = Path(loko.__file__).parent
-SHELL = {"commands", "controller"}
+SHELL = {"commands", "controller", "serve"}
 """What may talk to the world."""
 OS_KEN_MODULES = {"controller/app.py", "controller/messages.py"}
 FORBIDDEN = (
@@ -79,6 +79,21 @@ def test_arrows_point_one_way() -> None:
             )
 
 
-def test_session_takes_time_as_an_argument() -> None:
-    for name in ("session.py", "supervisor.py"):
-        assert not imported_by(PACKAGE / "controller" / name) & CLOCKS_AND_THREADS
+PURE_PARTS_OF_THE_SHELL = (
+    *("controller/session.py", "controller/supervisor.py", "controller/driver.py", "controller/wire.py"),
+    *("controller/frames.py", "serve/keeper.py", "serve/outcome.py", "serve/views.py"),
+)
+
+
+def test_logic_takes_time_as_an_argument() -> None:
+    for name in PURE_PARTS_OF_THE_SHELL:
+        tops = {imported.split(".")[0] for imported in imported_by(PACKAGE / name)}
+        assert not tops & {*CLOCKS_AND_THREADS, *FORBIDDEN, "sqlite3"}, name
+
+
+def test_services_logic_loads_neither_framework() -> None:
+    script = (
+        "import loko.serve.views, loko.controller.frames, json, sys; print(json.dumps(list(sys.modules)))"
+    )
+    loaded = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
+    assert not {name.split(".")[0] for name in loaded} & {"os_ken", "fastapi", "uvicorn", "sqlite3"}

@@ -14,7 +14,7 @@ from loko.admission.exact import ExactSum
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
 from loko.allocation import Allocation
-from loko.calculus import NOTHING, TokenBucket, bytes_in
+from loko.calculus import NOTHING, TokenBucket
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -23,6 +23,7 @@ from loko.scenario import Unknown
 
 ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
+_BITS_NS_PER_BYTE_S: Final = 8e9
 
 
 class LokoAdmission:
@@ -48,15 +49,20 @@ class LokoAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        rate_bps, burst_bytes = flow.rate_bps, flow.burst_bytes
+        rate_bps, burst_bytes, frame_bytes = flow.rate_bps, flow.burst_bytes, flow.frame_bytes
         hops = self._register.path(flow, path)
+        switches = self._switches
         for hop in hops:
-            switch = self._switches[hop.switch]
-            if flow.frame_bytes not in switch.sizes:
-                raise switch.uncovered(flow.frame_bytes, hop.switch)
-            if not switch.fits(rate_bps, burst_bytes):
+            switch = switches[hop.switch]
+            if frame_bytes not in switch.sizes:
+                raise switch.uncovered(frame_bytes, hop.switch)
+            if (
+                switch.burst.value + burst_bytes > switch.burst_limit
+                or switch.rate.value + rate_bps > switch.rate_limit
+                or switch.entries >= switch.max_entries
+            ):
                 return switch.refusal(flow, hop.switch, burst_bytes)
-            burst_bytes += bytes_in(rate_bps=rate_bps, duration_ns=switch.delay_ns)
+            burst_bytes += rate_bps * switch.delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
         return Admitted(flow=flow, hops=tuple(self._terms(flow, hops)))
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
@@ -127,13 +133,6 @@ class _Switch:
             max_entries=table if isinstance(scenario.entries, Unknown) else scenario.entries,
             delay_ns=allocation.delay_ns,
             sizes=sizes,
-        )
-
-    def fits(self, rate_bps: float, burst_bytes: float) -> bool:
-        return (
-            self.burst.value + burst_bytes <= self.burst_limit
-            and self.rate.value + rate_bps <= self.rate_limit
-            and self.entries < self.max_entries
         )
 
     def add(self, arrival: TokenBucket) -> None:

@@ -28,13 +28,19 @@ def main(
     *,
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
-    allocation: Annotated[str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")] = "fifth-rate",
+    allocation: Annotated[
+        str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")
+    ] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
+    echo_rate: Annotated[
+        Path | None,
+        typer.Option(help="File with the EchoRequests a second to send to each switch, as a load."),
+    ] = None,
 ) -> None:
     """Admit flows, then set up every switch of the lab that connects. Ends on SIGTERM or Ctrl-C.
 
@@ -62,7 +68,7 @@ def main(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     # os-ken cannot end its threads; as children of a daemon thread they are daemons and end with the program.
-    starter = threading.Thread(target=app.run, args=(listening, tables, readiness), daemon=True)
+    starter = threading.Thread(target=app.run, args=(listening, tables, readiness, echo_rate), daemon=True)
     starter.start()
     ended.wait()
     readiness(False)

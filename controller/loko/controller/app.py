@@ -10,6 +10,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from os_ken.base import app_manager
@@ -20,7 +21,8 @@ from os_ken.lib import hub
 from os_ken.ofproto import ofproto_v1_0
 
 from loko.controller import messages
-from loko.controller.session import Request
+from loko.controller.echo_load import FIRST_XID, EchoLoad
+from loko.controller.session import Echo, Request
 from loko.controller.supervisor import Supervisor, Table
 
 TICK_S: Final = 0.25
@@ -84,8 +86,12 @@ class LokoController(app_manager.OSKenApp):  # type: ignore[misc]
 
     OFP_VERSIONS: Final = [ofproto_v1_0.OFP_VERSION]
 
-    def __init__(self, tables: Mapping[int, Table], changed: Callable[[bool], None]) -> None:
+    def __init__(
+        self, tables: Mapping[int, Table], changed: Callable[[bool], None], echo_rate: Path | None = None
+    ) -> None:
+        """`echo_rate`: a file with the rate of EchoRequests that are sent as a load (`EchoLoad`)."""
         super().__init__()
+        self._load = EchoLoad(echo_rate, self._senders) if echo_rate is not None else None
         self._connections: dict[Datapath, _OsKenConnection] = {}
         self._supervisor: Supervisor[_OsKenConnection] = Supervisor(tables, changed=changed, log=_LOG.info)
 
@@ -93,6 +99,11 @@ class LokoController(app_manager.OSKenApp):  # type: ignore[misc]
         """Begin to handle events and to tell the supervisor that time passes."""
         super().start()
         hub.spawn(self._tick_forever)
+        if self._load is not None:
+            hub.spawn(self._load.run_forever)
+
+    def _senders(self) -> list[Callable[[Echo], None]]:
+        return [connection.send for connection in list(self._connections.values()) if connection.is_open]
 
     def _tick_forever(self) -> None:
         while self.is_active:
@@ -140,7 +151,8 @@ class LokoController(app_manager.OSKenApp):  # type: ignore[misc]
     @_on(ofp_event.EventOFPEchoReply, MAIN_DISPATCHER)
     def _on_echo_reply(self, reply: Any) -> None:
         now_ns, xid = time.monotonic_ns(), reply.msg.xid
-        self._handle(reply, lambda session: session.echo_reply(now_ns, xid))
+        if xid < FIRST_XID:
+            self._handle(reply, lambda session: session.echo_reply(now_ns, xid))
 
     @_on(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def _on_error(self, error: Any) -> None:
@@ -157,7 +169,12 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), reuse_port=False)
 
 
-def run(listening: socket.socket, tables: Mapping[int, Table], changed: Callable[[bool], None]) -> None:
+def run(
+    listening: socket.socket,
+    tables: Mapping[int, Table],
+    changed: Callable[[bool], None],
+    echo_rate: Path | None = None,
+) -> None:
     """Start the controller's threads on a listening socket and return.
 
     They inherit whether they are daemons from the calling thread (os-ken has no way to end them all).
@@ -165,6 +182,6 @@ def run(listening: socket.socket, tables: Mapping[int, Table], changed: Callable
     manager = app_manager.AppManager.get_instance()
     for application in (
         manager.instantiate(_Listener, listening),
-        manager.instantiate(LokoController, tables, changed),
+        manager.instantiate(LokoController, tables, changed, echo_rate),
     ):
         application.start()

@@ -1,7 +1,7 @@
-"""Packet-granular admission: accepted as long as no frame can wait longer than the switch's fixed delay target.
+"""Packet-granular admission: accepted as long as no frame can be later than the switch's fixed delay target.
 
-The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so that
-releasing a flow restores exactly what was there.
+The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so
+that releasing a flow restores exactly what was there.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class PacketAdmission:
         traffic: ControlTraffic | None = None,
         grid: Grid | None = None,
     ) -> None:
-        """Start empty. `targets` has the largest delay in ns from release to departure for every switch.
+        """Start empty. `targets` has for every switch the largest delay in ns, first bit in to first out.
 
-        Without it that of the paper's full-rate allocation. Raises `InputError` if a switch has no worst case or
-        cannot forward even a single frame within its target.
+        Without it that of the paper's full-rate allocation. Raises `InputError` if a switch has no worst case
+        or cannot forward even a single frame within its target.
         """
         self._register = Register(lab)
         self._far = dict(lab.cables())
@@ -91,7 +91,9 @@ class PacketAdmission:
             switch.refuse_target(wanted[name])
             for port, far in lab.neighbours(name):
                 if far.node in servers:
-                    switch.shape(port, servers[far.node])
+                    switch.shape_by_switch(port, servers[far.node])
+                else:
+                    switch.shape_by_link(port)
 
     @property
     def scheme(self) -> str:
@@ -148,6 +150,8 @@ class PacketAdmission:
                 jitter_ns=jitter_ns,
                 delay_ns=switch.delay_ns(flow.frame_bytes),
             )
+            if jitter_ns == 0:
+                jitter_ns = switch.server.sender_queue_ns(switch.work_ns)
             jitter_ns += switch.server.jitter_ns(flow.frame_bytes, switch.work_ns)
             before = Endpoint(node=hop.switch, port=hop.output_port)
 
@@ -213,7 +217,8 @@ class _Switch:
         if self.room[0] < needed:
             least = target_ns + needed - float(self.room[0])
             raise InputError(
-                f"{self.name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"
+                f"{self.name}: no frame is forwarded within {target_ns / 1e6:.3f} ms;"
+                f" allow {least / 1e6:.3f} ms"
             )
 
     def refuse_size(self, frame_bytes: int) -> None:
@@ -224,7 +229,21 @@ class _Switch:
                 f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
             )
 
-    def shape(self, port: int, before: FrameServer) -> None:
+    def shape_by_link(self, port: int) -> None:
+        """Frames that come by this port follow each other on the link of a host."""
+        here = self.server.times
+        if len(here) == 1:
+            (times,) = here.values()
+            limit = self.grid.one_by_one(service_ns=times.service_ns, spacing_ns=times.wire_ns, ahead_ns=0)
+        else:
+            limit = self.grid.fluid(
+                first_ns=max(times.service_ns for times in here.values()),
+                ahead_ns=0,
+                ratio=max(times.service_ns / times.wire_ns for times in here.values()),
+            )
+        self._port(port).limit = limit
+
+    def shape_by_switch(self, port: int, before: FrameServer) -> None:
         """Frames that come by this port left the CPU of another switch one after the other (lemma 4)."""
         here = self.server.times
         ahead_ns = before.bunching_ns + 2
@@ -253,20 +272,20 @@ class _Switch:
     def refusal(self, flow: Flow, passage: _Passage) -> Refusal | None:
         """The first limit that the flow would exceed, if any."""
         if self.entries >= self.max_entries:
-            return self._refuse(flow, "entries", self.entries, 1, self.max_entries, "entries")
+            return _refused(flow, self.name, ("entries", "entries"), (self.entries, 1, self.max_entries))
         share, burst_ns = self._affine(flow, passage)
         whole = 1 - self.server.interruption.share
         end_ns, first_ns = self.grid.end_ns, self.work_ns - self.server.first_work_ns()
         fits_beyond = self.burst.value + burst_ns <= first_ns + (whole - self.share.value - share) * end_ns
         if self.share.value + share > whole or not fits_beyond:
-            return self._refuse(
-                flow, "rate", 100 * self.share.value, 100 * share, 100 * whole, "% of the CPU"
-            )
+            percents = (100 * self.share.value, 100 * share, 100 * whole)
+            return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
         work = self._with(passage.input_port, self._staircase(flow, passage))
         excess = work - self.room
         if excess.max() > 0:
             used, asked = self._worst_ns(self.total), self._worst_ns(work) - self._worst_ns(self.total)
-            return self._refuse(flow, "delay", used / 1e3, asked / 1e3, self._allowed_ns() / 1e3, "us")
+            times_us = (used / 1e3, asked / 1e3, self._allowed_ns() / 1e3)
+            return _refused(flow, self.name, ("delay", "us"), times_us)
         return None
 
     def add(self, flow: Flow, passage: _Passage) -> None:
@@ -325,7 +344,8 @@ class _Switch:
     def _with(self, port_number: int, more: Curve) -> Curve:
         """The total, if so much more were offered to a port."""
         port = self._port(port_number)
-        return self.total - port.shaped + np.minimum(port.offered + more, port.limit)
+        work: Curve = self.total - port.shaped + np.minimum(port.offered + more, port.limit)
+        return work
 
     def _offer(self, port_number: int, more: Curve) -> None:
         port = self._port(port_number)
@@ -342,15 +362,17 @@ class _Switch:
             )
         return self.ports[number]
 
-    def _refuse(
-        self, flow: Flow, quantity: str, used: float, requested: float, allowed: float, unit: str
-    ) -> Refusal:
-        return Refusal(
-            flow=flow,
-            switch=self.name,
-            quantity=quantity,
-            used=used,
-            requested=requested,
-            allowed=allowed,
-            unit=unit,
-        )
+
+def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
+    """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
+    used, requested, allowed = numbers
+    return Refusal(
+        flow=flow,
+        switch=switch,
+        quantity=what[0],
+        used=used,
+        requested=requested,
+        allowed=allowed,
+        unit=what[1],
+        remedy="release a flow that passes here, or take a path with fewer switches",
+    )

@@ -1,6 +1,7 @@
 """A switch as a server of whole frames: how long each takes, at most and at least, and what fits the ring.
 
-Delay terms: docs/architecture.md. Times that bound from above are rounded up to whole nanoseconds, the others down.
+Delay terms: docs/architecture.md; lemmas: docs/packet-granular.md. Times that bound from above are rounded up
+to whole nanoseconds, the others down.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ class FrameTimes:
     least_service_ns: int
     """The same, at least."""
     idle_ns: int
-    """C: from its release by the sender to its departure from an idle switch whose main loop waits for it, at most."""
+    """C: from its first bit on the way in to the first on the way out, through an idle switch, at most."""
     least_idle_ns: int
     """The same, at least."""
     links_ns: int
     """The part of C on links on the way in: front link and the link to the CPU."""
+    wire_ns: int
+    """On a front link a frame keeps the next one waiting this long: preamble, frame, gap; at least."""
     least_work_ns: int
     """From the beginning of the pass until the frame is handed to the MAC, at least."""
     work_ns: int
@@ -62,13 +65,19 @@ class FrameServer:
     @property
     def largest_work_ns(self) -> int:
         """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
-        return self._least_lost_ns() - 1 - max(times.links_ns for times in self.times.values())
+        return self._least_lost_ns() - 1 - 2 * self.spread_ns
+
+    @property
+    def spread_ns(self) -> int:
+        """Twice as much as frames of different sizes may overtake each other on a link; 0 for one size."""
+        links_ns = [times.links_ns for times in self.times.values()]
+        return max(links_ns) - min(links_ns)
 
     def delay_ns(self, frame_bytes: int, work_ns: int) -> int:
-        """Bound on the time from release to departure, if unfinished work never exceeds `work_ns` (lemma 2)."""
+        """Bound on the time from first bit in to first bit out, if no more work is unfinished (lemma 2)."""
         times = self.times[frame_bytes]
         links_ns = max(each.links_ns for each in self.times.values())
-        return work_ns - times.service_ns + times.idle_ns + links_ns - times.links_ns
+        return work_ns + self.spread_ns - times.service_ns + times.idle_ns + links_ns - times.links_ns
 
     def work_for(self, delay_ns: float) -> int:
         """The most unfinished work with which no frame of any size is delayed longer, nor lost."""
@@ -76,15 +85,20 @@ class FrameServer:
         return min(math.floor(delay_ns) - slowest_ns, self.largest_work_ns)
 
     def jitter_ns(self, frame_bytes: int, work_ns: int) -> int:
-        """Longest less shortest time from release to departure."""
+        """Longest less shortest time from first bit in to first bit out."""
         return self.delay_ns(frame_bytes, work_ns) - self.times[frame_bytes].least_idle_ns
+
+    def sender_queue_ns(self, work_ns: int) -> int:
+        """Longest wait of a frame for the link of its own host, behind its other flows (lemma 5)."""
+        slowest = max(times.wire_ns / (times.service_ns - times.wire_ns) for times in self.times.values())
+        return math.ceil(work_ns * slowest)
 
     def first_work_ns(self) -> int:
         """Work that may be there before any frame: waiting for the main loop, and what interrupts it."""
         return self.poll_ns + math.ceil(self.interruption.burst_ns) + _ROUNDING_NS
 
     def _least_lost_ns(self) -> int:
-        """Least work of frames in the ring among which one has found no room: 25 units' worth on a Zodiac FX."""
+        """Least work of frames in the ring of which one has found no room: 25 units on a Zodiac FX."""
         wanted = self.ring_units - self.reserved_units + 1
         least = [0]
         for units in range(1, wanted + 1):
@@ -97,9 +111,9 @@ class FrameServer:
 def frame_server(profile: Profile, scenario: Scenario, traffic: ControlTraffic | None = None) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
-    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of the
-    IP stack interrupts the frames. Raises `InputError` if the links are slower than the CPU: then frames also
-    queue elsewhere than in front of it.
+    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
+    the IP stack interrupts the frames. Raises `InputError` if the links are slower than the CPU: then frames
+    also queue elsewhere than in front of it.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
@@ -109,8 +123,8 @@ def frame_server(profile: Profile, scenario: Scenario, traffic: ControlTraffic |
     fastest_ns = min(each.least_service_ns for each in times.values())
     if fastest_ns < slowest_link_ns:
         raise InputError(
-            f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us, a link up"
-            f" to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
+            f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us,"
+            f" a link up to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
         )
     interruption, reserved, bunching = _interruption(profile), 0, 0
     if traffic is not None:
@@ -143,6 +157,7 @@ def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
         idle_ns=math.ceil(max(idle)) + _ROUNDING_NS,
         least_idle_ns=math.floor(min(idle)) - _ROUNDING_NS,
         links_ns=math.ceil(wire_ns) + _inner_ns(profile, size),
+        wire_ns=math.floor(wire_ns) + _gap_ns(profile),
         least_work_ns=math.floor(min(works)),
         work_ns=math.ceil(max(works)),
         units=-(-size // profile.buffer.unit_bytes.value),

@@ -1,4 +1,4 @@
-"""Staircase arrival curves of whole frames, evaluated where they are highest in each cell of a grid of intervals."""
+"""Staircase arrival curves of whole frames, where they are highest in each cell of a grid of intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING: Final = 1e-9
 
 
 class Grid:
-    """Lengths of intervals. A curve at a cell's right end, less the cell's left end, bounds curve(t) - t in it."""
+    """Lengths of intervals. A curve at a cell's right end less its left end bounds curve(t) - t in it."""
 
     def __init__(self, right_ns: NDArray[np.int64]) -> None:
         """The right ends of the cells, increasing; the first cell is the interval of length 0 alone."""
@@ -54,15 +54,18 @@ class Grid:
         bytes_per_ns = rate_bps / 8e9
         first = (burst_bytes + bytes_per_ns * jitter_ns) / frame_bytes + _ROUNDING
         frames = np.floor(first + self.right_ns * (bytes_per_ns / frame_bytes))
-        return frames.astype(np.int64) * service_ns
+        work: Curve = frames.astype(np.int64) * service_ns
+        return work
 
     def fluid(self, *, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
         """`first_ns` at once, then work at `ratio` times the interval and `ahead_ns`."""
-        return np.ceil(first_ns + (self.right_ns + ahead_ns) * ratio).astype(np.int64)
+        work: Curve = np.ceil(first_ns + (self.right_ns + ahead_ns) * ratio).astype(np.int64)
+        return work
 
     def one_by_one(self, *, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
-        return (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
+        work: Curve = (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
+        return work
 
     def unbounded(self) -> Curve:
         """No limit. Small enough that sums of several do not overflow."""

@@ -35,7 +35,7 @@ class SiloPort:
         return time_ns(size_bytes=self.buffer_bytes, rate_bps=self.rate_bps)
 
     def bound_ns(self, traffic: TokenBucket) -> float:
-        """The queue bound p_i of the traffic that is sent to the port: b_i / R_i, if r_i <= R_i (equation 9)."""
+        """The queue bound p_i of what is sent to the port: b_i / R_i, if r_i <= R_i (equation 9)."""
         if traffic.rate_bps > self.rate_bps * (1 + ROUNDING):
             return math.inf
         return time_ns(size_bytes=traffic.burst_bytes, rate_bps=self.rate_bps)
@@ -89,7 +89,7 @@ class SiloAdmission:
         return self._register.admitted
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """What `request` would answer: accepted if p_i <= c_i at every output port of the path (equation 11)."""
+        """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
         hops = tuple(self._terms(flow, self._register.path(flow, path)))
         for hop in hops:
             requested = {"rate": hop.arrival.rate_bps, "burst": hop.arrival.burst_bytes}
@@ -157,7 +157,7 @@ class SiloAdmission:
         return self._queues[key]
 
     def _terms(self, flow: Flow, path: Sequence[Hop]) -> Iterator[HopTerm]:
-        """The burst grows by r c_i at every port that the flow has left; the guarantee is the sum of c_i (12)."""
+        """The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12)."""
         arrival = flow.arrival
         for hop in path:
             delay_ns = self._ports[hop.switch].capacity_ns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import random
 from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -45,10 +45,6 @@ class CapturedTap:
     path: Path
     interface: str | None = None
     """Number or name of the interface in the file; None: all of it."""
-
-    def holds(self, frame: Captured) -> bool:
-        """Whether a frame of the file is of this tap."""
-        return self.interface is None or self.interface in (frame.interface, frame.interface_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +153,11 @@ def analyse(
     *,
     stamps: Stamp = Stamp.START,
     at_sender: bool = False,
+    tell: Callable[[Fate], None] | None = None,
 ) -> Analysis:
     """Pair the frames of two taps and evaluate them, in bounded memory. Raises `InputError`.
+
+    `tell` hears of every frame whose fate is known.
 
     `at_sender`: the entrance's frames were captured where they were sent, on their way to the line. Each
     then counts from when the line, busy with those before, could begin it.
@@ -170,7 +169,7 @@ def analyse(
         reading.sightings(way_out, at_exit=True),
         key=lambda one: one.at_ns,
     )
-    found, pairing = _Found(wire), Pairing()
+    found, pairing = _Found(wire, tell), Pairing()
     entered = left = 0
     for one in seen:
         if one.at_exit:
@@ -187,6 +186,11 @@ def analyse(
     for tap, count in ((entrance, entered), (way_out, left)):
         if not count:
             raise InputError(f"{tap.path}: no frame with IPv4 {reading.where(tap)}")
+    if pairing.unknown == left and entered:
+        raise InputError(
+            f"{way_out.path}: none of its {left} frames entered before: the taps are exchanged, or two"
+            " clocks stamped them; capture both with one card"
+        )
     return Analysis(
         entered=entered,
         left=left - pairing.unknown,
@@ -206,14 +210,14 @@ class _Reading:
         self._wire = wire
         self._stamps = stamps
         self._at_sender = at_sender
-        self._interfaces: dict[str, None] = {}
+        self._interfaces: dict[tuple[str, str | None], None] = {}
         self.not_ip = 0
 
     def sightings(self, tap: CapturedTap, *, at_exit: bool) -> Iterator[Sighting]:
         frames = (
             one
             for frame in read_capture(tap.path)
-            if self._noted(frame) and tap.holds(frame) and (one := self._sighting(frame, at_exit=at_exit))
+            if self._holds(tap, frame) and (one := self._sighting(frame, at_exit=at_exit))
         )
         return self._on_the_line(_in_order(tap.path, frames))
 
@@ -223,20 +227,22 @@ class _Reading:
             if self._at_sender and not one.at_exit:
                 begins_ns = max(one.at_ns, free_ns)
                 free_ns = begins_ns + wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.gap_bytes)
-                yield replace(one, at_ns=begins_ns)
+                yield one._replace(at_ns=begins_ns)
             else:
                 yield one
 
     def where(self, tap: CapturedTap) -> str:
         if tap.interface is None:
             return "is in it"
-        there = ", ".join(self._interfaces) or "none"
+        names = (number if name is None else f"{number} ({name})" for number, name in self._interfaces)
+        there = ", ".join(names) or "none"
         return f"of interface {tap.interface} is in it; it has the interfaces {there}"
 
-    def _noted(self, frame: Captured) -> bool:
-        name = frame.interface_name
-        self._interfaces.setdefault(frame.interface if name is None else f"{frame.interface} ({name})")
-        return True
+    def _holds(self, tap: CapturedTap, frame: Captured) -> bool:
+        """Whether a frame is of a tap; notes the interfaces that there are."""
+        place = frame.interface, frame.interface_name
+        self._interfaces.setdefault(place)
+        return tap.interface is None or tap.interface in place
 
     def _sighting(self, frame: Captured, *, at_exit: bool) -> Sighting | None:
         content = fingerprint(frame)
@@ -296,14 +302,17 @@ class _Sample:
 class _Found:
     """Collects fates."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, tell: Callable[[Fate], None] | None) -> None:
         self._wire = wire
+        self._tell = tell
         self._samples: dict[int, _Sample] = {}
         self._choice = random.Random(0)
         self.lost = 0
         self.first_loss: FirstLoss | None = None
 
     def add(self, fate: Fate) -> None:
+        if self._tell:
+            self._tell(fate)
         if fate.left_ns == MISSING:
             self.lost += 1
             if self.first_loss is None or fate.entered_ns < self.first_loss.at_ns:

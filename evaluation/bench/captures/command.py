@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.bench.captures.analysis import HEADINGS, Analysis, Stamp, analyse, taps_of
+from evaluation.bench.captures.frame_records import frame_records
 from evaluation.bench.equations import Wire
 
 FilesArgument = Annotated[
@@ -27,6 +28,9 @@ SenderOption = Annotated[
     bool, typer.Option("--at-sender", help="The entrance was captured on the sending machine itself.")
 ]
 RateOption = Annotated[int, typer.Option(min=1_000_000, help="Rate of the links in bit/s.")]
+RecordsOption = Annotated[
+    Path | None, typer.Option(help="Also write every frame's record to this file, in Parquet.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -38,6 +42,7 @@ def analyse_captures(
     stamps: StampsOption = Stamp.START,
     at_sender: SenderOption = False,
     link_rate_bps: RateOption = 100_000_000,
+    records: RecordsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Processing times, losses and backlog at the first loss, from captures on both sides of a switch.
@@ -45,10 +50,13 @@ def analyse_captures(
     Reads pcap, pcapng and Endace ERF, also compressed with gzip. Frames are recognised by what they carry, so
     their headers may have been rewritten.
 
-    Example: loko bench analyse in.pcap out.pcap
+    Example: loko bench analyse in.pcap out.pcap --records frames.parquet
     """
     entrance, way_out = taps_of(files, in_interface=in_interface, out_interface=out_interface)
-    found = analyse(entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender)
+    with frame_records(records) as tell:
+        found = analyse(
+            entrance, way_out, Wire(rate_bps=link_rate_bps), stamps=stamps, at_sender=at_sender, tell=tell
+        )
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=1))
     else:

@@ -26,6 +26,7 @@ _NS: Final = 1_000_000_000
 ETHERNET: Final = 2
 _COLOURED: Final = frozenset({11, 16, 20})
 """Ethernet as well, with a classification in place of the number of losses."""
+_PROVENANCE: Final = 27
 _PAD: Final = 48
 _KNOWN_TYPES: Final = frozenset({*range(1, 30), _PAD})
 _RECEIVE_ERRORS: Final = 0x10 | 0x20
@@ -37,7 +38,9 @@ def looks_like_erf(head: bytes) -> bool:
         return False
     _, kind, _ = _HEADER.unpack_from(head)
     record, _, wire = _LENGTHS.unpack_from(head, _HEADER.size)
-    return kind & ~_MORE in _KNOWN_TYPES and record >= _HEADER_BYTES and wire > 0
+    kind &= ~_MORE
+    # A file may begin with what the card tells of itself, which has no length on a wire.
+    return kind in _KNOWN_TYPES and record >= _HEADER_BYTES and (wire > 0 or kind == _PROVENANCE)
 
 
 def read_erf(reader: Reader) -> Iterator[Captured]:

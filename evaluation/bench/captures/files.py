@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -35,7 +36,7 @@ def _frames(path: Path, stream: BinaryIO) -> Iterator[Captured]:
     try:
         head = stream.read(_HEAD_BYTES)
         stream.seek(0)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be unpacked: {error}") from None
     reader = Reader(path, stream)
     if head[:4] in PCAP_MAGICS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from evaluation.bench.device import MISSING
 
@@ -13,8 +13,7 @@ PATIENCE_NS: Final = 1_000_000_000
 """A frame that has not come out after so long, of the capture's own time, never does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """A frame at a tap."""
 
     at_ns: int
@@ -25,10 +24,11 @@ class Sighting:
     fingerprint: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(NamedTuple):
     """A frame that entered."""
 
+    number: int
+    """Its place among those that entered, from 0."""
     entered_ns: int
     left_ns: int
     """`MISSING` if it did not come out."""
@@ -85,7 +85,7 @@ class Pairing:
             del self._by_content[seen.fingerprint]
         self._gone += 1
         self._latest_left = max(self._latest_left, one.number)
-        yield Fate(one.entered_ns, seen.at_ns, one.length_bytes, one.backlog_frames)
+        yield Fate(one.number, one.entered_ns, seen.at_ns, one.length_bytes, one.backlog_frames)
 
     def end(self) -> tuple[list[Fate], int]:
         """At the end of the capture: frames that were lost, and how many may still have been under way.
@@ -117,4 +117,4 @@ class Pairing:
 
 
 def _lost(one: _Waiting) -> Fate:
-    return Fate(one.entered_ns, MISSING, one.length_bytes, one.backlog_frames)
+    return Fate(one.number, one.entered_ns, MISSING, one.length_bytes, one.backlog_frames)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from evaluation.bench.captures.record import FCS_BYTES, Captured, Reader
@@ -93,7 +93,7 @@ def read_pcapng(reader: Reader) -> Iterator[Captured]:
             described = interfaces[interface]
             if described.link == _ETHERNET:
                 stamp_ns = described.stamp_ns(captured.stamp_ns)
-                yield replace(captured, stamp_ns=stamp_ns, interface_name=described.name)
+                yield captured._replace(stamp_ns=stamp_ns, interface_name=described.name)
         elif block == _SIMPLE_PACKET:
             raise InputError(f"{reader.path}: frame {number + 1} has no time stamp; capture with stamps")
 

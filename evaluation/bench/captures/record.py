@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from loko.document import InputError
 
 FCS_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(NamedTuple):
     """A frame of an Ethernet interface."""
 
     stamp_ns: int

@@ -10,9 +10,9 @@ from typing import Final
 
 from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Controller, Entry, Port
+from evaluation.bench.inventory import Controller, Entry, Hardware, Port
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
-from evaluation.bench.live.live_device import Instruments, LiveDevice
+from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
 from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.runner import Stall
 
@@ -20,10 +20,13 @@ SWITCH: Final = "s1"
 """Name of a switch that the bench makes itself."""
 DATAPATH_ID: Final = 0x70B3D56C0001
 """Its datapath id: that of a board is its MAC address, and this is the factory's."""
-BENCH_PORTS: Final = MappingProxyType({1: Port(interface="bench1"), 2: Port(interface="bench2")})
-"""The bench's ends of the cables to it."""
 SWITCH_PORTS: Final = MappingProxyType({1: f"{SWITCH}-eth1", 2: f"{SWITCH}-eth2"})
-"""Its own ends."""
+"""Its own ends of the cables."""
+BENCH_PORTS: Final = MappingProxyType(
+    {1: Port(interface="bench1", tap=SWITCH_PORTS[1]), 2: Port(interface="bench2")}
+)
+"""The bench's ends of the cables to it. Each tap is where frames arrive: the way through a cable, some
+microseconds of this machine's work, then counts neither for the switch nor against it."""
 START_S: Final = 30.0
 CONNECT_S: Final = 60.0
 """How long a switch may take until it runs, and until it has found its controller."""
@@ -41,6 +44,8 @@ class Surroundings:
     endpoint: ControllerEndpoint
     core: int
     """For the thread that sends."""
+    requests_at: str | None = None
+    """The switch's end of the controller's link, if it is on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +63,10 @@ def assemble(
     stack: ExitStack,
     entry: Entry,
     around: Surroundings,
+    *,
     stalls: Callable[[], Sequence[Stall]] = tuple,
     renew: Callable[[], None] | None = None,
+    enter: EnterMode = lambda mode: mode is Mode.USUAL,
 ) -> Bench:
     """Put taps and sender in place, until the stack is closed. Raises `RunError`."""
     ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
@@ -69,16 +76,20 @@ def assemble(
         [clock_of(end.tap_interface, passive=only) for end, only in zip(ends, passive, strict=True)]
     )
     taps = [stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)) for end in ends]
+    requests = stack.enter_context(PacketTap(around.requests_at)) if around.requests_at else None
     instruments = Instruments(
         in_interface=ends[0].interface,
+        out_interface=ends[1].interface,
         in_tap=taps[0],
         out_tap=taps[1],
         control_tap=taps[2],
         controller=around.endpoint,
         core=around.core,
+        request_tap=requests,
         in_tap_passive=ends[0].passive,
+        line_is_real=isinstance(entry, Hardware),
     )
-    device = LiveDevice(entry.name, around.wire, instruments, stalls, renew)
+    device = LiveDevice(entry.name, around.wire, instruments, stalls=stalls, renew=renew, enter=enter)
     stack.callback(device.close)
     return Bench(
         name=entry.name,

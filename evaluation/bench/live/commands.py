@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from evaluation.bench.campaign import run
@@ -19,6 +18,7 @@ from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
 from evaluation.bench.preconditions import Precondition, preconditions
+from evaluation.bench.progress import measuring
 from evaluation.bench.reduced import SAMPLES, reduced_parts
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
@@ -60,22 +60,14 @@ def judge(
     folder = output_directory(out if out is not None else Path("results") / "bench" / entry.name)
     parameters = {"device": entry.model_dump(mode="json"), "samples": samples, "commit": commit()}
     todo = reduced_parts(samples=samples)
-    console = Console(stderr=True)
     with (
         alone_in(folder),
         SampleStore(folder / _SAMPLES, parameters) as store,
         open_bench(entry) as bench,
-        Progress(console=console, disable=not console.is_terminal, transient=True) as bar,
     ):
         self_test(bench, connect_s=CONNECT_S)
-        task = bar.add_task("measuring", total=len(todo))
-        run(
-            bench.device,
-            todo,
-            store,
-            seed=1,
-            on_part=lambda part: bar.update(task, advance=1, description=part.key),
-        )
+        with measuring(todo, store.parts(), real_time=True) as tell:
+            run(bench.device, todo, store, seed=1, on_part=tell)
         found = preconditions(read_samples(store), bench.device.wire)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=1))

@@ -66,6 +66,17 @@ class ControllerEndpoint:
             return int.from_bytes(reply[8:16], "big")
         return None
 
+    def wait_closed(self, timeout_s: float) -> bool:
+        """Wait until the switch ends its connection, answering its echo requests; whether it does in time."""
+        deadline = time.monotonic() + timeout_s
+        while self._session is not None and (left_s := deadline - time.monotonic()) > 0:
+            try:
+                self._messages(left_s)
+            except RunError:
+                self._session.close()
+                self._session = None
+        return self._session is None
+
     def write(self, segment: bytes) -> None:
         """Send a segment. Raises `RunError` without a connection."""
         if self._session is None:
@@ -74,6 +85,11 @@ class ControllerEndpoint:
             self._session.sendall(segment)
         except OSError as error:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
+
+    def exchange(self, segment: bytes) -> None:
+        """Send a segment, and read what has come before it. Raises `RunError`."""
+        self.write(segment)
+        self._messages(0.0)
 
     def ask(self, segment: bytes, kind: int, *, timeout_s: float = _ANSWER_S) -> bytes:
         """Send a segment and wait for a message of a type. Raises `RunError`, also if an error comes."""

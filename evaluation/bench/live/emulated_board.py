@@ -22,6 +22,7 @@ from evaluation.bench.live.bench import (
     assemble,
 )
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.live_device import Mode
 from evaluation.bench.live.own_network import own_network
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
@@ -34,6 +35,14 @@ _NATIVE_PORT: Final = 4
 _BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
 _CONTROLLER: Final = Controller(interface="bench4", listen="10.0.1.8:6633")
 """Where a board with its factory settings looks for its controller."""
+
+
+_OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
+    Mode.USUAL: {},
+    Mode.HOUSEKEEPING: {"ofchecks": True},
+    Mode.WITHOUT_CPU: {"openflow_enabled": False},
+}
+"""Settings that make the mode."""
 
 
 @contextmanager
@@ -56,39 +65,45 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             wire=wire,
             endpoint=endpoint,
             core=min(CorePlan.here().others),
+            requests_at=_BOARD_PORTS[_NATIVE_PORT],
         )
-        yield assemble(stack, entry, around, board.stalls, board.renew)
+        yield assemble(stack, entry, around, stalls=board.stalls, renew=board.renew, enter=board.enter)
 
 
 class _Board:
     """A board that can be switched off and on."""
 
     def __init__(self, entry: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
-        switch = Switch(
-            name=SWITCH,
-            datapath_id=DATAPATH_ID,
-            profile=load_profile(entry.profile),
-            config={"ofchecks": False, **entry.config, "control": "network"},
-        )
-        self._lab = Lab(
-            name=entry.name,
-            title=entry.name,
-            path=folder,
-            switches={SWITCH: switch},
-            hosts={},
-            links=(),
-            control_port=_CONTROLLER.port,
-        )
+        self._entry = entry
+        self._profile = load_profile(entry.profile)
+        self._mode = Mode.USUAL
         self._folder = folder
         self._endpoint = endpoint
         self._known_stalls = 0
         self._boards = self._start()
 
+    def _lab(self) -> Lab:
+        switch = Switch(
+            name=SWITCH,
+            datapath_id=DATAPATH_ID,
+            profile=self._profile,
+            config={"ofchecks": False, **self._entry.config, **_OF_MODE[self._mode], "control": "network"},
+        )
+        return Lab(
+            name=self._entry.name,
+            title=self._entry.name,
+            path=self._folder,
+            switches={SWITCH: switch},
+            hosts={},
+            links=(),
+            control_port=_CONTROLLER.port,
+        )
+
     def _start(self) -> Boards:
         for left in self._folder.glob("*.ready"):
             left.unlink()
         boards = Boards(
-            self._lab,
+            self._lab(),
             {SWITCH: _BOARD_PORTS},
             controller=_CONTROLLER.listen,
             cpu=CorePlan.here().emulator,
@@ -107,8 +122,14 @@ class _Board:
         self.end()
         self._known_stalls = 0
         self._boards = self._start()
-        if self._endpoint.accept(CONNECT_S) is None:
-            raise RunError(f"{self._lab.name}: the board does not connect after it was switched on again")
+        if self._mode is not Mode.WITHOUT_CPU and self._endpoint.accept(CONNECT_S) is None:
+            raise RunError(f"{self._entry.name}: the board does not connect after it was switched on again")
+
+    def enter(self, mode: Mode) -> bool:
+        """Switch it off, and on with the settings of this mode; it has all of them. Raises `RunError`."""
+        self._mode = mode
+        self.renew()
+        return True
 
     def stalls(self) -> Sequence[Stall]:
         """The emulator's stalls since the last question. Raises `RunError` if there were too many."""

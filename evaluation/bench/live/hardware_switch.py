@@ -11,7 +11,9 @@ from typing import Final
 
 from evaluation.bench.inventory import Hardware
 from evaluation.bench.live.bench import Bench, Surroundings, assemble
+from evaluation.bench.live.board_console import switch_openflow
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.live_device import Mode
 from evaluation.live.cores import CorePlan
 from evaluation.live.interfaces import switch_off_offloads
 from loko.document import InputError
@@ -42,7 +44,13 @@ def hardware_switch(entry: Hardware) -> Iterator[Bench]:
             endpoint=stack.enter_context(ControllerEndpoint(controller.address, controller.port)),
             core=CorePlan.here().emulator,
         )
-        yield assemble(stack, entry, around)
+
+        def enter(mode: Mode) -> bool:
+            if mode is not Mode.HOUSEKEEPING:  # which is in its firmware or not
+                switch_openflow(entry, around.endpoint, on=mode is Mode.USUAL)
+            return mode is not Mode.HOUSEKEEPING
+
+        yield assemble(stack, entry, around, enter=enter)
 
 
 def require_interface(name: str) -> None:

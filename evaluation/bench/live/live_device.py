@@ -4,32 +4,51 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, Self
 
 import dpkt
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import FCS_BYTES, number_of
+from evaluation.bench.cases import FCS_BYTES, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
 from evaluation.bench.live.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
-from evaluation.bench.live.packet_tap import PacketTap, Seen, collect, packet_socket
+from evaluation.bench.live.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
 from loko.controller.messages import PROTOCOL, serialized
 
 _LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
 """Places in a FLOW_MOD of OpenFlow 1.0."""
+_ADD: Final = of.OFPFC_ADD.to_bytes(2, "big")
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_S: Final = 0.1
 """A switch that has given nothing for so long holds nothing."""
+_ANSWER_S: Final = 1.0
+"""A reply that has not come after so long never does: a stalled host may need a while."""
+_MANY_STALLS: Final = 5_000
+"""A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
 _CONTROL_QUIET_S: Final = 0.003
+_UNREAD_REPLIES: Final = 50
 _LONGEST_S: Final = 10.0
+
+
+class Mode(Enum):
+    """What a bench may be able to make of a switch."""
+
+    USUAL = "as its inventory says"
+    HOUSEKEEPING = "with the jobs of its unmodified firmware"
+    WITHOUT_CPU = "with OpenFlow switched off"
+
+
+EnterMode = Callable[[Mode], bool]
+"""Brings a switch into a mode, its table empty; whether it can. Raises `RunError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +56,20 @@ class Instruments:
     """What is plugged in where."""
 
     in_interface: str
+    out_interface: str
     in_tap: PacketTap
     out_tap: PacketTap
     control_tap: PacketTap
+    """At the controller's end: sees what comes from the switch, and requests if there is no other tap."""
+    request_tap: PacketTap | None = None
+    """At the switch's end of the controller's link, where requests arrive."""
     controller: ControllerEndpoint
     core: int | None
     """For the thread that sends; None for any."""
     in_tap_passive: bool = False
-    """Whether the tap at the entrance sees frames on the line, not only on their way to the card."""
+    """Whether the tap at the entrance only listens: else it sees the frames as this machine sends them."""
+    line_is_real: bool = True
+    """Whether frames need their time on the cables. Those of a bench in one machine do not."""
 
 
 class LiveDevice:
@@ -55,23 +80,28 @@ class LiveDevice:
         name: str,
         wire: Wire,
         instruments: Instruments,
+        *,
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
+        enter: EnterMode = lambda mode: mode is Mode.USUAL,
     ) -> None:
         """Begin to work with a switch that connects.
 
         `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
-        switches it off and on again, if the bench can.
+        switches it off and on again, if the bench can; `enter` brings it into another mode.
         """
         self.name = name
         self.wire = wire
         self._with = instruments
         self._stalls = stalls
         self._renew = renew
+        self._enter = enter
+        self._mode = Mode.USUAL
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
         self._entries: list[bytes] = []
         """FLOW_MODs of what `load` has put into the table, in its order."""
+        self._listed_stalls = 0
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property
@@ -90,7 +120,7 @@ class LiveDevice:
         controller.messages()
         if self._changed and self._renew:
             self._renew()
-            self._entries = []
+            self._entries, self._listed_stalls = [], 0
         self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
@@ -100,7 +130,8 @@ class LiveDevice:
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
         bench = self._with
-        bench.controller.messages()
+        if self._mode is not Mode.WITHOUT_CPU:
+            bench.controller.messages()
         bench.in_tap.forget()
         bench.out_tap.forget()
         line_ns = [self._line_ns(len(data)) for data in frames]
@@ -112,55 +143,132 @@ class LiveDevice:
         ]
         with undisturbed(bench.core):
             stalls = at_instants(steps)
-        until_s = time.monotonic() + _LONGEST_S
-        left = _stamps(collect(bench.out_tap, quiet_s=_QUIET_S, until_s=until_s), frames, outgoing=False)
+        left = self._left(frames)
         entered = _stamps(bench.in_tap.read(), frames, outgoing=not bench.in_tap_passive)
-        if not bench.in_tap_passive:
+        if not (bench.in_tap_passive and bench.line_is_real):
             entered = on_the_line(entered, np.array(line_ns, dtype=np.int64))
-        met = disturbed(entered, left, [*stalls, *self._stalls()])
+        met = disturbed(entered, left, [*stalls, *self._stalls_of_host()])
         return Passage(entered, left, met)
+
+    def _left(self, frames: Sequence[bytes]) -> Instants:
+        """When each frame came out: until all have, or nothing has come for a while."""
+        left = np.full(len(frames), MISSING, dtype=np.int64)
+        until_s = time.monotonic() + _LONGEST_S
+        while time.monotonic() < until_s and (left == MISSING).any():
+            seen = self._with.out_tap.read(patience_s=_QUIET_S)
+            if not seen:
+                break
+            more = _stamps(seen, frames, outgoing=False)
+            left = np.where(left == MISSING, more, left)
+        return left
 
     def _line_ns(self, kept_bytes: int) -> int:
         length = max(kept_bytes + FCS_BYTES, _MIN_FRAME_BYTES)
         return self.wire.time_ns(self.wire.preamble_bytes + length + self.wire.gap_bytes)
 
+    def begin(self, seed: int) -> None:
+        """As `Device.begin`; a real switch is at a phase that nobody sets."""
+        del seed
+        self._into(Mode.USUAL)
+
+    def with_housekeeping(self) -> Self | None:
+        """As `Device.with_housekeeping`."""
+        return self if self._into(Mode.HOUSEKEEPING) else None
+
+    def without_cpu(self) -> Self | None:
+        """As `Device.without_cpu`."""
+        if not self._into(Mode.WITHOUT_CPU):
+            return None
+        with packet_socket(self._with.out_interface, 0) as out:
+            out.send(announcement())
+        return self
+
+    def _into(self, mode: Mode) -> bool:
+        if mode is not self._mode:
+            if not self._enter(mode):
+                return False
+            self._listed_stalls = 0
+            self._mode, self._entries, self._changed = mode, [], False
+        return True
+
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
         bench = self._with
         bench.controller.messages()
-        bench.control_tap.forget()
-        self._changed |= any(kind == of.OFPT_FLOW_MOD for one in segments for kind in message_types(one))
+        for tap in self._control_taps():
+            tap.forget()
+        self._note_changes(segments)
         with undisturbed(bench.core):
-            at_instants(
-                (gap, bench.controller.write, segment) for gap, segment in zip(gaps_ns, segments, strict=True)
-            )
+            # The replies to a long train would fill the socket.
+            act = bench.controller.exchange if len(segments) > _UNREAD_REPLIES else bench.controller.write
+            stalls = at_instants((gap, act, segment) for gap, segment in zip(gaps_ns, segments, strict=True))
         seen: list[ControlFrame] = []
-        until_s = time.monotonic() + _QUIET_S
+        until_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < until_s:
-            seen += self._openflow(bench.control_tap.read(patience_s=_CONTROL_QUIET_S))
-            if seen and seen[-1].from_switch and len(seen) > len(segments):
-                seen += self._openflow(collect(bench.control_tap, quiet_s=_CONTROL_QUIET_S, until_s=until_s))
+            seen += self._openflow(patience_s=_CONTROL_QUIET_S)
+            if any(one.from_switch for one in seen) and len(seen) > len(segments):
+                while more := self._openflow(patience_s=_CONTROL_QUIET_S):
+                    seen += more
                 break
         bench.controller.messages()
-        return sorted(seen, key=lambda one: one.at_ns)
+        # A board that does not answer may hang: the next load then switches it off and on.
+        self._changed |= not any(one.from_switch for one in seen)
+        seen.sort(key=lambda one: one.at_ns)
+        return self._marked(seen, [*stalls, *self._stalls_of_host()])
 
-    def _openflow(self, frames: Sequence[Seen]) -> list[ControlFrame]:
-        loopback = self._with.control_tap.interface == "lo"  # which shows every frame twice
-        found = []
-        for one in frames:
-            if loopback and not one.outgoing:
+    def _stalls_of_host(self) -> Sequence[Stall]:
+        """The emulator's stalls since the last call; after many it is switched off and on, for a new list."""
+        new = self._stalls()
+        self._listed_stalls += len(new)
+        self._changed |= self._listed_stalls > _MANY_STALLS
+        return new
+
+    def _note_changes(self, segments: Sequence[bytes]) -> None:
+        """Remember what these segments leave in the table."""
+        for one in messages(b"".join(segments)):
+            if one[1] != of.OFPT_FLOW_MOD:
                 continue
-            frame = control_frame(one, self._with.controller.port)
-            if frame is not None:
-                found.append(frame)
+            if one[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
+                self._entries.append(one)
+            elif self._entries and _same_entry(one, strict_delete(self._entries[-1])):
+                self._entries.pop()
+            else:
+                self._changed = True
+
+    def _control_taps(self) -> list[PacketTap]:
+        bench = self._with
+        return [bench.control_tap] if bench.request_tap is None else [bench.control_tap, bench.request_tap]
+
+    def _openflow(self, *, patience_s: float) -> list[ControlFrame]:
+        """What has come of OpenFlow, each frame as the tap saw it where it arrives."""
+        bench = self._with
+        loopback = bench.control_tap.interface == "lo"  # which shows every frame twice
+        found = []
+        for tap in self._control_taps():
+            for one in tap.read(patience_s=patience_s if tap is bench.control_tap else 0):
+                if loopback and not one.outgoing:
+                    continue
+                frame = control_frame(one, bench.controller.port)
+                if frame is None:
+                    continue
+                if bench.request_tap is None or frame.from_switch == (tap is bench.control_tap):
+                    found.append(frame)
         return found
+
+    def _marked(self, seen: Sequence[ControlFrame], stalls: Sequence[Stall]) -> list[ControlFrame]:
+        """The frames, disturbed if the host lost time between the first and the last of them."""
+        if not seen:
+            return []
+        begin, end = (np.array([one.at_ns], dtype=np.int64) for one in (seen[0], seen[-1]))
+        met = bool(disturbed(begin, end, stalls)[0])
+        return [replace(one, disturbed=met) for one in seen]
 
     def close(self) -> None:
         """Put the instruments away."""
         bench = self._with
         self._sender.close()
         bench.controller.close()
-        for tap in (bench.in_tap, bench.out_tap, bench.control_tap):
+        for tap in (bench.in_tap, bench.out_tap, *self._control_taps()):
             tap.close()
 
 
@@ -177,13 +285,13 @@ def delete_all() -> bytes:
     return serialized(message, 1)
 
 
-def message_types(segment: bytes) -> list[int]:
-    """Types of the OpenFlow messages in a segment."""
-    found, at = [], 0
-    while at + of.OFP_HEADER_SIZE <= len(segment):
-        found.append(segment[at + 1])
-        at += max(int.from_bytes(segment[at + 2 : at + 4], "big"), of.OFP_HEADER_SIZE)
-    return found
+def messages(data: bytes) -> Iterator[bytes]:
+    """The OpenFlow messages in the bytes of a connection."""
+    at = 0
+    while at + of.OFP_HEADER_SIZE <= len(data):
+        length = max(int.from_bytes(data[at + 2 : at + 4], "big"), of.OFP_HEADER_SIZE)
+        yield data[at : at + length]
+        at += length
 
 
 def strict_delete(add: bytes) -> bytes:
@@ -193,6 +301,11 @@ def strict_delete(add: bytes) -> bytes:
     struct.pack_into("!H", message, _COMMAND_AT, of.OFPFC_DELETE_STRICT)
     struct.pack_into("!H", message, _OUT_PORT_AT, of.OFPP_NONE)
     return bytes(message)
+
+
+def _same_entry(one: bytes, other: bytes) -> bool:
+    """Whether two FLOW_MODs have the same match, command and priority."""
+    return one[8:48] == other[8:48] and one[_COMMAND_AT:64] == other[_COMMAND_AT:64]
 
 
 def on_the_line(entered_ns: Instants, line_ns: Instants) -> Instants:

@@ -8,7 +8,6 @@ import os
 import select
 import socket
 import struct
-import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
@@ -181,14 +180,3 @@ def _interface_control(interface: str, request: int, data: bytearray) -> None:
     name = interface.encode()[: _NAME_BYTES - 1].ljust(_NAME_BYTES, b"\0")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         fcntl.ioctl(opened, request, name + struct.pack("@P16x", ctypes.addressof(memory)))
-
-
-def collect(tap: PacketTap, *, quiet_s: float, until_s: float) -> list[Seen]:
-    """Read until nothing has come for `quiet_s`, at most until `until_s` of `time.monotonic`."""
-    frames: list[Seen] = []
-    while time.monotonic() < until_s:
-        more = tap.read(patience_s=quiet_s)
-        if not more:
-            break
-        frames += more
-    return frames

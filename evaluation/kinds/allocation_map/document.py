@@ -12,7 +12,7 @@ from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
 
 class AllocationMap(FindingFigure):
-    """Guaranteed delay, greatest burst and rate of a switch with Loko's tables, for each size of frame and table."""
+    """Delay, greatest burst and rate of a switch with Loko's tables, for each size of frame and table."""
 
     kind: Literal["allocation_map"]
     profile: str

@@ -30,6 +30,13 @@ class Deployed:
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
     senders: tuple[FlowTraffic, ...]
+    shown: frozenset[int]
+    """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
+
+
+def _number(flow: Flow) -> int:
+    """Place of a flow in the document."""
+    return flow.udp_source - _UDP_SOURCE
 
 
 def deploy(figure: Deployment, system: System) -> Deployed:
@@ -49,9 +56,9 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         lab=lab,
         flows=flows,
         guarantee_ns=guarantees.pop(),
-        senders=tuple(
-            _sender(figure, system, number, flow)
-            for number, flow in enumerate(flows)
+        senders=tuple(_sender(figure, system, flow) for flow in flows),
+        shown=frozenset(
+            _number(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
         ),
     )
 
@@ -87,17 +94,15 @@ def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBu
             raise InputError(f"{figure.name}: {system.label}: not feasible: {shares.reason}")
         return shares.first if share == 1 else shares.second
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
-    parameters = QJump.of(
-        lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon)
-    )
+    parameters = QJump.of(lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon))
     return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
 
 
-def _sender(figure: Deployment, system: System, number: int, flow: Flow) -> FlowTraffic:
+def _sender(figure: Deployment, system: System, flow: Flow) -> FlowTraffic:
     """A host that sends what it may; each burst of its generator fills its bucket with whole frames."""
     whole_bytes = int(flow.burst_bytes) // figure.frame_bytes * figure.frame_bytes
     return FlowTraffic(
-        flow=number,
+        flow=_number(flow),
         source=flow.source,
         destination=flow.destination,
         udp_source=flow.udp_source,
@@ -108,5 +113,5 @@ def _sender(figure: Deployment, system: System, number: int, flow: Flow) -> Flow
         offered_rate_bps=int(flow.rate_bps * system.offered_load),
         offered_burst_bytes=whole_bytes,
         queue_bytes=figure.sender_queue_frames * figure.frame_bytes,
-        observed=f"{flow.source}->{flow.destination}" in figure.observed,
+        observed=True,
     )

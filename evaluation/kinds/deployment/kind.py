@@ -13,7 +13,11 @@ from evaluation.outcome import OneByOne
 
 
 def _parameters(_figure: Deployment, options: Options) -> dict[str, Any]:
-    return {"backend": options.backend, "capacity_factor": options.capacity_factor}
+    return {
+        "backend": options.backend,
+        "capacity_factor": options.capacity_factor,
+        "points": options.points,
+    }
 
 
 KIND: Final = Kind(document=Deployment, produce=OneByOne(compute, _parameters), estimate_s=estimate_s)

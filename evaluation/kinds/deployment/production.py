@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Final
@@ -11,20 +11,28 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.analysis import host_of
+from evaluation.analysis import Box, host_of
 from evaluation.chart import Chart
 from evaluation.kinds.deployment.admission import Deployed, deploy
-from evaluation.kinds.deployment.distribution import Distribution
-from evaluation.kinds.deployment.document import Deployment
+from evaluation.kinds.deployment.distribution import Distribution, panels
+from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import SCHEMA
-from evaluation.result import AxisLabel, Counters, HostResult, NoteResult, merge_counters, runs_of
+from evaluation.result import (
+    AxisLabel,
+    Counters,
+    HostResult,
+    NoteResult,
+    Series,
+    merge_counters,
+    runs_of,
+)
 from evaluation.runner import LOST, Runner, RunRecords
 from evaluation.virtual import VirtualRunner
 
 _KEPT_PACKETS: Final = 4_000_000
-"""So many packets of a system at most are kept as rows, whole runs; all are counted."""
+"""About so many packets of a system at most are kept as rows; all are counted."""
 
 
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -32,21 +40,25 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     default = figure.quick if options.quick else figure
     runs = options.runs if options.runs is not None else default.runs
     seconds = options.seconds if options.seconds is not None else default.seconds
-    systems = [deploy(figure, system) for system in figure.systems]
+    systems = [deploy(figure, system) for system in _chosen(figure, options)]
     progress.begin(runs * len(systems), 0)
     rows: list[pa.Table] = []
     found: list[Distribution] = []
     boards: list[Counters] = []
     hosts: list[HostResult] = []
+    boxes: list[dict[int, Box]] = []
     left_out = 0
     for number, deployed in enumerate(systems):
-        gathered, kept = Distribution(deployed.guarantee_ns), 0
+        gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
+        boxes.append({flow: Box(flow=flow, guarantee_ns=deployed.guarantee_ns) for flow in deployed.shown})
         for run, records in enumerate(_runs(figure, deployed, options, runs, seconds)):
             gathered.add(records)
+            for box in boxes[-1].values():
+                box.add(records)
             boards.append(records.boards)
             hosts.append(host_of(records.host))
-            if kept + len(records) <= _KEPT_PACKETS or kept == 0:
-                rows.append(_rows(records, run=run, system=number))
+            if kept < _KEPT_PACKETS:
+                rows.append(_rows(records, run=run, system=number).slice(0, _KEPT_PACKETS))
                 kept += len(records)
             else:
                 left_out += 1
@@ -55,11 +67,8 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
     outcome = Outcome(
         chart=Chart(
-            panels=[
-                one.panel(deployed.system.label if len(systems) > 1 else "")
-                for one, deployed in zip(found, systems, strict=True)
-            ],
-            caption=f"{sum(one.packets for one in found)} packets, {runs_of(runs, seconds)}",
+            panels=panels(dict(zip((one.system.label for one in systems), found, strict=True))),
+            caption=f"{sum(one.packets for one in found)} packets shown, {runs_of(runs, seconds)}",
         ),
         findings={
             **{name: value for each in findings for name, value in each.items()},
@@ -68,7 +77,9 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 for deployed in systems
             },
         },
-        x=AxisLabel(name="delay", unit="ms"),
+        x=AxisLabel(name=", ".join(f"{x}: {one.system.label}" for x, one in enumerate(systems)), unit=""),
+        series=_series(figure, systems, boxes),
+        guarantee_ms=round(systems[0].guarantee_ns / 1e6, 6) if len(systems) == 1 else None,
         profile=next(iter(systems[0].lab.switches.values())).profile.name,
         notes=_notes(figure, runs, seconds, left_out),
         assumptions={
@@ -82,6 +93,30 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         backend=_backend(systems[0], options),
     )
     return outcome, pa.concat_tables(rows)
+
+
+def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
+    """The systems that are run; with ``--points admitted`` only Loko, if the figure has it."""
+    admitted = [system for system in figure.systems if isinstance(system, LokoSystem)]
+    return admitted if admitted and options.points == "admitted" else figure.systems
+
+
+def _series(
+    figure: Deployment, systems: Sequence[Deployed], boxes: Sequence[Mapping[int, Box]]
+) -> list[Series]:
+    """The observed flows, a box for each system by its place. Only Loko's guarantee is ours to keep."""
+    return [
+        Series(
+            label=ends.label,
+            flow=flow,
+            points=[
+                found[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
+                for place, (deployed, found) in enumerate(zip(systems, boxes, strict=True))
+            ],
+        )
+        for flow, ends in enumerate(figure.flows)
+        if ends.label in figure.observed and all(flow in found for found in boxes)
+    ]
 
 
 def _backend(deployed: Deployed, options: Options) -> str:
@@ -157,6 +192,6 @@ def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list
         text = f"This replay has {runs_of(runs, seconds)}, the paper {runs_of(figure.runs, figure.seconds)}."
         notes.append(NoteResult(where="sec 2.3", text=text))
     if left_out:
-        text = f"{figure.figure}.parquet leaves out the packets of {left_out} runs; they are counted all the same."
+        text = f"{figure.figure}.parquet leaves out {left_out} runs, whose packets are counted all the same."
         notes.append(NoteResult(where="this replay", text=text))
     return notes

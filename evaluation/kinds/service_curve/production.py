@@ -37,10 +37,7 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
         profile=figure.profile,
         table=TableResult(
             columns=["term of T", "us"],
-            rows=[
-                *([name, round(value_us, 3)] for name, value_us in terms),
-                ["T", round(service.curve.latency_ns / 1e3, 3)],
-            ],
+            rows=[[name, round(us, 3)] for name, us in [*terms, ("T", service.curve.latency_ns / 1e3)]],
         ),
     )
     rows = pa.table({"term": [name for name, _ in terms], "value_us": [value_us for _, value_us in terms]})

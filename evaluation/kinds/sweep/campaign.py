@@ -72,6 +72,7 @@ class Plan:
             "guarantee_ns": self.setting.guarantee_ns,
             "commit": self.commit,
             "traffic": [asdict(flow) for flow in self.traffic(x)],
+            "echoes_per_s": self.sweep.echoes_per_s(x),
         }
 
     def run_seed(self, x: float, run: int) -> int:
@@ -173,7 +174,12 @@ def run_point(
         for run in range(plan.runs):
             if stop.is_set():
                 raise StoppedError
-            records = runner.run(senders, seconds=plan.seconds, seed=plan.run_seed(job.x, run))
+            records = runner.run(
+                senders,
+                seconds=plan.seconds,
+                seed=plan.run_seed(job.x, run),
+                echoes_per_s=plan.sweep.echoes_per_s(job.x),
+            )
             writer.add(records, run=run, point=job.x)
             for box in boxes.values():
                 box.add(records)

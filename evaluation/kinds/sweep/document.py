@@ -23,14 +23,26 @@ class Axis(Strict):
 
     name: str
     unit: str = ""
-    multiplier: Literal["rate", "burst"]
+    multiplier: Literal["rate", "burst", "echoes"]
+    """What x is: m_r, m_b, or c_pps, the EchoRequests a second to each switch (section 6.1.4)."""
     values: list[float] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _rising(self) -> Axis:
-        if self.values != sorted(set(self.values)) or self.values[0] <= 0:
+        if self.values != sorted(set(self.values)) or self.values[0] < 0:
             raise ValueError("values must be positive and rising")
+        if self.values[0] == 0 and self.multiplier != "echoes":
+            raise ValueError("values: a multiplier of 0 sends nothing")
         return self
+
+
+class Reservation(Strict):
+    """Control traffic that admission reserves for."""
+
+    echoes_per_s: float = Field(gt=0)
+    charge: Literal["paper", "measured"]
+    """``paper``: 66 bytes a message at the switch's rate (section 6.1). ``measured``: the CPU time it takes,
+    with the board's own interruptions (docs/model.md, section 8)."""
 
 
 class FlowEnds(Strict):
@@ -63,6 +75,7 @@ class Sweep(LabFigure):
     split: float = Field(ge=0)
     """N of equation 8: r_1 = N r_2, b_1 = N b_2."""
     x: Axis
+    reserved: Reservation | None = None
     rate_multiplier: float = Field(default=1.0, gt=0)
     burst_multiplier: float = Field(default=1.0, gt=0)
     flows: list[FlowEnds] = Field(min_length=1)
@@ -96,4 +109,8 @@ class Sweep(LabFigure):
         """Rate and burst multiplier (m_r, m_b) of a point."""
         if self.x.multiplier == "rate":
             return x, self.burst_multiplier
-        return self.rate_multiplier, x
+        return self.rate_multiplier, x if self.x.multiplier == "burst" else self.burst_multiplier
+
+    def echoes_per_s(self, x: float) -> float:
+        """EchoRequests a second that the controller sends to each switch at a point (c_pps)."""
+        return x if self.x.multiplier == "echoes" else 0.0

@@ -7,7 +7,9 @@ use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
 use crate::console::{Console, Outcome};
 use crate::event::{Counters, Event};
-use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, Wire};
+use crate::integrated_switch::{
+    pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire,
+};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
@@ -48,6 +50,7 @@ pub struct Board {
     agent: Agent,
     console: Console,
     ingress: Ingress,
+    learning: LearningSwitch,
     ring: ReceiveRing,
     flow_control: FlowControl,
     front_ports_pause: bool,
@@ -108,10 +111,12 @@ impl Board {
         let timer_phase = config.timer_phase_ns.unwrap_or(timer_phase);
         let stack_seed = random.below(u64::MAX);
         let native_ports: PortMask = config.native_ports.iter().copied().collect();
+        let learning = LearningSwitch::new(&settings.vlans, settings.mac);
         Self {
             agent: Agent::new(profile, &config, stack_seed),
             console: Console::new(profile.cpu.console.clone(), settings, image),
             ingress: Ingress::new(wire, profile),
+            learning,
             ring: ReceiveRing::new(&profile.buffer),
             flow_control: FlowControl::new(&profile.flow_control),
             front_ports_pause: profile.flow_control.front_ports == 1,
@@ -122,7 +127,7 @@ impl Board {
                 Duration::from_nanos(timer_phase),
             ),
             tick_at: Instant::ZERO + TICK,
-            out: Outbox::new(Egress::new(wire), native_ports),
+            out: Outbox::new(Egress::new(wire, profile), native_ports),
             native_ports,
             booted: false,
             reported: PortMask::EMPTY,
@@ -344,15 +349,14 @@ impl Board {
             }
             return self.out.pool.recycle(data);
         }
-        if !native && !self.agent.handles(port) {
-            self.out.counters.dropped_policy += 1;
-            if !self.reported.contains(port) {
-                self.reported = self.reported.with(port);
-                let port = port.get();
-                self.out.event(now, Event::PortNotOpenFlow { port });
+        let data = if self.agent.handles(port) {
+            data
+        } else {
+            match self.cross(now, port, data) {
+                Some(for_stack) => for_stack,
+                None => return,
             }
-            return self.out.pool.recycle(data);
-        }
+        };
         self.fill_ring(now);
         let hardware = &mut self.out.hardware[usize::from(port.get()) - 1];
         hardware.received_bytes += length_with_fcs(data.len()) as u64;
@@ -363,6 +367,30 @@ impl Board {
             return self.out.pool.recycle(frame.data);
         }
         self.plan();
+    }
+
+    /// A frame that is not the agent's passes the integrated switch. Gives it back if the IP stack gets it as well.
+    fn cross(&mut self, now: Instant, port: PortNumber, data: Vec<u8>) -> Option<Vec<u8>> {
+        let to = self.learning.pass(now, port, &data);
+        if to.cpu && self.is_native(port) {
+            if !to.ports.is_empty() {
+                let copy = self.out.pool.copy(&data);
+                self.out.cross(now, port, to.ports, copy);
+            }
+            return Some(data);
+        }
+        if !to.ports.is_empty() {
+            self.out.cross(now, port, to.ports, data);
+            return None;
+        }
+        self.out.counters.dropped_policy += 1;
+        if !self.reported.contains(port) && !self.agent.is_on_network() {
+            self.reported = self.reported.with(port);
+            let port = port.get();
+            self.out.event(now, Event::PortNotOpenFlow { port });
+        }
+        self.out.pool.recycle(data);
+        None
     }
 
     /// Finds what has arrived first and which pass of the main loop finds it.

@@ -90,7 +90,8 @@ pub enum Event {
         /// Its length without FCS.
         length_bytes: u32,
     },
-    /// A frame came in on a port that is not an OpenFlow port, on a board whose driver keeps the session. Said once a port.
+    /// A frame came in on a port that is not an OpenFlow port, on a board whose driver keeps the session, and the integrated
+    /// switch had no other port for it. Said once a port.
     PortNotOpenFlow {
         /// Number of the port.
         port: u8,
@@ -188,7 +189,8 @@ impl fmt::Display for Event {
             ),
             Self::PortNotOpenFlow { port } => write!(
                 f,
-                "frames on port {port} are ignored: it is not in openflow_ports; management traffic needs control = \"network\""
+                "frames on port {port} are ignored: it is not in openflow_ports, and no other port of its VLAN takes them; management \
+                 traffic needs control = \"network\""
             ),
         }
     }
@@ -203,8 +205,8 @@ pub struct Counters {
     pub forwarded: u64,
     /// Lost because the receive ring had too few free units.
     pub dropped_buffer: u64,
-    /// Lost in the integrated switch on the way in, because the link to the CPU was behind by more than its buffer, or
-    /// paused.
+    /// Lost in the integrated switch on the way in, because the link to the CPU, or another front port, was behind by more
+    /// than its buffer, or the CPU paused.
     pub dropped_switch: u64,
     /// Lost in the integrated switch on the way back from the CPU, because frames for the paused CPU took up the room.
     pub dropped_return: u64,
@@ -214,7 +216,8 @@ pub struct Counters {
     pub pauses_received: u64,
     /// Lost because all descriptors for sending were in use.
     pub dropped_transmit: u64,
-    /// Dropped because no controller session allowed forwarding, by the EtherType filter, or on a native port.
+    /// Dropped because no controller session allowed forwarding, by the EtherType filter, or because the integrated switch
+    /// had no port for it.
     pub dropped_policy: u64,
     /// Dropped because too long or too short for the hardware, on the way in or out.
     pub dropped_size: u64,
@@ -224,7 +227,9 @@ pub struct Counters {
     pub missed: u64,
     /// Frames that the CPU took from the ring.
     pub processed: u64,
-    /// Frames on native ports that the board's IP stack was given; not among those received.
+    /// Frames that the integrated switch passed from port to port, without the CPU or (broadcasts of native ports) as well.
+    pub crossed: u64,
+    /// Frames that came in on native ports of a board with an IP stack; not among those received.
     pub native_received: u64,
     /// Frames that the board's IP stack sent; not among those forwarded.
     pub native_sent: u64,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::buffers::{length_with_fcs, pad, FramePool};
 use crate::event::{Counters, Event};
 use crate::integrated_switch::Egress;
-use crate::port::{HardwareCounters, PortMask, PORTS};
+use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::settings::EepromImage;
 use crate::time::Instant;
 
@@ -219,14 +219,41 @@ impl Outbox {
         self.leave(ready, ports, frame);
     }
 
+    /// A frame that has arrived on `from` at `now` crosses the integrated switch to `ports`, without having been to the CPU.
+    pub(crate) fn cross(&mut self, now: Instant, from: PortNumber, ports: PortMask, frame: Vec<u8>) {
+        let length = length_with_fcs(frame.len());
+        let received = &mut self.hardware[from.index()];
+        received.received_bytes += length as u64;
+        let mut departures = [None; PORTS];
+        for port in ports.iter() {
+            departures[port.index()] = self.egress.cross(now, port, length);
+        }
+        let lost = ports.len() - departures.iter().flatten().count();
+        received.received_dropped += lost as u64;
+        self.counters.crossed += 1;
+        self.counters.dropped_switch += lost as u64;
+        self.counters.forwarded += (ports.len() - lost) as u64;
+        self.give_out(departures, frame);
+    }
+
     /// A frame leaves the integrated switch by `ports`, by each as soon as that is free.
     fn leave(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
         let length = length_with_fcs(frame.len());
-        // Ports that are free at the same instant share one output.
-        let mut group: Option<(Instant, PortMask)> = None;
+        let mut departures = [None; PORTS];
         for port in ports.iter() {
-            self.hardware[usize::from(port.get()) - 1].sent_bytes += length as u64;
-            let at = self.egress.depart(ready, port, length);
+            departures[port.index()] = Some(self.egress.depart(ready, port, length));
+        }
+        self.give_out(departures, frame);
+    }
+
+    /// A frame departs by each port at its instant.
+    fn give_out(&mut self, departures: [Option<Instant>; PORTS], frame: Vec<u8>) {
+        let length = length_with_fcs(frame.len());
+        // Ports by which it departs at the same instant share one output.
+        let mut group: Option<(Instant, PortMask)> = None;
+        let ports = PortMask::all().iter().zip(departures);
+        for (port, at) in ports.filter_map(|(port, at)| Some((port, at?))) {
+            self.hardware[port.index()].sent_bytes += length as u64;
             group = match group {
                 Some((other, ports)) if other == at => Some((at, ports.with(port))),
                 Some((other, ports)) => {

@@ -62,6 +62,10 @@ impl PortMask {
     /// No port.
     pub const EMPTY: Self = Self(0);
 
+    pub(crate) const fn all() -> Self {
+        Self::from_bits(u8::MAX)
+    }
+
     /// The front ports among these bits; others are dropped.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
@@ -101,6 +105,10 @@ impl PortMask {
 
     pub(crate) const fn with(self, port: PortNumber) -> Self {
         Self(self.0 | (1 << port.index()))
+    }
+
+    pub(crate) const fn without(self, port: PortNumber) -> Self {
+        Self(self.0 & !(1 << port.index()))
     }
 }
 

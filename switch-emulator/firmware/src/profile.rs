@@ -91,6 +91,8 @@ pub struct Profile {
     pub name: String,
     /// Name for people.
     pub title: String,
+    /// Where and when the numbers were measured, if they were.
+    pub measurement: Option<Measurement>,
     /// Front ports and links.
     pub ports: Ports,
     /// The chip between front ports and CPU.
@@ -103,6 +105,22 @@ pub struct Profile {
     pub table: Table,
     /// Time that the CPU spends.
     pub cpu: Cpu,
+}
+
+/// How a measured profile came about.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// What was measured.
+    pub device: String,
+    /// When the campaign began, as in `2026-11-21`.
+    pub date: String,
+    /// Version of the program that measured.
+    pub commit: String,
+    /// Samples of each combination.
+    pub samples: u64,
+    /// Seed of the instants at which the bench sent.
+    pub seed: u64,
 }
 
 /// Front ports and links.

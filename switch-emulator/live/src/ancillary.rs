@@ -69,6 +69,21 @@ impl Ancillary {
     }
 }
 
+/// A control message as the kernel reads and writes it.
+#[must_use]
+pub fn message(level: libc::c_int, kind: libc::c_int, data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    let length = HEADER_BYTES + data.len();
+    bytes[..WORD_BYTES].copy_from_slice(&length.to_ne_bytes());
+    let level_at = offset_of!(libc::cmsghdr, cmsg_level);
+    bytes[level_at..level_at + 4].copy_from_slice(&level.to_ne_bytes());
+    let kind_at = offset_of!(libc::cmsghdr, cmsg_type);
+    bytes[kind_at..kind_at + 4].copy_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(data);
+    bytes.resize(length.next_multiple_of(WORD_BYTES), 0);
+    bytes
+}
+
 /// Level, type and data of the first message, and what follows it.
 fn first(messages: &[u8]) -> Option<(libc::c_int, libc::c_int, &[u8], &[u8])> {
     let length = usize::from_ne_bytes(array(messages, offset_of!(libc::cmsghdr, cmsg_len))?);
@@ -102,20 +117,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// A control message as the kernel writes it.
-    fn message(level: libc::c_int, kind: libc::c_int, data: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; HEADER_BYTES];
-        let length = HEADER_BYTES + data.len();
-        bytes[..WORD_BYTES].copy_from_slice(&length.to_ne_bytes());
-        let level_at = offset_of!(libc::cmsghdr, cmsg_level);
-        bytes[level_at..level_at + 4].copy_from_slice(&level.to_ne_bytes());
-        let kind_at = offset_of!(libc::cmsghdr, cmsg_type);
-        bytes[kind_at..kind_at + 4].copy_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(data);
-        bytes.resize(length.next_multiple_of(WORD_BYTES), 0);
-        bytes
-    }
 
     fn stamp(seconds: libc::time_t, nanos: libc::c_long) -> Vec<u8> {
         let data = [seconds.to_ne_bytes(), nanos.to_ne_bytes()].concat();

@@ -68,7 +68,7 @@ pub struct Process {
     pub scheduling_required: bool,
     /// A longer gap between two looks at the clock counts as a stall.
     pub stall_threshold_us: u64,
-    /// A frame is handed to the kernel so much before its departure; without it measured at the start.
+    /// A frame is handed to the kernel so much before its departure; without it measured, for ever anew.
     pub send_lead_ns: Option<u64>,
     /// Where the report is written, at the end and on SIGUSR1.
     pub report: Option<PathBuf>,

@@ -14,18 +14,23 @@ use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
 use crate::news::News;
 use crate::packet_socket::ReceiveBuffer;
+use crate::receive_port::MIN_FRAME_BYTES;
 use crate::segmentation;
+use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
 
-/// A departure so near is waited for in a tight loop; one pass of the outer loop takes less.
-const SPIN: Duration = Duration::from_micros(8);
+/// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
+/// take less.
+const SPIN: Duration = Duration::from_micros(16);
 /// With nothing due for so long the thread rests a little: a core on which a real-time thread never sleeps starves the
 /// kernel's own threads there, and with them other programs. Whatever arrives meanwhile is stamped by the kernel, and no
 /// frame leaves sooner than 30 us after the pass that finds it.
 const QUIET: Duration = Duration::from_micros(50);
 /// Length of a rest; the kernel adds some microseconds.
 const REST: std::time::Duration = std::time::Duration::from_micros(10);
+/// Only if nothing else leaves for so long, the kernel is asked when a frame has left: it takes a microsecond.
+const LONELY: Duration = Duration::from_micros(30);
 /// How long the relation between the two clocks is taken as constant.
 const PAIR_VALID: Duration = Duration::from_millis(1);
 /// Longest frame without FCS that the interface may deliver: 1514 bytes and two VLAN tags.
@@ -74,7 +79,7 @@ pub struct DataPlane {
     networked: Vec<usize>,
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
-    send_lead: Duration,
+    send_lead: SendLead,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
     telemetry: Telemetry,
@@ -82,12 +87,12 @@ pub struct DataPlane {
 }
 
 /// How the data plane keeps time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Timing {
     /// A longer gap between two looks at the clock is a stall.
     pub stall_threshold: Duration,
-    /// A frame is handed to the kernel so much before its departure.
-    pub send_lead: Duration,
+    /// How much before its departure a frame is handed to the kernel.
+    pub send_lead: SendLead,
     /// Place of the sequence number in frames, if departures are traced.
     pub trace_offset: Option<usize>,
 }
@@ -143,7 +148,7 @@ impl DataPlane {
         self.pass(pass_began);
         self.telemetry.tell(Message::Running {
             scheduling,
-            send_lead_ns: self.send_lead.as_nanos(),
+            send_lead_ns: self.send_lead.of(MIN_FRAME_BYTES).as_nanos(),
         });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
@@ -387,16 +392,31 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
+            let lead = self.send_lead.of(frame.len());
+            let stamped = self.send_lead.learns()
+                && self
+                    .outgoing
+                    .next_at()
+                    .is_none_or(|next| next > at + LONELY);
             let mut now = self.look();
-            while now + self.send_lead < at {
+            while now + lead < at {
                 std::hint::spin_loop();
                 now = self.look();
             }
-            let result = self.ports[index].socket.send(frame);
+            let socket = &self.ports[index].socket;
+            let result = if stamped {
+                socket.send_stamped(frame)
+            } else {
+                socket.send(frame)
+            };
+            if stamped {
+                let (pair, buffer) = (self.pair, &mut self.buffer);
+                self.send_lead.observe(socket, buffer, pair, now, frame);
+            }
             // A stall within the call delays the frame, too.
             self.look();
             match result {
-                Ok(()) => self.account(board, port, at, now + self.send_lead, frame),
+                Ok(()) => self.account(board, port, at, now + lead, frame),
                 Err(error) => self.trouble(index, Trouble::Send, || {
                     format!("refuses a frame: {error}: it is lost")
                 }),

@@ -14,7 +14,7 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, SockAddr, SockAddrStorage, Socket, Type};
 
-use crate::ancillary::{Ancillary, Checksum};
+use crate::ancillary::{self, Ancillary, Checksum};
 use crate::error::StartError;
 
 /// A receive queue for 100 Mbit/s through stalls of 100 ms and more, small frames and their bookkeeping included.
@@ -124,6 +124,24 @@ impl PacketSocket {
     /// # Errors
     /// What the interface reports, such as that it went down; the socket stays usable.
     pub fn receive(&self, buffer: &mut ReceiveBuffer) -> io::Result<Option<Received>> {
+        let Some((interface_bytes, ancillary)) = self.take(buffer, libc::MSG_TRUNC)? else {
+            return Ok(None);
+        };
+        let data = &buffer.frame[..interface_bytes.min(BUFFER_BYTES)];
+        Ok(Some(Received {
+            data: with_tag(data, ancillary.tag),
+            stamp_realtime_ns: ancillary.stamp_realtime_ns,
+            checksum: ancillary.checksum,
+            interface_bytes,
+        }))
+    }
+
+    /// The next thing in a queue of the socket, put into the buffer: its length and what came beside it.
+    fn take(
+        &self,
+        buffer: &mut ReceiveBuffer,
+        flags: libc::c_int,
+    ) -> io::Result<Option<(usize, Ancillary)>> {
         let mut vector = libc::iovec {
             iov_base: buffer.frame.as_mut_ptr().cast(),
             iov_len: BUFFER_BYTES,
@@ -137,10 +155,10 @@ impl PacketSocket {
             msg_controllen: CONTROL_BYTES,
             msg_flags: 0,
         };
-        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        let flags = flags | libc::MSG_DONTWAIT;
         // SAFETY: header points to a live iovec and to live buffers of the lengths that it states.
         let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut header, flags) };
-        let Ok(interface_bytes) = usize::try_from(length) else {
+        let Ok(length) = usize::try_from(length) else {
             let error = io::Error::last_os_error();
             return match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
@@ -148,14 +166,59 @@ impl PacketSocket {
             };
         };
         let messages = header.msg_controllen.min(CONTROL_BYTES);
-        let ancillary = Ancillary::parse(&buffer.control.0[..messages]);
-        let data = &buffer.frame[..interface_bytes.min(BUFFER_BYTES)];
-        Ok(Some(Received {
-            data: with_tag(data, ancillary.tag),
-            stamp_realtime_ns: ancillary.stamp_realtime_ns,
-            checksum: ancillary.checksum,
-            interface_bytes,
-        }))
+        Ok(Some((
+            length,
+            Ancillary::parse(&buffer.control.0[..messages]),
+        )))
+    }
+
+    /// As [`send`](Self::send), and asks the kernel for a stamp of the departure ([`departure`](Self::departure)).
+    ///
+    /// # Errors
+    /// As `send`.
+    pub fn send_stamped(&self, frame: &[u8]) -> io::Result<()> {
+        let mut vector = libc::iovec {
+            iov_base: frame.as_ptr().cast_mut().cast(),
+            iov_len: frame.len(),
+        };
+        let mut control = ControlBuffer([0; CONTROL_BYTES]);
+        let asked = ancillary::message(
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            &libc::SOF_TIMESTAMPING_TX_SOFTWARE.to_ne_bytes(),
+        );
+        control.0[..asked.len()].copy_from_slice(&asked);
+        let header = libc::msghdr {
+            msg_name: ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: &raw mut vector,
+            msg_iovlen: 1,
+            msg_control: control.0.as_mut_ptr().cast(),
+            msg_controllen: asked.len(),
+            msg_flags: 0,
+        };
+        // SAFETY: header points to a live iovec, whose data the kernel only reads, and to a live control message.
+        let sent = unsafe {
+            libc::sendmsg(
+                self.socket.as_raw_fd(),
+                &raw const header,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// `CLOCK_REALTIME` nanoseconds at which the newest frame left that was sent with a wish for a stamp, as far as the
+    /// kernel has told and was not asked yet.
+    pub fn departure(&self, buffer: &mut ReceiveBuffer) -> Option<u64> {
+        let mut newest = None;
+        while let Ok(Some((_, ancillary))) = self.take(buffer, libc::MSG_ERRQUEUE) {
+            newest = Some(ancillary.stamp_realtime_ns);
+        }
+        newest.filter(|stamp| *stamp > 0)
     }
 
     /// Sends a frame without FCS; never waits.
@@ -256,6 +319,13 @@ fn configure(socket: &Socket, index: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ON)?;
     set_option(socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &ON)?;
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
+    // A stamp of a departure comes without the frame. Such stamps are asked for frame by frame.
+    set_option(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_TIMESTAMPING,
+        &libc::SOF_TIMESTAMPING_OPT_TSONLY,
+    )?;
     // Beyond the system's limit with CAP_NET_ADMIN, else up to it.
     if set_socket_recv_buffer_size_force(socket, RECEIVE_QUEUE_BYTES).is_err() {
         socket.set_recv_buffer_size(RECEIVE_QUEUE_BYTES)?;

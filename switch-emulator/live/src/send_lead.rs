@@ -1,42 +1,192 @@
-//! How long a frame needs from the call that sends it until it is stamped.
+//! How long a frame needs from the call that sends it until it is stamped at the link's other end.
+//!
+//! A board's frame is handed to the kernel so much before its departure. At the start the lead is measured on loopback;
+//! then it follows what the kernel tells of departures, since a frame's length and what else uses the core's caches
+//! change it by microseconds. Lengths are learnt apart.
 
 use std::io;
 
-use zodiac_firmware::Duration;
+use zodiac_firmware::{Duration, Instant};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockPair};
 use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 
-/// Measures how long after the call to send a frame an interface's peer stamps it, on the loopback interface: the
-/// constant part of the way, to be subtracted from departures. `None` if loopback is down or not to be had.
-#[must_use]
-pub fn measure_send_lead(clock: Clock) -> Option<Duration> {
-    const ROUNDS: usize = 101;
+/// Frames of so many bytes share a lead.
+const CLASS_BYTES: usize = 256;
+const CLASSES: usize = 6;
+/// The lead is the median of so many: a frame that an interrupt hit does not count.
+const NEWEST: usize = 9;
+/// More is no way through the kernel but an interruption.
+const LONGEST: Duration = Duration::from_micros(30);
+
+/// The leads of frames of all lengths.
+#[derive(Debug)]
+pub struct SendLead {
+    classes: [Class; CLASSES],
+    /// From the stamp of a departure to that of the arrival at the other end.
+    passage: Duration,
+    learns: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    lead: Duration,
+    newest: [Duration; NEWEST],
+    seen: usize,
+}
+
+impl SendLead {
+    /// The same for all frames for ever.
+    #[must_use]
+    pub const fn fixed(lead: Duration) -> Self {
+        Self::starting(lead, Duration::ZERO, false)
+    }
+
+    /// Measured on the loopback interface, and then learnt from departures; none at first if loopback is down or not to
+    /// be had.
+    #[must_use]
+    pub fn measured(clock: Clock) -> Self {
+        let (lead, passage) = measure(clock).unwrap_or((Duration::ZERO, Duration::ZERO));
+        Self::starting(lead, passage, true)
+    }
+
+    const fn starting(lead: Duration, passage: Duration, learns: bool) -> Self {
+        let class = Class {
+            lead,
+            newest: [Duration::ZERO; NEWEST],
+            seen: 0,
+        };
+        Self {
+            classes: [class; CLASSES],
+            passage,
+            learns,
+        }
+    }
+
+    /// The lead of a frame of so many bytes.
+    #[must_use]
+    pub fn of(&self, frame_bytes: usize) -> Duration {
+        self.classes[class(frame_bytes)].lead
+    }
+
+    /// Whether departures are of use.
+    #[must_use]
+    pub const fn learns(&self) -> bool {
+        self.learns
+    }
+
+    /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: of a frame
+    /// that a call at this instant sent.
+    pub fn observe(
+        &mut self,
+        socket: &PacketSocket,
+        buffer: &mut ReceiveBuffer,
+        clocks: ClockPair,
+        called: Instant,
+        frame: &[u8],
+    ) {
+        let Some(stamp) = socket.departure(buffer) else {
+            return;
+        };
+        let left = clocks.instant_of(stamp);
+        if left >= called {
+            self.learn(frame.len(), left.saturating_since(called));
+        }
+    }
+
+    fn learn(&mut self, frame_bytes: usize, departure: Duration) {
+        if departure > LONGEST {
+            return;
+        }
+        let class = &mut self.classes[class(frame_bytes)];
+        class.newest[class.seen % NEWEST] = departure + self.passage;
+        class.seen += 1;
+        if class.seen >= NEWEST {
+            let mut sorted = class.newest;
+            sorted.sort_unstable();
+            class.lead = sorted[NEWEST / 2];
+        }
+    }
+}
+
+fn class(frame_bytes: usize) -> usize {
+    (frame_bytes / CLASS_BYTES).min(CLASSES - 1)
+}
+
+/// From the call to the stamp of the arrival, and from the stamp of the departure to that of the arrival.
+fn measure(clock: Clock) -> Option<(Duration, Duration)> {
+    const ROUNDS: usize = 51;
+    /// As between frames of a board: others have used the core's caches since the last one.
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
     const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
     let sender = PacketSocket::open("lo", "the program").ok()?;
     let receiver = PacketSocket::open("lo", "the program").ok()?;
     let mut buffer = ReceiveBuffer::new();
     let mut frame = vec![0; 302];
     frame[12..14].copy_from_slice(&TYPE_LOCAL_EXPERIMENTAL);
-    let mut once = |round: usize| -> io::Result<Option<u64>> {
+    let mut once = |round: usize| -> io::Result<Option<(u64, u64)>> {
         frame[14..22].copy_from_slice(&round.to_be_bytes());
+        std::thread::sleep(PAUSE);
         let pair = clock.pair();
-        sender.send(&frame)?;
+        sender.send_stamped(&frame)?;
+        let left = sender.departure(&mut buffer);
         while let Some(received) = receiver.receive(&mut buffer)? {
             if received.data == frame {
-                return Ok(Some(
-                    received.stamp_realtime_ns.saturating_sub(pair.realtime_ns),
-                ));
+                let arrived = received.stamp_realtime_ns;
+                return Ok(Some((
+                    arrived.saturating_sub(pair.realtime_ns),
+                    left.map_or(0, |left| arrived.saturating_sub(left)),
+                )));
             }
         }
         Ok(None)
     };
-    let mut leads: Vec<u64> = (0..ROUNDS)
+    let found: Vec<(u64, u64)> = (0..ROUNDS)
         .filter_map(|round| once(round).ok().flatten())
         .collect();
-    leads.sort_unstable();
-    leads
-        .get(leads.len() / 2)
+    let leads = found.iter().map(|(lead, _)| *lead).collect();
+    let passages = found.iter().map(|(_, passage)| *passage).collect();
+    Some((median(leads)?, median(passages)?))
+}
+
+fn median(mut nanos: Vec<u64>) -> Option<Duration> {
+    nanos.sort_unstable();
+    nanos
+        .get(nanos.len() / 2)
         .copied()
         .map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn follows_the_median_of_what_it_is_told_by_length() {
+        let mut lead = SendLead::starting(us(2), us(1), true);
+        for micros in 0..8 {
+            lead.learn(60, us(micros));
+        }
+        assert_eq!(lead.of(60), us(2), "too few");
+        lead.learn(60, us(8));
+        assert_eq!(lead.of(60), us(5));
+        assert_eq!(lead.of(1514), us(2), "another length");
+        for _ in 0..NEWEST {
+            lead.learn(1514, us(5));
+            lead.learn(1514, us(31));
+        }
+        assert_eq!(lead.of(1514), us(6), "interruptions do not count");
+        assert_eq!(lead.of(4000), us(6), "the longest are one class");
+    }
+
+    #[test]
+    fn a_configured_lead_stays() {
+        let lead = SendLead::fixed(us(3));
+        assert!(!lead.learns());
+        assert_eq!(lead.of(60), us(3));
+    }
 }

@@ -23,12 +23,14 @@ use crate::news::News;
 use crate::packet_socket::{Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
-use crate::send_lead::measure_send_lead;
+use crate::send_lead::SendLead;
 use crate::telemetry::{Message, Note, Shared, Telemetry};
 use crate::waker::Waker;
 
 /// How often signals and messages are looked at.
-const TURN: Pause = Pause::from_millis(20);
+const TURN: Pause = Pause::from_millis(5);
+/// The same while somebody waits for a report.
+const SHORT_TURN: Pause = Pause::from_millis(1);
 /// How long the data thread may take to hand over its counters.
 const COUNTERS_WAIT: Pause = Pause::from_secs(1);
 
@@ -129,7 +131,11 @@ fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
             report_due = None;
             journal.write_report();
         }
-        thread::sleep(TURN);
+        thread::sleep(if report_due.is_some() {
+            SHORT_TURN
+        } else {
+            TURN
+        });
     }
 }
 
@@ -225,9 +231,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
             Ok(obtained) => obtained,
             Err(error) => return drop(ready.send(Err(error))),
         };
-        let send_lead = configured_lead
-            .or_else(|| measure_send_lead(clock))
-            .unwrap_or(Duration::ZERO);
+        let send_lead = configured_lead.map_or_else(|| SendLead::measured(clock), SendLead::fixed);
         if let Some(text) = warning {
             let at_ns = clock.pair().realtime_ns;
             telemetry.tell(Message::Note {

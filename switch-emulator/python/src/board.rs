@@ -228,6 +228,10 @@ impl Board {
         Ok(())
     }
 
+    fn poll_at(&self) -> Option<u64> {
+        self.board.poll_at().map(Instant::as_nanos)
+    }
+
     fn outputs(&mut self) -> Vec<Output> {
         let mut outputs: Vec<Output> = std::iter::from_fn(|| self.board.poll_output())
             .map(Output::from)

@@ -350,6 +350,7 @@ fn board_counters<'py>(
         &[
             ("received", counters.received),
             ("forwarded", counters.forwarded),
+            ("crossed", counters.crossed),
             ("dropped_buffer", counters.dropped_buffer),
             ("dropped_switch", counters.dropped_switch),
             ("dropped_return", counters.dropped_return),

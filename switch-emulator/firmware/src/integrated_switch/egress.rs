@@ -2,7 +2,8 @@
 
 use super::wire::{Link, Wire};
 use crate::port::{PortNumber, PORTS};
-use crate::time::Instant;
+use crate::profile::Profile;
+use crate::time::{Duration, Instant};
 
 /// Frames that the CPU's MAC holds for sending: 12 descriptors, one always empty.
 const TRANSMIT_DESCRIPTORS: usize = 11;
@@ -12,6 +13,8 @@ const TRANSMIT_DESCRIPTORS: usize = 11;
 pub(crate) struct Egress {
     wire: Wire,
     inner: Link,
+    /// What the frame memory holds, as time on a front link.
+    longest_wait: Duration,
     front: [Link; PORTS],
     /// Until when the peer of each front port has asked it to pause.
     paused_until: [Instant; PORTS],
@@ -21,10 +24,11 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    pub(crate) fn new(wire: Wire) -> Self {
+    pub(crate) fn new(wire: Wire, profile: &Profile) -> Self {
         Self {
             wire,
             inner: Link::default(),
+            longest_wait: wire.bytes(profile.integrated_switch.buffer_bytes),
             front: [Link::default(); PORTS],
             paused_until: [Instant::ZERO; PORTS],
             sent_at: [Instant::ZERO; TRANSMIT_DESCRIPTORS],
@@ -49,6 +53,18 @@ impl Egress {
     pub(crate) fn depart(&mut self, ready: Instant, port: PortNumber, length: usize) -> Instant {
         let ready = ready.max(self.paused_until[port.index()]);
         self.front[port.index()].send(ready, self.wire.front(length), self.wire.gap)
+    }
+
+    /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been to
+    /// the CPU; gives the instant at which its first bit departs, or nothing when so much waits for the port that the frame
+    /// memory is full.
+    pub(crate) fn cross(&mut self, now: Instant, port: PortNumber, length: usize) -> Option<Instant> {
+        let ready = (now + self.wire.transit).max(self.paused_until[port.index()]);
+        let front = &mut self.front[port.index()];
+        if front.free_at.saturating_since(ready) > self.longest_wait {
+            return None;
+        }
+        Some(front.send(ready, self.wire.front(length), self.wire.gap))
     }
 
     /// The CPU's MAC sends a pause frame at `now`, behind the frame that it is sending; gives the instant at which the

@@ -1,15 +1,17 @@
 //! The integrated switch: the chip between the front ports and the CPU.
 //!
 //! Frames pass it twice, on the way in ([`Ingress`]) and on the way out ([`Egress`]); each way ends or begins with the
-//! link to the CPU. It does not buffer (section 3.5 of the paper) but for what waits for a link. Only when the CPU's MAC
+//! link to the CPU. Frames of ports that are not the agent's pass it once, from port to port ([`LearningSwitch`]). It does not buffer (section 3.5 of the paper) but for what waits for a link. Only when the CPU's MAC
 //! pauses it ([`FlowControl`]) frames for the CPU fill the room that frames coming back need: `docs/overload.md`.
 
 mod egress;
 mod flow_control;
 mod ingress;
+mod learning;
 mod wire;
 
 pub(crate) use egress::Egress;
 pub(crate) use flow_control::{pause_request, FlowControl};
 pub(crate) use ingress::Ingress;
+pub(crate) use learning::LearningSwitch;
 pub(crate) use wire::Wire;

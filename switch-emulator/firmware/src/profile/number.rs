@@ -15,6 +15,7 @@ enum Source {
     Count,
     Datasheet,
     Assumption,
+    Measured,
 }
 
 #[derive(Deserialize)]
@@ -27,6 +28,15 @@ struct Sourced<T> {
     #[serde(default)]
     #[expect(dead_code, reason = "read to refuse a note that is no text")]
     note: String,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read to refuse an error that is no number")]
+    standard_error: f64,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read to refuse samples that are no number")]
+    samples: u64,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read to refuse a procedure that is no text")]
+    procedure: String,
 }
 
 /// What a number of a profile can be.
@@ -66,7 +76,8 @@ impl Number for f64 {
     }
 }
 
-/// Reads a number of a profile, plain or as `{ value, source, range, note }`; for `deserialize_with`.
+/// Reads a number of a profile, plain or as `{ value, source, range, note }`, with `standard_error`, `samples` and
+/// `procedure` too if it was measured; for `deserialize_with`.
 ///
 /// # Errors
 /// The reader's, if it is no number of that type, its source is unknown, or it lies outside of its range.

@@ -1,0 +1,92 @@
+"""How fast `loko bench analyse` reads captures, and in how much memory: a file of a gigabyte, made for it.
+
+``python -m benchmarks.captures`` prints JSON. The file is ERF, both taps in one, as a DAG card writes it:
+lone frames that pass a switch in 207 us.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.measure import ROOT, Spread, run
+from evaluation.bench.cases import frame
+
+GIGABYTE: Final = 1_000_000_000
+FRAME_BYTES: Final = 306
+_HEADER_BYTES: Final = 18
+_FCS: Final = bytes(4)
+_WORD_BYTES: Final = 8
+_SPACING_NS: Final = 260_000
+_PASSAGE_NS: Final = 207_000 + 314 * 80
+_BEGIN_S: Final = 1_700_000_000
+_AT_ONCE: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One file, analysed several times."""
+
+    file_bytes: int
+    frames: int
+    megabytes_per_second: Spread
+    peak_memory_bytes: int
+    small_file_memory_bytes: int
+    """The same of a file of a hundredth of the length."""
+
+
+def measure(*, file_bytes: int = GIGABYTE, repetitions: int = 3) -> Reading:
+    """Make a file and analyse it. Raises `BenchmarkError`."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        large, small = Path(folder) / "large.erf", Path(folder) / "small.erf"
+        frames = write(large, file_bytes)
+        write(small, file_bytes // 100)
+        usages = [run(_command(large)) for _ in range(repetitions)]
+        speeds = [large.stat().st_size / 1e6 / usage.wall_s for usage in usages]
+        return Reading(
+            file_bytes=large.stat().st_size,
+            frames=frames,
+            megabytes_per_second=Spread.of(speeds),
+            peak_memory_bytes=max(usage.peak_memory_bytes for usage in usages),
+            small_file_memory_bytes=run(_command(small)).peak_memory_bytes,
+        )
+
+
+def write(path: Path, file_bytes: int) -> int:
+    """Write a file of about so many bytes; the number of records in it."""
+    one = frame(FRAME_BYTES, 0) + _FCS
+    padding = -(_HEADER_BYTES + len(one)) % _WORD_BYTES
+    record = struct.pack("<QBB", 0, 2, 4) + struct.pack(
+        ">HHH", _HEADER_BYTES + len(one) + padding, 0, FRAME_BYTES
+    )
+    template = np.frombuffer(record + bytes(2) + one + bytes(padding), dtype=np.uint8)
+    pairs = max(file_bytes // (2 * len(template)), 1)
+    number_at = _HEADER_BYTES + FRAME_BYTES - 8
+    with path.open("wb") as file:
+        for first in range(0, pairs, _AT_ONCE):
+            numbers = np.arange(first, min(first + _AT_ONCE, pairs), dtype=np.int64)
+            both = np.tile(template, (len(numbers), 2, 1))
+            entered_ns = numbers * _SPACING_NS
+            for tap, at_ns in enumerate((entered_ns, entered_ns + _PASSAGE_NS)):
+                stamps = (_BEGIN_S + at_ns // 10**9 << 32) + (at_ns % 10**9 << 32) // 10**9
+                both[:, tap, :8] = stamps.astype("<u8").view(np.uint8).reshape(-1, 8)
+                both[:, tap, 9] = 4 | tap
+                both[:, tap, number_at : number_at + 4] = numbers.astype(">u4").view(np.uint8).reshape(-1, 4)
+            file.write(both.tobytes())
+    return 2 * pairs
+
+
+def _command(path: Path) -> list[str | Path | int]:
+    return [ROOT / ".venv/bin/loko", "bench", "analyse", path, "--json"]
+
+
+if __name__ == "__main__":
+    json.dump(asdict(measure()), sys.stdout, indent=1)
+    print()

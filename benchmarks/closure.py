@@ -1,0 +1,184 @@
+"""Step 1 tested on itself: what is found of a switch, measured as a black box, beside its profile."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.measure import BenchmarkError, Row
+from evaluation.bench.choice import choose
+from evaluation.bench.closure import (
+    LIVE_TOLERANCE,
+    VIRTUAL_TOLERANCE,
+    closure,
+    model_errors,
+    parts,
+    perturbed,
+    recover,
+    worst,
+)
+from evaluation.bench.closure import Row as Compared
+from evaluation.bench.device import Device
+from evaluation.bench.findings import find, read_samples
+from evaluation.bench.profile_document import MeasuredProfile, Origin, form_of, measured_profile, profile_text
+from evaluation.bench.store import SampleStore
+from evaluation.provenance import commit, today
+from evaluation.runner import RunError
+from loko.device import load_profile
+from loko.document import LABS, InputError
+
+FORM: Final = "zodiac-fx"
+LIVE: Final = LABS / "bench" / "zodiac-fx-live.yml"
+_SAMPLES: Final = 100
+_SEED: Final = 1
+_UNSEEN: Final = (1, 2, 3)
+_EVERY: Final = 9
+_EVERY_QUICK: Final = 23
+_EVERY_LIVE: Final = 90
+
+Found = dict[str, Any]
+
+
+def measure(
+    folder: Path, *, quick: bool, live: bool, store: Path | None, tell: Callable[[str], None]
+) -> dict[str, Found]:
+    """Compare the board, switches that nobody has seen, and if wanted the board in real time.
+
+    `store` is a folder of `loko bench all`: its samples are evaluated, and nothing is measured. Raises
+    `BenchmarkError`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if store is not None:
+            return {"store": _of_store(folder, store)}
+        found = {"board": _virtual(folder, FORM, _EVERY_QUICK if quick else 1, tell)}
+        for seed in _UNSEEN[: 1 if quick else None]:
+            path = folder / f"unseen-{seed}.toml"
+            path.write_text(profile_text(perturbed(form_of(FORM), seed)), encoding="utf-8")
+            every = _EVERY_QUICK if quick else _EVERY
+            found[f"unseen-{seed}"] = _virtual(folder, str(path), every, tell)
+        if live:
+            found["live"] = _measured(
+                folder,
+                choose(str(LIVE)).opened(_SEED),
+                true=FORM,
+                every=_EVERY_LIVE,
+                tolerance=LIVE_TOLERANCE,
+                tell=tell,
+            )
+    except (InputError, RunError) as error:
+        raise BenchmarkError(str(error)) from error
+    return found
+
+
+def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None]) -> Found:
+    return _measured(
+        folder,
+        choose(device).opened(_SEED),
+        true=device,
+        every=every,
+        tolerance=VIRTUAL_TOLERANCE,
+        tell=tell,
+    )
+
+
+def _measured(
+    folder: Path,
+    opened: AbstractContextManager[Device],
+    *,
+    true: str,
+    every: int,
+    tolerance: float,
+    tell: Callable[[str], None],
+) -> Found:
+    begun = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as scratch,
+        SampleStore(Path(scratch) / "samples.sqlite", {}) as store,
+        opened as device,
+    ):
+        origin = Origin(
+            device=Path(device.name).stem, date=today(), commit=commit(), samples=_SAMPLES, seed=_SEED
+        )
+        tell(f"  {device.name}")
+        todo = parts(samples=_SAMPLES, every=every)
+        _, profile = recover(device, store, todo, form=FORM, origin=origin)
+        left_out = store.left_out
+    return {
+        **_compared(folder, profile, true, tolerance),
+        "wall_s": time.monotonic() - begun,
+        "left_out": left_out,
+    }
+
+
+def _of_store(folder: Path, campaign: Path) -> Found:
+    """A campaign that `loko bench all` has measured, live or not, against the board's profile."""
+    path = campaign / "samples.sqlite"
+    if not path.is_file():
+        raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
+    chosen = choose(FORM)
+    with SampleStore(path, None) as store, chosen.opened(_SEED) as device:
+        findings = find(read_samples(store), device.wire, form_of(FORM))
+        origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
+        left_out = store.left_out
+    profile = measured_profile(form_of(FORM), findings, name="found", title="Found", origin=origin)
+    return {**_compared(folder, profile, FORM, LIVE_TOLERANCE), "left_out": left_out}
+
+
+def _compared(folder: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
+    path = folder / f"found-{Path(true).stem}.toml"
+    path.write_text(profile.text, encoding="utf-8")
+    found = closure(form_of(str(path)), form_of(true))
+    return {
+        "tolerance": tolerance,
+        "rows": [asdict(row) for row in found.rows],
+        "outside": [row.name for row in found.outside(tolerance)],
+        "kept": dict(found.kept),
+        "model": model_errors(load_profile(path), load_profile(true)),
+    }
+
+
+def rows(found: dict[str, Found]) -> list[Row]:
+    """The worst of each switch in a line."""
+    lines: list[Row] = []
+    for name, one in found.items():
+        compared = [Compared(**row) for row in one["rows"]]
+        (largest,) = worst(compared, 1)
+        within = len(compared) - len(one["outside"])
+        lines.append(
+            (
+                f"closure, {name}: numbers found within {one['tolerance']:.0%}",
+                f"{within} of {len(compared)}",
+                f"worst {largest.error:+.2%}, {largest.name}; Table 2 within"
+                f" {max(map(abs, one['model'].values())):.2%}; {one['left_out']} samples left out",
+            )
+        )
+    return lines
+
+
+def page_table(found: dict[str, Found]) -> str:
+    """Parameter, true, found, error: the board in full, of the other switches the errors."""
+    board, *others = found.values()
+    errors = [{row["name"]: row["error"] for row in one["rows"]} for one in others]
+    head = ["parameter", "true", "found", "error", *(f"error, {name}" for name in list(found)[1:])]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for row in board["rows"]:
+        cells = [f"`{row['name']}`", f"{row['true']:,.10g}", f"{row['found']:,.10g}", f"{row['error']:+.2%}"]
+        cells += [f"{one[row['name']]:+.2%}" if row["name"] in one else "" for one in errors]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def kept_table(found: dict[str, Found]) -> str:
+    """What is not found, and why."""
+    kept: dict[str, str] = next(iter(found.values()))["kept"]
+    lines = ["| parameter | why it is not found |", "|---|---|"]
+    for why in dict.fromkeys(kept.values()):
+        names = ", ".join(f"`{name}`" for name, one in kept.items() if one == why)
+        lines.append(f"| {names} | {why} |")
+    return "\n".join(lines)

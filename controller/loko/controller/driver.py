@@ -1,0 +1,444 @@
+"""The switch driver: keeps one switch's table as it is wanted. Events and `now` in, segments out.
+
+It uses only sequences that are safe on a Zodiac FX with firmware 0.84; docs/driver.md lists what it avoids:
+
+- A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
+- A segment with FLOW_MODs begins with a barrier. So its one reply is of the kind behind which errors fit; the
+  other way round, two refusals wedge the connection. That the FLOW_MODs are done, and whether all were
+  accepted, is confirmed by the barrier of the next segment.
+- Entries are removed one by one with their own bytes and cookie, never by a loose DELETE.
+- An entry that grows old is removed and added again within one segment, between two frames.
+- Entries are listed only if the reply can in no case exceed the board's memory for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from loko.controller.session import Listing
+from loko.controller.wire import (
+    Add,
+    Barrier,
+    BarrierReply,
+    DeleteStrict,
+    Entry,
+    FlowStats,
+    Listed,
+    Refused,
+    Reply,
+    Request,
+    TableCount,
+    TableStats,
+)
+
+REPLY_TIMEOUT_NS: Final = 5_000_000_000
+"""Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
+WATCH_INTERVAL_NS: Final = 2_000_000_000
+"""Time between counts of the table. The board asks for a sign of life after 2.5 s (quirk 7)."""
+REFRESH_NS: Final = 200_000_000_000
+"""Age at which an entry is renewed: the firmware forgets entries from 512 s on (quirk 51)."""
+RETRY_NS: Final = 10_000_000_000
+"""Time until an entry that was refused is tried again."""
+BATCH: Final = 6
+"""FLOW_MODs in a segment, at most half of them to remove something beside renewals."""
+LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
+"""So many entries fit into the board's memory for a listing, even with four actions of the longest kind each
+(quirk 28). It never lists more than 20 (quirk 26)."""
+MOST_ENTRIES: Final = 1 << 16
+"""A count beyond is no count: after the only entry has expired the firmware counts -1 (quirk 52)."""
+LEAK_LIMIT: Final = 32
+"""Entries that may vanish before the table is written anew. Each may have leaked the memory of one entry; 192
+fit into it, 128 into the table (quirks 47 and 52)."""
+
+Segment = list[Request]
+"""Requests that are written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An entry stands in the table."""
+
+    cookie: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """An entry that is no longer wanted is not in the table."""
+
+    cookie: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The switch does not take an entry; it is tried again later as long as it is wanted."""
+
+    cookie: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that people should know, in one line."""
+
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The connection is to be closed. The switch connects again."""
+
+    reason: str
+
+
+Notice = Installed | Removed | Rejected | Note | Failed
+
+
+class Phase(Enum):
+    """How far a connection is."""
+
+    AWAY = auto()
+    """Not connected."""
+    COUNTING = auto()
+    """Asking for the number of entries: at the beginning, and when some have come or gone by themselves."""
+    LISTING = auto()
+    """Asking for the entries."""
+    REWRITING = auto()
+    """Writing wanted entries anew without knowing what is there."""
+    KEEPING = auto()
+    """The table is known; what is wanted is kept."""
+    CHECKING = auto()
+    """Reading the first entries back."""
+
+
+_Op = Add | DeleteStrict
+_Change = tuple[type[_Op], Entry]
+
+
+class Driver:
+    """Keeps the table of one switch. Every event returns the segments to send, each one write.
+
+    What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
+    Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
+    reported and left alone unless `delete_strangers`. At least `pace_ns` pass between two segments with
+    FLOW_MODs, of which there are at most `batch`, from 2 on.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity: int,
+        own_mark: int,
+        listing: Listing = Listing.OF_THE_BOARD,
+        delete_strangers: bool = False,
+        pace_ns: int = 0,
+        batch: int = BATCH,
+    ) -> None:
+        self.phase = Phase.AWAY
+        self._capacity = capacity
+        self._own_mark = own_mark
+        self._is_board = listing is Listing.OF_THE_BOARD
+        self._delete_strangers = delete_strangers
+        self._pace_ns = pace_ns
+        self._batch = batch
+        self._wanted: dict[int, Entry] = {}
+        self._leaving: dict[int, Entry] = {}
+        self._notices: list[Notice] = []
+        self._xid = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is only known while connected."""
+        self.strangers: tuple[str, ...] = ()
+        self._actual: dict[int, int] = {}  # by cookie, oldest first: when it was installed
+        self._rejected: dict[int, int] = {}  # by cookie: when to try again
+        self._sent: list[_Op] = []  # behind the barrier that is outstanding
+        self._processed: list[_Op] = []  # behind the barrier before: refusals may still be on their way
+        self._refusals: dict[int, Refused] = {}
+        self._forced: deque[list[_Change]] = deque()  # before all else; each list within one segment
+        self._listed: list[Entry] = []
+        self._awaited = 0
+        self._asked_ns = self._heard_ns = 0
+        self._paced_ns = -self._pace_ns
+        self._checked = not self._is_board
+        self._vanished = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether the table is known and can be changed."""
+        return self.phase in (Phase.KEEPING, Phase.CHECKING)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the table holds what is wanted, and nothing of this service's beside it."""
+        unsettled = self._sent or self._processed or self._forced
+        return self.ready and not unsettled and self._actual.keys() == self._wanted.keys()
+
+    def holds(self, cookie: int) -> bool:
+        """Whether an entry stands in the table."""
+        return cookie in self._actual
+
+    def want(self, entry: Entry) -> None:
+        """From now on keep an entry; its cookie is its name."""
+        self._leaving.pop(entry.cookie, None)
+        self._rejected.pop(entry.cookie, None)
+        self._wanted[entry.cookie] = entry
+
+    def unwant(self, entry: Entry) -> None:
+        """From now on keep an entry away; `Removed` tells when it is."""
+        self._wanted.pop(entry.cookie, None)
+        self._rejected.pop(entry.cookie, None)
+        self._leaving[entry.cookie] = entry
+
+    def notices(self) -> list[Notice]:
+        """Take what has happened since the last call."""
+        taken, self._notices = self._notices, []
+        return taken
+
+    def connected(self, now_ns: int) -> list[Segment]:
+        """The switch has introduced itself on a new connection."""
+        self._forget()
+        self.phase = Phase.COUNTING
+        self._paced_ns = now_ns - self._pace_ns
+        return self.poll(now_ns)
+
+    def disconnected(self) -> None:
+        """The connection is gone."""
+        self.phase = Phase.AWAY
+        self._forget()
+
+    def reply(self, now_ns: int, reply: Reply) -> list[Segment]:
+        """The switch has answered."""
+        if isinstance(reply, Refused):
+            self._refusals[reply.xid] = reply
+        if self.phase is Phase.AWAY or isinstance(reply, Refused) or reply.xid != self._awaited:
+            return []
+        if isinstance(reply, Listed):
+            self._listed += reply.entries
+            if reply.more:
+                return []
+        self._awaited = 0
+        self._heard_ns = now_ns
+        match reply:
+            case TableCount():
+                self._take_count(reply.active)
+            case Listed():
+                listed, self._listed = self._listed, []
+                self._take_listing(now_ns, listed)
+            case BarrierReply():
+                processed, self._processed, self._sent = self._processed, self._sent, []
+                self._settle(now_ns, processed)
+        return self.poll(now_ns)
+
+    def poll(self, now_ns: int) -> list[Segment]:
+        """Do what is due. To be called a few times a second, and after `want` and `unwant`."""
+        if self.phase is Phase.AWAY:
+            return []
+        self._announce_absent()
+        if self._awaited:
+            if now_ns - self._asked_ns > REPLY_TIMEOUT_NS:
+                self._fail(f"it did not answer within {REPLY_TIMEOUT_NS / 1e9:g} s")
+            return []
+        requests = self._due(now_ns)
+        if not requests:
+            return []
+        self._awaited = requests[0].xid
+        self._asked_ns = now_ns
+        return [requests]
+
+    def _due(self, now_ns: int) -> Segment:
+        if self.phase in (Phase.KEEPING, Phase.REWRITING):
+            segment = self._changes(now_ns)
+            if segment or self._forced:
+                return segment
+        if self.phase is Phase.LISTING:
+            return [FlowStats(self._next_xid())]
+        if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= WATCH_INTERVAL_NS:
+            return [TableStats(self._next_xid())]
+        if not self._checked and 0 < len(self._actual) <= LISTABLE - len(self.strangers):
+            self.phase = Phase.CHECKING
+            return [FlowStats(self._next_xid())]
+        return []
+
+    def _changes(self, now_ns: int) -> Segment:
+        """FLOW_MODs behind a barrier, or a barrier alone to confirm the ones before."""
+        ops = self._next_ops(now_ns) if now_ns - self._paced_ns >= self._pace_ns else []
+        if not ops and not self._processed:
+            return []
+        if ops:
+            self._paced_ns = now_ns
+        barrier = Barrier(self._next_xid())
+        self._sent = [kind(self._next_xid(), entry) for kind, entry in ops]
+        return [barrier, *self._sent]
+
+    def _next_ops(self, now_ns: int) -> list[_Change]:
+        """The FLOW_MODs that are due, as many as go in a segment."""
+        ops: list[_Change] = []
+        while self._forced and len(ops) + len(self._forced[0]) <= self._batch:
+            ops += self._forced.popleft()
+        if ops or self.phase is not Phase.KEEPING:
+            return ops
+        unsettled = {op.entry.cookie for op in self._processed}
+        for cookie, entry in self._leaving.items():
+            if len(ops) < self._batch // 2 and cookie in self._actual and cookie not in unsettled:
+                ops.append((DeleteStrict, entry))
+        if self._checked or not self._actual:
+            ops += self._additions(now_ns, unsettled, self._batch - len(ops))
+        if self._is_board and len(ops) <= self._batch - 2:
+            ops += self._renewals(now_ns, unsettled)
+        return ops
+
+    def _additions(self, now_ns: int, unsettled: set[int], room: int) -> list[_Change]:
+        adds: list[_Change] = []
+        missing = self._wanted.keys() - self._actual.keys() - unsettled if room else ()
+        if not missing:
+            return adds
+        coming = sum(isinstance(op, Add) and op.entry.cookie not in self._actual for op in self._processed)
+        free = self._capacity - len(self._actual) - len(self.strangers) - coming
+        for cookie in sorted(missing):
+            if len(adds) == room:
+                break
+            if self._rejected.get(cookie, 0) > now_ns:
+                continue
+            if len(adds) >= free:
+                self._reject(now_ns, cookie, f"its table is full ({self._capacity} entries)")
+            else:
+                adds.append((Add, self._wanted[cookie]))
+        return adds
+
+    def _renewals(self, now_ns: int, unsettled: set[int]) -> list[_Change]:
+        """The oldest entry, if it is too old, to be removed and added again between two frames."""
+        for cookie, since_ns in self._actual.items():
+            if now_ns - since_ns < REFRESH_NS:
+                break
+            if cookie in self._wanted and cookie not in unsettled:
+                entry = self._wanted[cookie]
+                return [(DeleteStrict, entry), (Add, entry)]
+        return []
+
+    def _settle(self, now_ns: int, processed: list[_Op]) -> None:
+        """Take note of FLOW_MODs that are done, now that their refusals have come, too."""
+        for op in processed:
+            cookie = op.entry.cookie
+            refusal = self._refusals.pop(op.xid, None)
+            self._actual.pop(cookie, None)
+            if isinstance(op, DeleteStrict):
+                continue
+            if refusal is not None:
+                self._reject(now_ns, cookie, str(refusal))
+                continue
+            self._actual[cookie] = now_ns
+            if cookie in self._wanted:
+                self._notices.append(Installed(cookie))
+        if not self._processed:
+            self._refusals.clear()
+
+    def _take_count(self, active: int) -> None:
+        if active > MOST_ENTRIES:
+            self._fail(f"it counts {active} entries (quirk 52); its table begins anew with a new connection")
+        elif self.phase is Phase.KEEPING:
+            expected = len(self._actual) + len(self.strangers)
+            if active != expected:
+                self._drifted(expected, active)
+        elif self.phase is Phase.REWRITING:
+            foreign = active - len(self._actual)
+            self.strangers = ("an entry that cannot be listed safely",) * max(foreign, 0)
+            self._keep(foreign)
+        elif active == 0:
+            self._keep(0)
+        elif active <= LISTABLE or not self._is_board:
+            self.phase = Phase.LISTING
+        else:
+            self.phase = Phase.REWRITING
+            self._checked = True
+            self._note(
+                f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely (quirk 28)"
+            )
+            for entry in self._wanted.values():
+                self._forced.append([(DeleteStrict, entry), (Add, entry)])
+            self._forced += [[(DeleteStrict, entry)] for entry in self._leaving.values()]
+
+    def _drifted(self, expected: int, active: int) -> None:
+        self._note(f"its table has {active} entries instead of {expected}; comparing", warning=True)
+        self._vanished += max(expected - active, 0)
+        if self._vanished > LEAK_LIMIT and active > 0:
+            self._fail("so many entries vanished that its memory may run out (quirk 47)")
+            return
+        self._actual = {}
+        self.strangers = ()
+        self.phase = Phase.COUNTING
+
+    def _take_listing(self, now_ns: int, listed: list[Entry]) -> None:
+        if self.phase is Phase.CHECKING:
+            self._check(now_ns, listed)
+            return
+        strangers: list[str] = []
+        doubles: set[int] = set()
+        for entry in listed:
+            wanted = self._wanted.get(entry.cookie)
+            if entry.cookie >> 48 != self._own_mark:
+                strangers.append(str(entry))
+                if self._delete_strangers:
+                    self._forced.append([(DeleteStrict, entry)])
+            elif wanted is None or not _same(wanted, entry) or entry.cookie in self._actual:
+                doubles |= {entry.cookie} & self._actual.keys()
+                self._forced.append([(DeleteStrict, entry)])
+            else:
+                self._actual[entry.cookie] = now_ns - REFRESH_NS  # of unknown age
+                self._notices.append(Installed(entry.cookie))
+        for cookie in doubles:  # a strict DELETE passes over what moves into the gap (quirk 49)
+            del self._actual[cookie]
+            self._forced.append([(DeleteStrict, self._wanted[cookie])])
+        self.strangers = () if self._delete_strangers else tuple(strangers)
+        for text in strangers:
+            self._note(f"stranger in its table{', deleted' * self._delete_strangers}: {text}", warning=True)
+        self._checked = self._checked or bool(self._actual)
+        self._keep(0)
+
+    def _check(self, now_ns: int, listed: list[Entry]) -> None:
+        """Compare what the first entries do with what they should: slots are never cleared (quirk 55)."""
+        self._checked = True
+        self.phase = Phase.KEEPING
+        for entry in listed:
+            wanted = self._wanted.get(entry.cookie)
+            if wanted is not None and wanted.actions != entry.actions:
+                self._checked = False
+                self._forced.append([(DeleteStrict, wanted)])
+                reason = "its memory holds actions of former entries (quirk 55); switch it off and on"
+                self._reject(now_ns, entry.cookie, reason)
+
+    def _keep(self, foreign: int) -> None:
+        self.phase = Phase.KEEPING
+        if foreign < 0:
+            self._note(f"{-foreign} entries are missing that it did not refuse", warning=True)
+
+    def _announce_absent(self) -> None:
+        if not self._leaving or self.phase is not Phase.KEEPING or self._forced:
+            return
+        unsettled = {op.entry.cookie for op in (*self._processed, *self._sent)}
+        gone = [cookie for cookie in self._leaving if cookie not in self._actual and cookie not in unsettled]
+        for cookie in gone:
+            del self._leaving[cookie]
+            self._notices.append(Removed(cookie))
+
+    def _reject(self, now_ns: int, cookie: int, reason: str) -> None:
+        self._rejected[cookie] = now_ns + RETRY_NS
+        self._notices.append(Rejected(cookie, reason))
+
+    def _fail(self, reason: str) -> None:
+        self.disconnected()
+        self._notices.append(Failed(reason))
+
+    def _note(self, text: str, *, warning: bool = False) -> None:
+        self._notices.append(Note(text, warning))
+
+    def _next_xid(self) -> int:
+        self._xid = self._xid % 0xFFFF_FFFF + 1
+        return self._xid
+
+
+def _same(wanted: Entry, listed: Entry) -> bool:
+    return wanted.match == listed.match or wanted.fields == listed.fields

@@ -1,0 +1,59 @@
+"""How the OpenFlow application and the service talk: frames on a local socket."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+_HEAD: Final = struct.Struct("!BII")
+
+
+class Kind(IntEnum):
+    """What a frame says. The first three come from the application, the others from the service."""
+
+    CONNECTED = 1
+    """A switch has introduced itself; the data is its datapath identifier."""
+    MESSAGE = 2
+    """A whole message of a switch."""
+    DISCONNECTED = 3
+    """The connection is gone."""
+    SEND = 4
+    """Send this in one write."""
+    CLOSE = 5
+    """Close the connection."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Something about one connection of a switch."""
+
+    kind: Kind
+    connection: int
+    """Number of the connection; never used twice."""
+    data: bytes = b""
+
+    def encoded(self) -> bytes:
+        """The frame on the socket."""
+        return _HEAD.pack(self.kind, self.connection, len(self.data)) + self.data
+
+
+class FrameReader:
+    """Puts frames together from what is read."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def frames(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete now."""
+        data, at = self._pending + data, 0
+        while len(data) - at >= _HEAD.size:
+            kind, connection, length = _HEAD.unpack_from(data, at)
+            end = at + _HEAD.size + length
+            if end > len(data):
+                break
+            yield Frame(Kind(kind), connection, data[at + _HEAD.size : end])
+            at = end
+        self._pending = data[at:]

@@ -1,0 +1,153 @@
+"""The OpenFlow application: carries messages between switches and the service, nothing else.
+
+    python -m loko.controller.shim LISTENING_FD SERVICE_FD
+
+It runs on os-ken, and unchanged on Ryu (`framework`), in a process of its own. The framework shakes hands
+and answers the switches' echo requests; all other messages pass as they are. When the service ends, however
+it ends, so does this, and with it all connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import socket
+import sys
+import threading
+from typing import Any, Final
+
+from loko.controller import framework
+from loko.controller.frames import Frame, FrameReader, Kind
+
+_MAIN: Final = framework.handler.MAIN_DISPATCHER
+_on: Final = framework.handler.set_ev_handler
+
+
+class Service:
+    """The other end: where everything goes, and where what is to be sent comes from."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._writing = threading.Lock()
+        self.switches: dict[int, Any] = {}
+
+    def tell(self, kind: Kind, number: int, data: bytes = b"") -> None:
+        """Pass something on."""
+        with self._writing:
+            self._connection.sendall(Frame(kind, number, data).encoded())
+
+    def listen(self) -> None:
+        """Do what the service says, until it ends."""
+        reader = FrameReader()
+        try:
+            while data := self._connection.recv(65536):
+                for frame in reader.frames(data):
+                    switch = self.switches.get(frame.connection)
+                    if switch is not None and frame.kind is Kind.SEND:
+                        switch.send(frame.data)
+                    elif switch is not None and frame.kind is Kind.CLOSE:
+                        switch.end()
+        finally:
+            os._exit(0)  # frameworks have no way to end all their threads
+
+
+class Switch(framework.controller.Datapath):  # type: ignore[misc]
+    """A connection of a switch."""
+
+    numbers = itertools.count(1)
+    service: Service
+
+    def __init__(self, connection: socket.socket, address: Any) -> None:
+        super().__init__(connection, address)
+        self.number = next(self.numbers)
+
+    def _recv_loop(self) -> None:
+        try:
+            super()._recv_loop()
+        finally:
+            if self.service.switches.pop(self.number, None) is not None:
+                self.service.tell(Kind.DISCONNECTED, self.number)
+            # The sending thread sleeps on its queue, also when the connection is gone: wake it to its end.
+            self.close()
+            self.send(b"")
+
+    def end(self) -> None:
+        """Close the connection without waiting for the switch: a board keeps its half open (quirk 16)."""
+        self.close()
+        with contextlib.suppress(OSError):  # it is gone already
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+
+class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
+    """The framework's handshake, with the service behind it."""
+
+    OFP_VERSIONS: Final = [framework.ofproto_v1_0.OFP_VERSION]
+
+    def __init__(self, listening: socket.socket, service: Service) -> None:
+        super().__init__()
+        self._listening = listening
+        self._service = Switch.service = service
+
+    def start(self) -> Any:
+        """Accept switches on the given socket in place of the framework's own."""
+        super(framework.ofp_handler.OFPHandler, self).start()
+        return framework.hub.spawn(self._accept)
+
+    def _accept(self) -> None:
+        while True:
+            connection, address = self._listening.accept()
+            framework.hub.spawn(_serve, connection, address)
+
+    @_on(framework.ofp_event.EventOFPSwitchFeatures, framework.handler.CONFIG_DISPATCHER)  # type: ignore[untyped-decorator]
+    def switch_features_handler(self, event: Any) -> None:
+        """The handshake is complete."""
+        super().switch_features_handler(event)
+        switch = event.msg.datapath
+        self._service.switches[switch.number] = switch
+        self._service.tell(Kind.CONNECTED, switch.number, event.msg.datapath_id.to_bytes(8, "big"))
+
+    @_on(framework.ofp_event.EventOFPErrorMsg, _MAIN)  # type: ignore[untyped-decorator]
+    def error_msg_handler(self, event: Any) -> None:
+        """In place of the framework's, which fails on errors of OpenFlow 1.0 and ends the session."""
+        self._pass(event)
+
+    @_on(framework.ofp_event.EventOFPBarrierReply, _MAIN)  # type: ignore[untyped-decorator]
+    def _on_barrier_reply(self, event: Any) -> None:
+        self._pass(event)
+
+    @_on(framework.ofp_event.EventOFPTableStatsReply, _MAIN)  # type: ignore[untyped-decorator]
+    def _on_table_stats(self, event: Any) -> None:
+        self._pass(event)
+
+    @_on(framework.ofp_event.EventOFPFlowStatsReply, _MAIN)  # type: ignore[untyped-decorator]
+    def _on_flow_stats(self, event: Any) -> None:
+        self._pass(event)
+
+    def _pass(self, event: Any) -> None:
+        self._service.tell(Kind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
+
+
+def _serve(connection: socket.socket, address: Any) -> None:
+    switch = Switch(connection, address)
+    try:
+        switch.serve()
+    finally:
+        switch.close()
+
+
+def main(listening_fd: int, service_fd: int) -> None:
+    """Run until the service ends."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    framework.configure()
+    service = Service(socket.socket(fileno=service_fd))
+    application = framework.app_manager.AppManager.get_instance().instantiate(
+        Application, socket.socket(fileno=listening_fd), service
+    )
+    application.start()
+    service.listen()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

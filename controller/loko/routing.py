@@ -1,0 +1,121 @@
+"""Routing: the shortest path on which a flow is admitted, and within a deadline if one is given.
+
+Cost is the number of switches; among equally short paths the one of lowest ports comes first. Paths are tried
+in order of cost, so the first that is admitted is a delay-constrained least-cost path, whatever the admission
+scheme counts. Switches without any room are left out of the search. The search is exact as long as no more
+than `MOST_PATHS` paths are cheaper than the answer; rings and trees have one or two.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from loko.admission import Admission, Admitted, Refusal
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop, shortest_path
+
+MOST_PATHS: Final = 256
+_NS_PER_MS: Final = 1e6
+
+
+def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
+    """What the admission control would answer on the best path; admits nothing.
+
+    If no path will do, the refusal is that of the shortest one, or, if the flow fits but is too slow, that of
+    the fastest; its remedy says so. Raises `InputError` as `Admission.check`.
+    """
+    first = admission.check(flow)
+    if isinstance(first, Admitted) and (deadline_ns is None or first.guarantee_ns <= deadline_ns):
+        return first
+    fastest = first if isinstance(first, Admitted) else None
+    tried = 1
+    for path in paths(lab, flow.source, flow.destination, leave_out=_full(lab, admission)):
+        answer = admission.check(flow, path)
+        tried += 1
+        if isinstance(answer, Refusal):
+            continue
+        if deadline_ns is None or answer.guarantee_ns <= deadline_ns:
+            return answer
+        if fastest is None or answer.guarantee_ns < fastest.guarantee_ns:
+            fastest = answer
+    if fastest is not None and deadline_ns is not None:
+        return too_slow(fastest, deadline_ns)
+    assert isinstance(first, Refusal)
+    others = "" if tried <= 2 else f"; none of {tried - 1} paths has room"
+    return replace(first, remedy=f"{first.remedy}{others}")
+
+
+def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
+    """Admit a flow on the best path, or say why not. Raises `InputError` as `Admission.request`."""
+    answer = route(lab, admission, flow, deadline_ns)
+    if isinstance(answer, Refusal):
+        return answer
+    return admission.request(
+        flow, [Hop(switch=hop.switch, output_port=hop.output_port) for hop in answer.hops]
+    )
+
+
+def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
+    """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
+    slowest = max(admitted.hops, key=lambda hop: hop.delay_ns)
+    return Refusal(
+        flow=admitted.flow,
+        switch=slowest.switch,
+        quantity="delay",
+        used=admitted.guarantee_ns - slowest.delay_ns,
+        requested=slowest.delay_ns,
+        allowed=deadline_ns,
+        unit="ns",
+        remedy=f"a deadline of at least {admitted.guarantee_ns / _NS_PER_MS:.3f} ms, the best of all paths",
+    )
+
+
+def paths(
+    lab: Lab, source: str, destination: str, *, leave_out: frozenset[str] = frozenset()
+) -> Iterator[tuple[Hop, ...]]:
+    """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`."""
+    shortest_path(lab, source, destination)  # are both hosts known?
+    waiting: list[tuple[int, tuple[tuple[str, int], ...], str]] = []
+    for _, far in lab.ways(source):
+        heapq.heappush(waiting, (0, (), far.node))
+    found = examined = 0
+    while waiting and found < MOST_PATHS and examined < 64 * MOST_PATHS:
+        count, hops, node = heapq.heappop(waiting)
+        examined += 1
+        if node == destination:
+            found += 1
+            yield tuple(Hop(switch=switch, output_port=port) for switch, port in hops)
+            continue
+        if node not in lab.switches or node in leave_out or any(node == switch for switch, _ in hops):
+            continue
+        for port, far in lab.ways(node):
+            heapq.heappush(waiting, (count + 1, (*hops, (node, port)), far.node))
+
+
+def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str]) -> tuple[Hop, ...]:
+    """The path that crosses these switches, in this order. Raises `InputError` if there is none."""
+    hops = []
+    for switch, following in zip(switches, [*switches[1:], destination], strict=False):
+        if switch not in lab.switches:
+            raise InputError(f"path: lab '{lab.name}' has no switch '{switch}'")
+        port = next((port for port, far in lab.ways(switch) if far.node == following), None)
+        if port is None:
+            raise InputError(f"path: no cable leads from {switch} to {following}")
+        hops.append(Hop(switch=switch, output_port=port))
+    if not hops or hops[0].switch not in (far.node for _, far in lab.ways(source)):
+        raise InputError(f"path: does not begin at the switch of {source}")
+    return tuple(hops)
+
+
+def _full(lab: Lab, admission: Admission) -> frozenset[str]:
+    """Switches with no room for whatever flow."""
+    return frozenset(
+        name
+        for name in lab.switches
+        if any(share.used >= share.allowed for share in admission.usage(name).shares)
+    )

@@ -1,0 +1,44 @@
+"""Admission schemes by name, ready for a lab."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from loko.admission import Admission, LokoAdmission
+from loko.allocation import scheme_named
+from loko.control_traffic import ControlTraffic
+from loko.lab import Lab
+from loko.packets import PacketAdmission
+from loko.plan import allocations_of
+from loko.rivals import Epsilon, Rival, rival_admission
+from loko.scenario import Scenario
+
+
+class SchemeName(Enum):
+    """The admission schemes."""
+
+    LOKO = "loko"
+    PACKETS = "packets"
+    SILO = Rival.SILO.value
+    QJUMP = Rival.QJUMP.value
+
+
+def admission_of(
+    lab: Lab,
+    scheme: SchemeName,
+    scenario: Scenario,
+    *,
+    allocation: str = "fifth-rate",
+    traffic: ControlTraffic | None = None,
+    epsilon: Epsilon = Epsilon.PAPER,
+) -> Admission:
+    """An empty admission control of a lab.
+
+    `allocation` is Loko's alone, `traffic` also that of the packets; the rivals know of neither. Raises
+    `InputError`.
+    """
+    if scheme is SchemeName.LOKO:
+        return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
+    if scheme is SchemeName.PACKETS:
+        return PacketAdmission(lab, scenario, traffic=traffic)
+    return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)

@@ -1,0 +1,404 @@
+"""The keeper of flows: admission, switches' tables and promises together. Events and `now` in, effects out.
+
+It does no I/O. Effects are to be carried out in their order: what is written to disk first, in one
+transaction. So at whatever instant the process ends, the disk knows every flow that a switch or a requester
+has heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from loko.admission import Admission, Admitted, Refusal
+from loko.controller.driver import Driver, Failed, Installed, Note, Phase, Rejected, Removed, Segment
+from loko.controller.wire import Entry, Reply, entry_of
+from loko.document import InputError
+from loko.entries import flow_entry
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop
+from loko.routing import admit, too_slow
+from loko.serve.outcome import (
+    Change,
+    Conflict,
+    Denied,
+    Effects,
+    Erase,
+    FlowState,
+    Gone,
+    Granted,
+    Happening,
+    Insert,
+    NotTaken,
+    Outcome,
+    StoredFlow,
+    Unavailable,
+    Unknown,
+    Wrong,
+)
+
+OWN_MARK: Final = 0x4C6F
+"""The first 16 bits of the cookies of this service's entries."""
+PATIENCE_NS: Final = 30_000_000_000
+"""Time for all switches to confirm a flow; then it is taken back."""
+
+
+@dataclass(slots=True)
+class Promise:
+    """A flow that was admitted, and what the switches know of it."""
+
+    number: int
+    admitted: Admitted
+    state: FlowState
+    since_ns: int
+    waiting: set[str]
+    """Switches that have yet to confirm its state."""
+    tickets: list[int] = field(default_factory=list)
+
+    @property
+    def flow(self) -> Flow:
+        """What was asked for."""
+        return self.admitted.flow
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """Where it passes."""
+        return tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in self.admitted.hops)
+
+
+class FlowKeeper:
+    """All flows of a lab. Every call may add to the effects; `effects()` takes them."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        admission: Admission,
+        drivers: Mapping[str, Driver],
+        *,
+        stored: Sequence[StoredFlow] = (),
+        last_number: int = 0,
+    ) -> None:
+        """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more."""
+        self.lab = lab
+        self.admission = admission
+        self.drivers = drivers
+        self._promises: dict[str, Promise] = {}
+        self._by_number: dict[int, Promise] = {}
+        self._ticket = 0
+        self._last_number = max([last_number, *(one.number for one in stored)])
+        self._effects = Effects()
+        self._was_ready = dict.fromkeys(drivers, False)
+        for one in stored:
+            self._take_up(one)
+
+    @property
+    def promises(self) -> Mapping[str, Promise]:
+        """The flows by id, in the order of their requests."""
+        return self._promises
+
+    def effects(self) -> Effects:
+        """Take what is to be done since the last call."""
+        taken, self._effects = self._effects, Effects()
+        return taken
+
+    # What people ask for.
+
+    def request(
+        self, now_ns: int, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
+    ) -> int:
+        """Admit and install a flow. Gives the ticket of the answer, which may be an effect at once."""
+        self._ticket += 1
+        known = self._promises.get(flow.id)
+        if known is not None:
+            self._ask_again(known, flow)
+            return self._ticket
+        try:
+            answer = self._admit(flow, path, deadline_ns)
+        except InputError as error:
+            self._answer(Wrong(str(error)))
+            return self._ticket
+        if isinstance(answer, Refusal):
+            self._answer(Denied(answer))
+        elif (obstacle := self._obstacle(answer)) is not None:
+            self.admission.release(flow.id)
+            self._answer(obstacle)
+        else:
+            self._accept(now_ns, answer)
+        return self._ticket
+
+    def release(self, now_ns: int, flow_id: str) -> int:
+        """Remove a flow. Gives the ticket of the answer."""
+        self._ticket += 1
+        promise = self._promises.get(flow_id)
+        if promise is None:
+            self._answer(Unknown(flow_id))
+        elif promise.state is FlowState.ACCEPTED:
+            self._answer(Conflict(flow_id, "it is being installed; try again when that is answered"))
+        else:
+            if promise.state is FlowState.INSTALLED:
+                self._withdraw(now_ns, promise)
+            promise.tickets.append(self._ticket)
+            self._poll(now_ns, promise)
+            self._review_removal(promise)
+        return self._ticket
+
+    # What switches do.
+
+    def connected(self, now_ns: int, switch: str) -> None:
+        """A switch has introduced itself; an older connection of it is gone."""
+        if self.drivers[switch].phase is not Phase.AWAY:
+            self.disconnected(now_ns, switch)
+        self._tell_switch(switch, "connected; comparing its table")
+        self._carry(now_ns, switch, self.drivers[switch].connected(now_ns))
+
+    def disconnected(self, now_ns: int, switch: str) -> None:
+        """The connection of a switch is gone."""
+        self.drivers[switch].disconnected()
+        self._tell_switch(switch, "disconnected", warning=True)
+        self._lost(now_ns, switch, "the switch has disconnected")
+
+    def reply(self, now_ns: int, switch: str, reply: Reply) -> None:
+        """A switch has answered."""
+        self._carry(now_ns, switch, self.drivers[switch].reply(now_ns, reply))
+
+    def tick(self, now_ns: int) -> None:
+        """Let time pass. To be called several times a second."""
+        for switch in self.drivers:
+            self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
+        for promise in list(self._promises.values()):
+            if promise.state is FlowState.ACCEPTED and now_ns - promise.since_ns > PATIENCE_NS:
+                silent = min(promise.waiting)
+                self._take_back(
+                    now_ns, promise, Unavailable(promise.flow.id, silent, "no confirmation in time")
+                )
+
+    # Requests.
+
+    def _admit(self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None) -> Admitted | Refusal:
+        if path is None:
+            return admit(self.lab, self.admission, flow, deadline_ns)
+        answer = self.admission.request(flow, path)
+        if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
+            self.admission.release(flow.id)
+            return too_slow(answer, deadline_ns)
+        return answer
+
+    def _ask_again(self, known: Promise, flow: Flow) -> None:
+        if known.flow != flow:
+            self._answer(
+                Conflict(flow.id, "this id belongs to another flow; choose another id, or delete it")
+            )
+        elif known.state is FlowState.REMOVING:
+            self._answer(Conflict(flow.id, "it is being removed; try again when that is done"))
+        elif known.state is FlowState.ACCEPTED:
+            known.tickets.append(self._ticket)
+        else:
+            self._answer(Granted(flow.id, is_new=False))
+
+    def _obstacle(self, admitted: Admitted) -> Outcome | None:
+        """Why an admitted flow cannot be installed now."""
+        flow = admitted.flow
+        for hop in admitted.hops:
+            driver = self.drivers[hop.switch]
+            if not driver.ready:
+                return Unavailable(
+                    flow.id, hop.switch, "the switch is not connected, or its table is not known yet"
+                )
+            if not driver.strangers:
+                continue
+            entries = self.admission.usage(hop.switch).share("entries")
+            foreign = len(driver.strangers)
+            if entries.used + foreign > entries.allowed:
+                return Denied(
+                    Refusal(
+                        flow=flow,
+                        switch=hop.switch,
+                        quantity="entries",
+                        used=entries.used - 1 + foreign,
+                        requested=1,
+                        allowed=entries.allowed,
+                        unit="entries",
+                        remedy=f"remove the {foreign} entries of others in its table",
+                    )
+                )
+        return None
+
+    def _accept(self, now_ns: int, admitted: Admitted) -> None:
+        self._last_number += 1
+        promise = Promise(
+            number=self._last_number,
+            admitted=admitted,
+            state=FlowState.ACCEPTED,
+            since_ns=now_ns,
+            waiting={hop.switch for hop in admitted.hops},
+            tickets=[self._ticket],
+        )
+        self._note(promise)
+        stored = StoredFlow(
+            number=promise.number, flow=promise.flow, path=promise.path, state=FlowState.ACCEPTED
+        )
+        self._effects.writes.append(Insert(stored))
+        for switch, entry in self._entries(promise):
+            self.drivers[switch].want(entry)
+        self._poll(now_ns, promise)
+
+    def _withdraw(self, now_ns: int, promise: Promise) -> None:
+        """Begin to remove a flow."""
+        promise.state = FlowState.REMOVING
+        promise.since_ns = now_ns
+        promise.waiting = {hop.switch for hop in promise.admitted.hops}
+        self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
+        for switch, entry in self._entries(promise):
+            self.drivers[switch].unwant(entry)
+        self._tell_flow(promise, "is being removed")
+
+    def _take_back(self, now_ns: int, promise: Promise, outcome: Outcome) -> None:
+        self._answer_all(promise, outcome)
+        self._withdraw(now_ns, promise)
+        self._poll(now_ns, promise)
+
+    def _review_removal(self, promise: Promise) -> None:
+        """Answer those who wait for a removal, as soon as only switches that are away are missing."""
+        if promise.state is not FlowState.REMOVING:
+            return
+        flow_id = promise.flow.id
+        if not promise.waiting:
+            self._effects.writes.append(Erase(promise.number))
+            self.admission.release(flow_id)
+            del self._promises[flow_id], self._by_number[promise.number]
+            self._tell_flow(promise, "is removed")
+            self._answer_all(promise, Gone(flow_id))
+        elif not any(self.drivers[switch].ready for switch in promise.waiting):
+            self._answer_all(promise, Gone(flow_id, tuple(sorted(promise.waiting))))
+
+    # Switches.
+
+    def _poll(self, now_ns: int, promise: Promise) -> None:
+        for hop in promise.admitted.hops:
+            self._carry(now_ns, hop.switch, self.drivers[hop.switch].poll(now_ns))
+
+    def _carry(self, now_ns: int, switch: str, segments: Iterable[Segment]) -> None:
+        """Take up what a driver has to say, then send what it sends."""
+        driver = self.drivers[switch]
+        for notice in driver.notices():
+            match notice:
+                case Installed(cookie=cookie):
+                    self._installed(switch, cookie)
+                case Removed(cookie=cookie):
+                    self._removed(switch, cookie)
+                case Rejected(cookie=cookie, reason=reason):
+                    self._rejected(now_ns, switch, cookie, reason)
+                case Note(text=text, warning=warning):
+                    self._tell_switch(switch, text, warning=warning)
+                case Failed(reason=reason):
+                    self._effects.closes.append(switch)
+                    self._tell_switch(switch, f"{reason}; closing its connection", warning=True)
+                    self._lost(now_ns, switch, reason)
+        self._effects.sends += [(switch, segment) for segment in segments]
+        if driver.ready and not self._was_ready[switch]:
+            self._was_ready[switch] = True
+            self._tell_switch(switch, "table compared; keeping it")
+
+    def _promise_of(self, cookie: int) -> Promise | None:
+        return self._by_number.get(cookie & 0xFFFF_FFFF_FFFF)
+
+    def _installed(self, switch: str, cookie: int) -> None:
+        promise = self._promise_of(cookie)
+        if promise is None or promise.state is FlowState.REMOVING or switch not in promise.waiting:
+            return
+        promise.waiting.discard(switch)
+        if promise.waiting:
+            return
+        if promise.state is FlowState.ACCEPTED:
+            promise.state = FlowState.INSTALLED
+            self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
+            self._answer_all(promise, Granted(promise.flow.id, is_new=True))
+            self._tell_flow(promise, "is installed")
+        else:
+            self._tell_flow(promise, "is installed again")
+
+    def _removed(self, switch: str, cookie: int) -> None:
+        promise = self._promise_of(cookie)
+        if promise is not None and promise.state is FlowState.REMOVING:
+            promise.waiting.discard(switch)
+            self._review_removal(promise)
+
+    def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
+        promise = self._promise_of(cookie)
+        if promise is None or promise.state is FlowState.REMOVING:
+            return
+        text = f"{switch} does not take its entry: {reason}"
+        if promise.state is FlowState.ACCEPTED:
+            self._tell_flow(promise, f"is taken back: {text}", warning=True)
+            self._take_back(now_ns, promise, NotTaken(promise.flow.id, switch, reason))
+        else:
+            promise.waiting.add(switch)
+            self._tell_flow(promise, f"{text}; trying again", warning=True)
+
+    def _lost(self, now_ns: int, switch: str, reason: str) -> None:
+        self._was_ready[switch] = False
+        for promise in list(self._promises.values()):
+            if all(hop.switch != switch for hop in promise.admitted.hops):
+                continue
+            if promise.state is FlowState.ACCEPTED:
+                self._take_back(now_ns, promise, Unavailable(promise.flow.id, switch, reason))
+            elif promise.state is FlowState.INSTALLED:
+                promise.waiting.add(switch)
+                self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)
+            else:
+                self._review_removal(promise)
+
+    # Bookkeeping.
+
+    def _take_up(self, stored: StoredFlow) -> None:
+        flow = stored.flow
+        try:
+            answer = self.admission.request(flow, stored.path)
+        except InputError as error:
+            raise InputError(f"stored flow '{flow.id}' does not fit this lab any more: {error}") from None
+        if isinstance(answer, Refusal):
+            raise InputError(f"stored flow does not fit any more: {answer}; serve with the former options")
+        promise = Promise(
+            number=stored.number,
+            admitted=answer,
+            state=stored.state,
+            since_ns=0,
+            waiting={hop.switch for hop in answer.hops},
+        )
+        self._note(promise)
+        if stored.state is FlowState.INSTALLED:
+            for switch, entry in self._entries(promise):
+                self.drivers[switch].want(entry)
+            return
+        if stored.state is FlowState.ACCEPTED:
+            self._tell_flow(promise, "was not confirmed before the restart; taking it back")
+            promise.state = FlowState.REMOVING
+            self._effects.writes.append(Change(stored.number, FlowState.REMOVING))
+        for switch, entry in self._entries(promise):
+            self.drivers[switch].unwant(entry)
+
+    def _note(self, promise: Promise) -> None:
+        self._promises[promise.flow.id] = promise
+        self._by_number[promise.number] = promise
+
+    def _entries(self, promise: Promise) -> Iterable[tuple[str, Entry]]:
+        cookie = OWN_MARK << 48 | promise.number
+        for hop in promise.admitted.hops:
+            yield hop.switch, entry_of(flow_entry(self.lab, promise.flow, hop.output_port), cookie=cookie)
+
+    def _answer(self, outcome: Outcome) -> None:
+        self._effects.answers.append((self._ticket, outcome))
+
+    def _answer_all(self, promise: Promise, outcome: Outcome) -> None:
+        self._effects.answers += [(ticket, outcome) for ticket in promise.tickets]
+        promise.tickets.clear()
+
+    def _tell_flow(self, promise: Promise, text: str, *, warning: bool = False) -> None:
+        self._effects.happenings.append(
+            Happening(kind="flow", name=promise.flow.id, text=text, warning=warning)
+        )
+
+    def _tell_switch(self, switch: str, text: str, *, warning: bool = False) -> None:
+        self._effects.happenings.append(Happening(kind="switch", name=switch, text=text, warning=warning))

@@ -1,0 +1,150 @@
+"""What goes in and out of the keeper of flows, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from loko.admission import Refusal
+from loko.controller.wire import Request
+from loko.flow import Flow
+from loko.network import Hop
+
+
+class FlowState(StrEnum):
+    """How far a flow is. Each change is on disk before anything follows from it."""
+
+    ACCEPTED = "accepted"
+    """Admitted; its entries are being installed. Nobody was told, so a restart takes it back."""
+    INSTALLED = "installed"
+    """Every switch of its path has confirmed its entry: the requester was told, and a restart restores it."""
+    REMOVING = "removing"
+    """Its entries are being removed. What it uses is given back when every switch has confirmed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFlow:
+    """A flow as it is on disk."""
+
+    number: int
+    """Never used twice; part of the cookie of its entries."""
+    flow: Flow
+    path: tuple[Hop, ...]
+    state: FlowState
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Write a new flow."""
+
+    stored: StoredFlow
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Write a flow's new state."""
+
+    number: int
+    state: FlowState
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Remove a flow."""
+
+    number: int
+
+
+Write = Insert | Change | Erase
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The flow is installed; `is_new` unless the same request was granted before."""
+
+    flow_id: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The flow is removed everywhere; or, if `waiting_for`, everywhere but at switches that are away."""
+
+    flow_id: str
+    waiting_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The flow does not fit."""
+
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """A switch did not take the flow's entry, so it was taken back."""
+
+    flow_id: str
+    switch: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A switch of the path is away or fell silent; nothing remains of the request."""
+
+    flow_id: str
+    switch: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The id is in use, or the flow is in a state that forbids the request."""
+
+    flow_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """There is no such flow."""
+
+    flow_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """The request makes no sense in this lab."""
+
+    reason: str
+
+
+Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Conflict | Unknown | Wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """Something that a log, or somebody who watches, should know of."""
+
+    kind: str
+    """`flow`, `switch`, or `note`."""
+    name: str
+    """Of the flow or switch."""
+    text: str
+    warning: bool = False
+
+
+@dataclass(slots=True)
+class Effects:
+    """What is to be done, in this order: `writes` in one transaction, then all the rest."""
+
+    writes: list[Write] = field(default_factory=list)
+    sends: list[tuple[str, list[Request]]] = field(default_factory=list)
+    """Switch, and what goes to it in one write."""
+    closes: list[str] = field(default_factory=list)
+    """Switches whose connection is to be closed."""
+    answers: list[tuple[int, Outcome]] = field(default_factory=list)
+    """Tickets and what became of them."""
+    happenings: list[Happening] = field(default_factory=list)

@@ -1,0 +1,119 @@
+"""The OpenFlow application as a child process, and what passes between it and the service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+import loko
+from loko.controller.frames import Frame, FrameReader, Kind
+from loko.document import InputError
+
+_PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
+
+
+class Listener(Protocol):
+    """Who hears of the switches."""
+
+    def switch_connected(self, connection: int, datapath_id: int) -> None:
+        """A switch has introduced itself."""
+
+    def switch_said(self, connection: int, message: bytes) -> None:
+        """A whole message has come."""
+
+    def switch_disconnected(self, connection: int) -> None:
+        """The connection is gone."""
+
+    def application_ended(self, status: int) -> None:
+        """The OpenFlow application has ended, which it should not."""
+
+
+class Relay(asyncio.Protocol):
+    """The service's end of the socket to the application."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._reader = FrameReader()
+        self._transport: asyncio.WriteTransport | None = None
+        self._child: asyncio.subprocess.Process | None = None
+        self._ending = False
+
+    async def start(self, listening: socket.socket, framework: str, python: str) -> None:
+        """Start the application on a listening socket. `framework` is os_ken or ryu, of this interpreter."""
+        near, far = socket.socketpair()
+        environment = {**os.environ, "LOKO_FRAMEWORK": framework, "PYTHONPATH": _PACKAGES}
+        descriptors = (listening.fileno(), far.fileno())
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                python,
+                "-W",
+                "ignore",
+                "-m",
+                "loko.controller.shim",
+                *map(str, descriptors),
+                pass_fds=descriptors,
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the service, which ends it
+            )
+        except OSError as error:
+            raise InputError(f"--framework-python {python}: {error.strerror}") from None
+        far.close()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: self, near)
+        self._watch = asyncio.create_task(self._wait(self._child))
+
+    async def _wait(self, child: asyncio.subprocess.Process) -> None:
+        status = await child.wait()
+        if not self._ending:
+            self._listener.application_ended(status)
+
+    async def end(self) -> None:
+        """End the application, and with it all connections."""
+        self._ending = True
+        if self._transport is not None:
+            self._transport.close()
+        if self._child is not None:
+            try:
+                await asyncio.wait_for(self._child.wait(), 2)
+            except TimeoutError:
+                self._child.kill()
+
+    def send(self, connection: int, data: bytes) -> None:
+        """Send to a switch, in one write."""
+        self._write(Frame(Kind.SEND, connection, data))
+
+    def close(self, connection: int) -> None:
+        """Close a switch's connection."""
+        self._write(Frame(Kind.CLOSE, connection))
+
+    def _write(self, frame: Frame) -> None:
+        if self._transport is not None:
+            self._transport.write(frame.encoded())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by name
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        for frame in self._reader.frames(data):
+            match frame.kind:
+                case Kind.CONNECTED:
+                    self._listener.switch_connected(frame.connection, int.from_bytes(frame.data, "big"))
+                case Kind.MESSAGE:
+                    self._listener.switch_said(frame.connection, frame.data)
+                case Kind.DISCONNECTED:
+                    self._listener.switch_disconnected(frame.connection)
+
+
+def interpreter(framework: str, given: str | None) -> str:
+    """The interpreter of a framework. Raises `InputError`: Ryu needs packages that this one has not."""
+    if given is not None:
+        return given
+    if framework == "ryu":
+        raise InputError("--framework ryu: give the interpreter that has Ryu 4.34 by --framework-python")
+    return sys.executable

@@ -1,0 +1,169 @@
+"""The service in operation: the keeper, its store, the OpenFlow application, and who waits for answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from loko.controller.wire import decode, segment
+from loko.flow import Flow
+from loko.network import Hop
+from loko.serve.keeper import FlowKeeper
+from loko.serve.outcome import Effects, Happening, Outcome
+from loko.serve.relay import Relay
+from loko.serve.store import Store
+
+TICK_S: Final = 0.05
+_LOG: Final = logging.getLogger("loko.serve")
+
+
+class Operation:
+    """Runs a keeper in an event loop. All its calls are made in that loop's thread.
+
+    What happens while the disk is busy shares the next transaction, however many requests that are.
+    """
+
+    def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
+        """`fatal` is called with one line when the service cannot go on."""
+        self.keeper = keeper
+        self.relay = Relay(self)
+        self._store = store
+        self._fatal = fatal
+        self._switch_of: dict[int, str] = {}
+        self._connection_of: dict[str, int] = {}
+        self._names = {switch.datapath_id: name for name, switch in keeper.lab.switches.items()}
+        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._watchers: set[asyncio.Queue[Happening]] = set()
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
+        self._flush_is_due = self._is_flushing = False
+        self._loop = asyncio.get_running_loop()
+        self._ticking = self._loop.create_task(self._tick_forever())
+        self._flush_soon()
+
+    async def request(self, flow: Flow, path: tuple[Hop, ...] | None, deadline_ns: float | None) -> Outcome:
+        """Admit and install a flow; comes back when that is decided."""
+        return await self._outcome(self.keeper.request(time.monotonic_ns(), flow, path, deadline_ns))
+
+    async def release(self, flow_id: str) -> Outcome:
+        """Remove a flow; comes back when it is gone."""
+        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id))
+
+    async def _outcome(self, ticket: int) -> Outcome:
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._waiting[ticket] = future
+        self._flush_soon()
+        try:
+            return await future
+        finally:
+            self._waiting.pop(ticket, None)
+
+    def watch(self) -> asyncio.Queue[Happening]:
+        """From now on everything that happens is put there; a queue that is full misses it."""
+        queue: asyncio.Queue[Happening] = asyncio.Queue(maxsize=1000)
+        self._watchers.add(queue)
+        return queue
+
+    def unwatch(self, queue: asyncio.Queue[Happening]) -> None:
+        """Nothing more is put there."""
+        self._watchers.discard(queue)
+
+    async def end(self) -> None:
+        """End the OpenFlow application, and let the disk finish."""
+        self._ticking.cancel()
+        await self.relay.end()
+        self._disk.shutdown()
+
+    # What the relay tells.
+
+    def switch_connected(self, connection: int, datapath_id: int) -> None:
+        """A switch has introduced itself; an older connection of the same one is closed."""
+        name = self._names.get(datapath_id)
+        if name is None:
+            _LOG.warning("refused datapath %#018x: no switch of the lab has this id", datapath_id)
+            self.relay.close(connection)
+            return
+        if (old := self._connection_of.pop(name, None)) is not None:
+            del self._switch_of[old]
+            self.relay.close(old)
+        self._switch_of[connection] = name
+        self._connection_of[name] = connection
+        self.keeper.connected(time.monotonic_ns(), name)
+        self._flush_soon()
+
+    def switch_said(self, connection: int, message: bytes) -> None:
+        """A message has come."""
+        name, reply = self._switch_of.get(connection), decode(message)
+        if name is not None and reply is not None:
+            self.keeper.reply(time.monotonic_ns(), name, reply)
+            self._flush_soon()
+
+    def switch_disconnected(self, connection: int) -> None:
+        """A connection is gone."""
+        name = self._switch_of.pop(connection, None)
+        if name is not None:
+            del self._connection_of[name]
+            self.keeper.disconnected(time.monotonic_ns(), name)
+            self._flush_soon()
+
+    def application_ended(self, status: int) -> None:
+        """The OpenFlow application should not end."""
+        self._fatal(f"the OpenFlow application has ended with status {status}; its messages are above")
+
+    # Effects.
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.keeper.tick(time.monotonic_ns())
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        self._flush_is_due = True
+        if not self._is_flushing:
+            self._is_flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Carry out the effects. While the disk is busy with some, more come together for the next time."""
+        self._flush_is_due = False
+        effects = self.keeper.effects()
+        if effects.writes:
+            written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
+            written.add_done_callback(lambda done: self._flushed(effects, done.exception()))
+        else:
+            self._flushed(effects, None)
+
+    def _flushed(self, effects: Effects, problem: BaseException | None) -> None:
+        """The disk has the effects' writes, so that the rest may follow."""
+        if problem is not None:
+            self._fatal(f"{problem}: nothing more can be promised")
+            return
+        self._carry_out(effects)
+        self._is_flushing = False
+        if self._flush_is_due:
+            self._flush_soon()
+
+    def _carry_out(self, effects: Effects) -> None:
+        for switch, requests in effects.sends:
+            if (connection := self._connection_of.get(switch)) is not None:
+                self.relay.send(connection, segment(requests))
+        for switch in effects.closes:
+            if (connection := self._connection_of.pop(switch, None)) is not None:
+                del self._switch_of[connection]
+                self.relay.close(connection)
+        for ticket, outcome in effects.answers:
+            future = self._waiting.get(ticket)
+            if future is not None and not future.done():
+                future.set_result(outcome)
+        for happening in effects.happenings:
+            level = logging.WARNING if happening.warning else logging.DEBUG
+            if happening.kind == "switch" and not happening.warning:
+                level = logging.INFO
+            _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text)
+            for queue in self._watchers:
+                if not queue.full():
+                    queue.put_nowait(happening)

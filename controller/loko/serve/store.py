@@ -1,0 +1,129 @@
+"""The promises on disk: SQLite, whole batches in one transaction each."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from loko.document import InputError
+from loko.flow import Flow
+from loko.network import Hop
+from loko.serve.outcome import Change, Erase, FlowState, Insert, StoredFlow, Write
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS flows (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('accepted', 'installed', 'removing')),
+    flow TEXT NOT NULL,
+    path TEXT NOT NULL
+) STRICT;
+"""
+
+
+class StoreError(Exception):
+    """The disk did not take what should be kept."""
+
+
+class Store:
+    """The flows of one lab on disk. Not for several processes at once: the second is refused.
+
+    Calls may come from different threads, one at a time. In WAL mode with `synchronous = FULL`: what `write`
+    has written survives a kill and a power cut.
+    """
+
+    def __init__(self, path: Path, *, lab: str, options: Mapping[str, str]) -> None:
+        """Open or create. Raises `InputError` if it belongs to another lab or other options."""
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=0.2, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise InputError(
+                    f"--store {path}: another service uses it; end that or give another"
+                ) from None
+            raise InputError(f"--store {path}: {error}") from None
+        except sqlite3.DatabaseError:
+            raise InputError(f"--store {path}: is no store of flows; give another file") from None
+        except OSError as error:
+            raise InputError(f"--store {path}: {error.strerror}") from None
+        try:
+            self._compare({"lab": lab, **options})
+        except InputError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the file free."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def load(self) -> list[StoredFlow]:
+        """The flows in the order of their numbers."""
+        rows = self._database.execute("SELECT number, state, flow, path FROM flows ORDER BY number")
+        return [
+            StoredFlow(
+                number=number,
+                flow=Flow.model_validate_json(flow),
+                path=tuple(Hop(switch=switch, output_port=port) for switch, port in json.loads(path)),
+                state=FlowState(state),
+            )
+            for number, state, flow, path in rows
+        ]
+
+    def last_number(self) -> int:
+        """The highest number that was ever given, also to a flow that is gone."""
+        row = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
+        return int(row[0]) if row else 0
+
+    def write(self, writes: Iterable[Write]) -> None:
+        """Carry out all of them or, if the process ends meanwhile, none. Raises `StoreError`."""
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for one in writes:
+                self._write(one)
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path}: {error}") from None
+
+    def _write(self, write: Write) -> None:
+        match write:
+            case Insert(stored=stored):
+                path = json.dumps([[hop.switch, hop.output_port] for hop in stored.path])
+                self._database.execute(
+                    "INSERT INTO flows VALUES (?, ?, ?, ?, ?)",
+                    (stored.number, stored.flow.id, stored.state.value, stored.flow.model_dump_json(), path),
+                )
+            case Change(number=number, state=state):
+                self._database.execute("UPDATE flows SET state = ? WHERE number = ?", (state.value, number))
+            case Erase(number=number):
+                self._database.execute("DELETE FROM flows WHERE number = ?", (number,))
+
+    def _compare(self, circumstances: Mapping[str, str]) -> None:
+        """Flows were guaranteed under these circumstances; under others the guarantees would not hold."""
+        is_empty = self._database.execute("SELECT count(*) FROM flows").fetchone()[0] == 0
+        if is_empty:
+            self._database.executemany(
+                "INSERT OR REPLACE INTO circumstances VALUES (?, ?)", list(circumstances.items())
+            )
+            return
+        for name, value in self._database.execute("SELECT name, value FROM circumstances").fetchall():
+            if circumstances.get(name, value) != value:
+                raise InputError(
+                    f"--store {self._path}: holds flows that were admitted with {name} {value}, not"
+                    f" {circumstances[name]}; delete them first, or give another store"
+                )

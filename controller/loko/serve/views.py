@@ -1,0 +1,74 @@
+"""What the keeper knows, as plain values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from loko.admission import Share
+from loko.serve.keeper import FlowKeeper
+
+
+def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
+    """A flow as plain values."""
+    promise = keeper.promises[flow_id]
+    hops = promise.admitted.hops
+    return {
+        **promise.flow.model_dump(),
+        "state": promise.state.value,
+        "guarantee_ns": promise.admitted.guarantee_ns,
+        "waiting_for": sorted(promise.waiting),
+        "path": [
+            {
+                "switch": hop.switch,
+                "output_port": hop.output_port,
+                "delay_ns": hop.delay_ns,
+                "burst_bytes": hop.arrival.burst_bytes,
+            }
+            for hop in hops
+        ],
+    }
+
+
+def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
+    """A switch as plain values: its connection, and its use against its allocation."""
+    driver, usage = keeper.drivers[name], keeper.admission.usage(name)
+    entries = {share.quantity: share for share in usage.shares}.get("entries")
+    beyond = entries is not None and entries.used + len(driver.strangers) > entries.allowed
+    return {
+        "name": name,
+        "datapath_id": f"{keeper.lab.switches[name].datapath_id:016x}",
+        "state": driver.phase.name.lower(),
+        "ready": driver.ready,
+        "complete": driver.complete,
+        "delay_ns": usage.delay_ns,
+        "use": [{**_share(share), "fraction": share.fraction} for share in usage.shares],
+        "strangers": list(driver.strangers),
+        "beyond_plan": beyond,
+    }
+
+
+def _share(share: Share) -> Mapping[str, object]:
+    return {name: getattr(share, name) for name in ("quantity", "used", "allowed", "unit")}
+
+
+def topology_values(keeper: FlowKeeper) -> dict[str, Any]:
+    """Switches, hosts and cables as plain values."""
+    lab = keeper.lab
+    return {
+        "lab": lab.name,
+        "title": lab.title,
+        "switches": [
+            {"name": name, "profile": switch.profile.name, "ports": switch.profile.ports.count.value}
+            for name, switch in lab.switches.items()
+        ],
+        "hosts": [{"name": name, "mac": host.mac, "ip": str(host.ip)} for name, host in lab.hosts.items()],
+        "links": [
+            {
+                "a": {"node": link.a.node, "port": link.a.port},
+                "b": {"node": link.b.node, "port": link.b.port},
+                "rate_bps": lab.rate_bps(link),
+            }
+            for link in lab.links
+        ],
+    }

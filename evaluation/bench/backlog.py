@@ -1,0 +1,184 @@
+"""What else the CPU does: while frames wait for it, whatever comes between two of them shows as a longer gap.
+
+Not in the paper, which only says that timers and housekeeping remain (section 3.1); it needs its assumption
+that one CPU serves all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.buffer import SLOWEST
+from evaluation.bench.cases import flow_mods, frame
+from evaluation.bench.device import MISSING, Device
+from evaluation.runner import RunError
+
+SIZE: Final = 64
+"""The shortest frames: the most of them fit into the switch."""
+_PROBE_FRAMES: Final = 8
+_AHEAD: Final = 5
+"""Frames that wait at first. Each interruption adds to them; all must find room in the buffer."""
+_DURATION_NS: Final = 2_200_000_000
+"""Shorter than a Zodiac FX is quiet (2.5 s) before it asks for a sign of life, which costs time as well."""
+_MAX_FRAMES: Final = 20_000
+_QUIET_NS: Final = 500
+"""A gap this much above the normal one is an interruption, if noise is not larger."""
+_NOISES: Final = 9
+_MAD_TO_SIGMA: Final = 1.4826
+_SAME_COST: Final = 0.03
+
+
+def measure(device: Device) -> NDArray[np.int64]:
+    """Keep the switch busy without overflowing it. When frames began to enter, then when they began to leave.
+
+    Raises `RunError` if the switch does not let the probes pass.
+    """
+    device.load(flow_mods(SLOWEST))
+    period_ns = _period_ns(device)
+    length = min(int(_DURATION_NS / period_ns), _MAX_FRAMES)
+    gaps = [0] * _AHEAD + [period_ns] * (length - _AHEAD)
+    passage = device.send(gaps, [frame(SIZE, number) for number in range(length)])
+    left = np.where(passage.disturbed, MISSING, passage.left_ns)
+    return np.concatenate([passage.entered_ns, left])
+
+
+def _period_ns(device: Device) -> int:
+    probes = device.send([0] * _PROBE_FRAMES, [frame(SIZE, number) for number in range(_PROBE_FRAMES)])
+    left = probes.left_ns[probes.left_ns != MISSING]
+    if len(left) < _PROBE_FRAMES // 2:
+        raise RunError(f"{device.name}: a burst of {_PROBE_FRAMES} frames of {SIZE} bytes did not come out")
+    return max(round(float(np.median(np.diff(left)))), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """Work that is no frame's."""
+
+    at_ns: int
+    """When the frame before it left."""
+    cost_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A train through a CPU that is never idle."""
+
+    period_ns: float
+    """Between two frames, so p_CPU of equation 6."""
+    error_ns: float
+    gaps: int
+    begin_ns: int
+    end_ns: int
+    interruptions: tuple[Interruption, ...]
+
+
+def busy(samples: NDArray[np.int64]) -> Busy | None:
+    """Evaluate what `measure` gave; None if frames did not wait for each other."""
+    entered, left = samples.reshape(2, -1)
+    seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
+    gaps_ns = np.diff(left)
+    if not seen.any():
+        return None
+    # The next frame had come well before this one left, so the CPU did not wait for it.
+    waited = seen & (entered[1:] < left[:-1] - np.median(gaps_ns[seen]) / 2)
+    chosen = gaps_ns[waited]
+    if len(chosen) < _PROBE_FRAMES:
+        return None
+    middle = float(np.median(chosen))
+    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(chosen - middle)))
+    limit_ns = max(_QUIET_NS, _NOISES * sigma)
+    normal = chosen[np.abs(chosen - middle) <= limit_ns]
+    period_ns = float(normal.mean())
+    found = np.flatnonzero(waited & (gaps_ns > middle + limit_ns))
+    return Busy(
+        period_ns,
+        max(float(normal.std()), 0.5) / float(np.sqrt(len(normal))),
+        len(normal),
+        int(left[left != MISSING][0]),
+        int(left[left != MISSING][-1]),
+        tuple(Interruption(int(left[place]), float(gaps_ns[place] - period_ns)) for place in found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """Work that returns with a period and always takes as long."""
+
+    period_ns: float
+    period_error_ns: float
+    cost_ns: float
+    cost_error_ns: float
+    runs: int
+
+
+def timers(trains: Sequence[Busy]) -> Timers | None:
+    """The most frequent interruption that is periodic; None if there is none."""
+    costs = np.sort([one.cost_ns for train in trains for one in train.interruptions])
+    if not len(costs):
+        return None
+    # How many cost about as much as each one does.
+    alike = np.searchsorted(costs, costs * (1 + _SAME_COST), "right") - np.searchsorted(
+        costs, costs * (1 - _SAME_COST)
+    )
+    typical = float(costs[int(np.argmax(alike))])
+    kept = [_alike(train, typical) for train in trains]
+    pairs = [(at, np.diff(at)) for at in (np.array([one.at_ns for one in some]) for some in kept)]
+    spacings = np.concatenate([spacing for _, spacing in pairs]) if pairs else np.array([])
+    if len(spacings) < 3:
+        return None
+    rough = float(np.median(spacings))
+    slopes, weights = [], []
+    for at, _ in pairs:
+        if len(at) < 2:
+            continue
+        turns = np.round((at - at[0]) / rough)
+        spread = float(((turns - turns.mean()) ** 2).sum())
+        slopes.append(float(((turns - turns.mean()) * (at - at.mean())).sum()) / spread)
+        weights.append(spread)
+    period_ns = float(np.average(slopes, weights=weights))
+    same = np.array([one.cost_ns for some in kept for one in some])
+    grain_ns = float(np.mean([train.period_ns for train in trains])) / np.sqrt(12)
+    return Timers(
+        period_ns,
+        grain_ns / float(np.sqrt(sum(weights))),
+        float(np.median(same)),
+        max(float(same.std()), 0.5) / float(np.sqrt(len(same))),
+        len(same),
+    )
+
+
+def _alike(train: Busy, cost_ns: float) -> list[Interruption]:
+    return [one for one in train.interruptions if abs(one.cost_ns - cost_ns) <= _SAME_COST * cost_ns]
+
+
+def without_timers(train: Busy, known: Timers) -> list[Interruption]:
+    """The interruptions of a train that are not the timers', nor the timers' share in them."""
+    at = np.array([one.at_ns for one in train.interruptions], dtype=np.float64)
+    if not len(at):
+        return []
+    cost = np.array([one.cost_ns for one in train.interruptions])
+    reach_ns = 3 * train.period_ns
+    # The phase that puts most interruptions of the timers' cost onto their grid.
+    candidates = at[np.abs(cost - known.cost_ns) <= _SAME_COST * known.cost_ns]
+    if len(candidates):
+        off = [np.abs(_off_grid(candidates - phase, known.period_ns)) < reach_ns for phase in candidates]
+        phase = float(candidates[int(np.argmax([one.sum() for one in off]))])
+        turn = np.round((at - phase) / known.period_ns)
+        for one in np.unique(turn):
+            near = np.flatnonzero((turn == one) & (np.abs(_off_grid(at - phase, known.period_ns)) < reach_ns))
+            near = near[cost[near] >= known.cost_ns * (1 - _SAME_COST)]
+            if len(near):
+                cost[near[int(np.argmin(np.abs(cost[near] - known.cost_ns)))]] -= known.cost_ns
+    least_ns = max(_QUIET_NS, _SAME_COST * known.cost_ns)
+    return [
+        Interruption(int(when), float(much)) for when, much in zip(at, cost, strict=True) if much > least_ns
+    ]
+
+
+def _off_grid(at: NDArray[np.float64], period_ns: float) -> NDArray[np.float64]:
+    return at - np.round(at / period_ns) * period_ns

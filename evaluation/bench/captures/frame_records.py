@@ -1,0 +1,79 @@
+"""What became of each captured frame, in the project's format of packet records (Parquet)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.captures.pairing import Fate
+from evaluation.bench.device import MISSING
+from evaluation.files import replacing
+from evaluation.records import RecordWriter
+from evaluation.runner import LOST, RunRecords
+from loko.document import InputError
+
+_AT_ONCE: Final = 65_536
+"""Rows that are written together."""
+
+
+@contextmanager
+def frame_records(path: Path | None) -> Iterator[Callable[[Fate], None] | None]:
+    """A place to tell fates to: the file is complete at the end of the ``with``. None without a path.
+
+    Flow and run are 0, `sequence` counts frames in the order in which they entered, times are nanoseconds
+    since the first one did. A frame that may have been under way when the capture ended has no row. Raises
+    `InputError` if the file cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    try:
+        with replacing(path) as part, RecordWriter(part) as writer:
+            rows = _Rows(writer)
+            yield rows.add
+            rows.write()
+    except OSError as error:
+        raise InputError(f"--records {path}: cannot be written: {error.strerror or error}") from None
+
+
+class _Rows:
+    """Puts fates into the order in which the frames entered; a lost one is known only a second later."""
+
+    def __init__(self, writer: RecordWriter) -> None:
+        self._writer = writer
+        self._waiting: dict[int, Fate] = {}
+        self._ready: list[Fate] = []
+        self._next = 0
+        self._begin_ns: int | None = None
+
+    def add(self, fate: Fate) -> None:
+        self._waiting[fate.number] = fate
+        while one := self._waiting.pop(self._next, None):
+            self._ready.append(one)
+            self._next += 1
+        if len(self._ready) >= _AT_ONCE:
+            self._write(self._ready)
+            self._ready = []
+
+    def write(self) -> None:
+        """Write what is left, also behind frames whose fate nobody knows."""
+        self._write(self._ready + [self._waiting[number] for number in sorted(self._waiting)])
+
+    def _write(self, fates: list[Fate]) -> None:
+        if not fates:
+            return
+        if self._begin_ns is None:
+            self._begin_ns = fates[0].entered_ns
+        left = np.array([one.left_ns for one in fates], dtype=np.int64)
+        records = RunRecords(
+            flow=np.zeros(len(fates), dtype=np.int32),
+            sequence=np.array([one.number for one in fates], dtype=np.int64),
+            sent_ns=np.array([one.entered_ns for one in fates], dtype=np.int64) - self._begin_ns,
+            received_ns=np.where(left == MISSING, LOST, left - self._begin_ns),
+            size=np.array([one.length_bytes for one in fates], dtype=np.int32),
+        )
+        self._writer.add(records, run=0, point=0.0)

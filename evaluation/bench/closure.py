@@ -1,0 +1,186 @@
+"""Does the circle close: a profile that was found beside the one of the emulated switch that was measured."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.bench import campaign
+from evaluation.bench.buffer import SLOWEST
+from evaluation.bench.campaign import Part, table_name
+from evaluation.bench.cases import tables
+from evaluation.bench.device import Device
+from evaluation.bench.findings import Findings, find, read_samples
+from evaluation.bench.profile_document import (
+    MeasuredProfile,
+    Origin,
+    Values,
+    form_of,
+    measured_profile,
+    quantities,
+)
+from evaluation.bench.store import SampleStore
+from evaluation.bench.unmeasured import reason
+from loko.allocation import SCHEMES, allocate
+from loko.device import Profile
+from loko.scenario import Action, Match, Scenario
+from loko.service import service_curve
+
+VIRTUAL_TOLERANCE: Final = 0.01
+LIVE_TOLERANCE: Final = 0.03
+MODEL_TOLERANCE: Final = 0.02
+
+_REPLIES: Final = (
+    "barrier",
+    "description",
+    "echo",
+    "features",
+    "flow_refused",
+    "flow_statistics",
+    "get_config",
+    "port_statistics",
+    "send",
+    "table_statistics",
+    "vendor",
+)
+_SUMS: Final[Mapping[str, Mapping[str, float]]] = {
+    "cpu.control.segment_ps": {"cpu.control.interrupt_ps": 1.0},
+    **{f"cpu.control.{reply}_ps": {"integrated_switch.transit_ps": 2.0} for reply in _REPLIES},
+}
+"""Numbers of which only the sum with others shows: messages and replies pass the integrated switch, too."""
+_LIKE: Final = (
+    ("per_byte_ps", "cpu.per_byte_ps"),
+    ("cpu.entry.", "cpu.entry.base_ps"),
+    ("cpu.housekeeping.", "cpu.housekeeping.link_status_ps"),
+)
+"""What an error is a share of where the true number is 0: a number of the same kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A number, or the sum that it shows in."""
+
+    name: str
+    true: float
+    found: float
+    error: float
+    """Share of the true number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """All numbers of a profile: those that were found, and why the others were not."""
+
+    rows: tuple[Row, ...]
+    kept: Mapping[str, str]
+
+    def outside(self, tolerance: float) -> list[Row]:
+        """Those that are further off."""
+        return [row for row in self.rows if not abs(row.error) <= tolerance]
+
+
+def closure(found: Values, true: Values) -> Closure:
+    """Compare a profile that a campaign wrote with the one of the switch that it measured."""
+    numbers, truth = dict(quantities(found)), {key: float(one["value"]) for key, one in quantities(true)}
+    values = {key: float(one["value"]) for key, one in numbers.items()}
+    rows = []
+    for key in truth:
+        if numbers[key]["source"] != "measured":
+            continue
+        terms = {key: 1.0, **_SUMS.get(key, {})}
+        there = sum(times * truth[one] for one, times in terms.items())
+        here = sum(times * values[one] for one, times in terms.items())
+        rows.append(Row(_sum_name(terms), there, here, (here - there) / _scale(key, there, truth)))
+    return Closure(tuple(rows), {key: reason(key) for key in truth if numbers[key]["source"] != "measured"})
+
+
+def _sum_name(terms: Mapping[str, float]) -> str:
+    first, *others = terms
+    return " + ".join([first, *(f"{terms[one]:g} {one}".removeprefix("1 ") for one in others)])
+
+
+def _scale(key: str, value: float, truth: Mapping[str, float]) -> float:
+    if value:
+        return abs(value)
+    return next((abs(truth[like]) for kind, like in _LIKE if kind in key), abs(truth["cpu.base_ps"]))
+
+
+def model_errors(found: Profile, true: Profile) -> dict[str, float]:
+    """By how much Table 2 differs if it is computed from the one profile and from the other, as shares."""
+    here, there = (dict(_table_2(profile)) for profile in (found, true))
+    return {key: here[key] / value - 1 for key, value in there.items()}
+
+
+def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
+    scenario = Scenario(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(306,))
+    service = service_curve(profile, scenario)
+    yield "R", service.rate_bps
+    yield "T", service.curve.latency_ns
+    for scheme in SCHEMES.values():
+        allocation = allocate(service, scheme)
+        yield f"{scheme.name}, rate", allocation.max_rate_bps
+        yield f"{scheme.name}, burst", allocation.max_burst_bytes
+        yield f"{scheme.name}, delay", allocation.delay_ns
+
+
+_SPREAD: Final = 0.3
+_FACTORS: Final = (0.94, 1.06)
+_UNITS: Final = (16, 48)
+_UNIT_BYTES: Final = (100, 260)
+
+
+def perturbed(form: Mapping[str, Any], seed: int) -> Values:
+    """A switch that nobody has seen: costs, loop and timer up to 30 % off, another buffer."""
+    random = np.random.default_rng(seed)
+    values: Values = copy.deepcopy(dict(form))
+    for key, number in quantities(values):
+        number.pop("range", None)
+        number["source"] = "assumption"
+        if key == "cpu.capacity_factor":
+            number["value"] = round(float(random.uniform(*_FACTORS)), 4)
+        elif key == "buffer.units":
+            number["value"] = int(random.integers(*_UNITS))
+        elif key == "buffer.unit_bytes":
+            number["value"] = int(random.integers(*_UNIT_BYTES))
+        elif key.endswith("_ps") or key == "cpu.timers.period_ns":
+            number["value"] = round(number["value"] * float(random.uniform(1 - _SPREAD, 1 + _SPREAD)))
+    return values
+
+
+def parts(*, samples: int, every: int) -> list[Part]:
+    """A campaign that tells every number in less time: one of `every` tables of Table 1; no throughput."""
+    usual = {table_name(table) for table, _ in tables()}
+    kept = {f"dp-time/{table_name(SLOWEST)}"}
+    every_part = campaign.parts(campaign.PROCEDURES, samples=samples)
+    of_table_1 = [part.key for part in every_part if part.procedure == "dp-time" and part.name in usual]
+    kept.update(of_table_1[::every])
+    left_out = set(of_table_1) - kept
+    return [part for part in every_part if part.procedure != "throughput" and part.key not in left_out]
+
+
+def recover(
+    device: Device,
+    store: SampleStore,
+    todo: Sequence[Part],
+    *,
+    form: str,
+    origin: Origin,
+    on_part: Callable[[Part], None] = lambda _: None,
+) -> tuple[Findings, MeasuredProfile]:
+    """Measure a switch as a black box, as far as the store lacks samples, and give its profile.
+
+    Raises `InputError` or `RunError`.
+    """
+    campaign.run(device, list(todo), store, seed=origin.seed, on_part=on_part)
+    findings = find(read_samples(store), device.wire, form_of(form))
+    profile = measured_profile(form_of(form), findings, name="found", title="Found", origin=origin)
+    return findings, profile
+
+
+def worst(rows: Sequence[Row], count: int) -> list[Row]:
+    """The rows with the largest errors."""
+    return sorted(rows, key=lambda row: -abs(row.error))[:count]

@@ -1,0 +1,61 @@
+"""The jobs of the unmodified firmware, in turn at each tick: what each keeps the CPU from forwarding.
+
+Which job is which tells their order (section 2.2.2): the dearest reads port counters, the next tick looks at
+the links, the one after it at timeouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.backlog import Busy, Interruption, Timers, without_timers
+from evaluation.bench.number import Number
+
+_TICK_NS: Final = 501_000_000
+_JOBS: Final = ("port_counters_ps", "link_status_ps", "flow_timeouts_ps")
+_ALIKE: Final = 0.1
+_PS_PER_NS: Final = 1000
+
+
+def jobs(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
+    """What each job costs, by its name in a profile. Empty if no train met any."""
+    others = [
+        (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
+    ]
+    every = [one.cost_ns for _, found in others for one in found]
+    if not every:
+        return {}
+    dearest_ns = max(every)
+    costs: dict[int, list[float]] = {place: [] for place in range(len(_JOBS))}
+    for train, found in others:
+        for place, cost_ns in _in_turn(train, found, dearest_ns):
+            costs[place].append(cost_ns)
+    return {
+        f"cpu.housekeeping.{name}": Number(
+            float(np.median(costs[place])) * _PS_PER_NS,
+            max(float(np.std(costs[place])), 1.0) / float(np.sqrt(len(costs[place]))) * _PS_PER_NS,
+            ("housekeeping",),
+            len(costs[place]),
+            "" if np.median(costs[place]) else "no longer gap than usual at its ticks",
+        )
+        for place, name in enumerate(_JOBS)
+        if costs[place]
+    }
+
+
+def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Iterator[tuple[int, float]]:
+    """Each tick of a train: the place of its job in the turn, and its cost."""
+    anchor = next((one for one in found if one.cost_ns > (1 - _ALIKE) * dearest_ns), None)
+    if anchor is None:
+        return
+    ticks_before = int((anchor.at_ns - train.begin_ns) / _TICK_NS - 0.5)
+    ticks_after = int((train.end_ns - anchor.at_ns) / _TICK_NS - 0.5)
+    for tick in range(-ticks_before, ticks_after + 1):
+        due_ns = anchor.at_ns + tick * _TICK_NS
+        yield (
+            tick % len(_JOBS),
+            sum(one.cost_ns for one in found if abs(one.at_ns - due_ns) < _TICK_NS / 2),
+        )

@@ -1,0 +1,78 @@
+"""How long an idle pass of the main loop is: lone frames leave at whole passes after each other.
+
+Between two frames an idle CPU makes a whole number of passes, so the gaps between their departures are the
+same up to multiples of a pass. Noise of the taps averages out. Not in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.device import MISSING, Device
+from evaluation.runner import RunError
+from loko.scenario import Action, Match
+
+SIZE: Final = 64
+_SPACING_NS: Final = 1_000_000
+_JITTER_NS: Final = 100_000
+_SEARCHED: Final = 0.1
+_STEPS: Final = 2_001
+_ROUNDS: Final = 3
+_LONGEST_LOOP_NS: Final = 20_000
+_FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
+
+
+def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
+    """Send lone frames at random phases. When they began to enter, then when they began to leave."""
+    random = np.random.default_rng(seed)
+    device.load(flow_mods(_FASTEST))
+    gaps = _SPACING_NS + random.integers(0, _JITTER_NS, samples)
+    passage = device.send(gaps.tolist(), [frame(SIZE, number) for number in range(samples)])
+    left = np.where(passage.disturbed, MISSING, passage.left_ns)
+    if np.count_nonzero(left != MISSING) < samples // 2:
+        raise RunError(
+            f"{device.name}: of {samples} lone frames of {SIZE} bytes more than half did not come out"
+        )
+    return np.concatenate([passage.entered_ns, left])
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """An idle pass of the main loop."""
+
+    length_ns: float
+    error_ns: float
+    gaps: int
+
+
+def idle_pass(samples: NDArray[np.int64]) -> Pass:
+    """Evaluate what `measure` gave."""
+    entered, left = samples.reshape(2, -1)
+    seen = (left[:-1] != MISSING) & (left[1:] != MISSING)
+    gaps_ns = np.diff(left)[seen].astype(np.float64)
+    gaps_ns -= gaps_ns.min()
+    rough_ns = _rough_ns((left - entered)[left != MISSING].astype(np.float64))
+    length_ns, width = rough_ns, _SEARCHED
+    for _ in range(_ROUNDS):
+        tried = length_ns * np.linspace(1 - width, 1 + width, _STEPS)
+        agreement = np.abs(np.exp(2j * np.pi * gaps_ns / tried[:, None]).sum(axis=1))
+        length_ns = float(tried[int(np.argmax(agreement))])
+        width *= 10 / _STEPS
+    turns = gaps_ns / length_ns
+    phase = float(np.angle(np.exp(2j * np.pi * turns).sum())) / (2 * np.pi)
+    whole = np.round(turns - phase)
+    off_ns = (turns - phase - whole) * length_ns
+    error_ns = max(float(off_ns.std()), 1.0) / (float(whole.std()) * float(np.sqrt(len(gaps_ns))))
+    return Pass(length_ns, error_ns, len(gaps_ns))
+
+
+def _rough_ns(times_ns: NDArray[np.float64]) -> float:
+    """From the spread of the times, which are uniform over a pass: twice the distance of the quartiles."""
+    times_ns = times_ns[times_ns <= times_ns.min() + _LONGEST_LOOP_NS]
+    low, high = np.percentile(times_ns, (25, 75))
+    return max(2 * float(high - low), 1.0)

@@ -1,0 +1,52 @@
+"""Switching OpenFlow off and on at a real Zodiac FX: by its serial console, or by whoever sits beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import tty
+from typing import Final
+
+from evaluation.bench.inventory import Hardware
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.runner import RunError
+
+_TAKE_BACK: Final = b"\x7f" * 63 + b"\r"
+"""Whatever was typed before must not be carried out."""
+_PAUSE_S: Final = 0.3
+_CONSOLE_S: Final = 20.0
+_PEOPLE_S: Final = 600.0
+
+
+def switch_openflow(entry: Hardware, endpoint: ControllerEndpoint, *, on: bool) -> None:
+    """Have OpenFlow switched, and wait until the connection shows it. Raises `RunError`."""
+    word = "enable" if on else "disable"
+    if entry.console is None:
+        sys.stderr.write(
+            f"{entry.name}: type 'openflow' and '{word}' at the board's serial console; waiting"
+            " (or give the console in the inventory)\n"
+        )
+        patience_s = _PEOPLE_S
+    else:
+        _type(entry.console, [b"exit\r", b"openflow\r", word.encode() + b"\r", b"exit\r"])
+        patience_s = _CONSOLE_S
+    done = endpoint.accept(patience_s) is not None if on else endpoint.wait_closed(patience_s)
+    if not done:
+        where = entry.console or "the board's serial console"
+        shown = "does not connect" if on else "keeps its connection"
+        raise RunError(f"{entry.name}: the board {shown} after '{word}' at {where}: is that its console?")
+
+
+def _type(console: str, lines: list[bytes]) -> None:
+    try:
+        device = os.open(console, os.O_RDWR | os.O_NOCTTY)
+        try:
+            tty.setraw(device)
+            for line in (_TAKE_BACK, *lines):
+                os.write(device, line)
+                time.sleep(_PAUSE_S)
+        finally:
+            os.close(device)
+    except OSError as error:
+        raise RunError(f"console {console}: {error.strerror}; see 'console' in the inventory") from None

@@ -1,0 +1,148 @@
+"""From samples to observations: each measured time as a sum of a profile's numbers (equations 4 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench import interference
+from evaluation.bench.campaign import table_name
+from evaluation.bench.cases import Table, action_tables, identification_tables, tables
+from evaluation.bench.control_questions import questions
+from evaluation.bench.cost_terms import frame_terms, link_ps
+from evaluation.bench.equations import Wire
+from evaluation.bench.estimate import Observation
+
+Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
+"""By part and length of frame."""
+
+_PS_PER_NS: Final = 1000
+_LONGEST_LOOP_NS: Final = 20_000
+"""A sample so far above the least of its case has met an interruption and not only the loop's phase."""
+_SLACK: Final = 1.02
+"""Over the length of the loop; what lies beyond was interrupted. The taps may be off by a little."""
+_QUIET: Final = 0.05
+"""Share of all samples beyond the edges from which on it is the bench itself that disperses them."""
+_MEDIAN_TO_MEAN: Final = 1.2533
+"""Standard error of a median over that of a mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Lone frames find the main loop at a random phase, so their times are uniform between two edges."""
+
+    low_ns: float
+    high_ns: float
+    interrupted: int
+    """Samples beyond: something else than the main loop kept the CPU busy."""
+    samples: int
+
+    @property
+    def middle_ns(self) -> float:
+        """The mean time. For uniform samples the middle of the extremes tells it best."""
+        return (self.low_ns + self.high_ns) / 2
+
+    @property
+    def width_ns(self) -> float:
+        """The loop's length, corrected for the extremes that were not met."""
+        return (self.high_ns - self.low_ns) * (self.samples + 1) / max(self.samples - 1, 1)
+
+    @property
+    def error_ns(self) -> float:
+        """Standard error of the middle."""
+        return max(self.width_ns / self.samples, 1.0)
+
+
+def edges(times_ns: NDArray[np.int64], loop_ns: float = _LONGEST_LOOP_NS) -> Edges:
+    """The edges of samples of one case, if the main loop is at most so long."""
+    low = float(times_ns.min())
+    uniform = times_ns[times_ns <= low + _SLACK * loop_ns]
+    return Edges(low, float(uniform.max()), len(times_ns) - len(uniform), len(uniform))
+
+
+@dataclass(frozen=True, slots=True)
+class Centre:
+    """The mean time of a case."""
+
+    value_ns: float
+    error_ns: float
+    samples: int
+    interrupted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """What turns samples into observations."""
+
+    samples: Samples
+    wire: Wire
+    offsets: Mapping[str, int]
+    """`offset_bytes` of a profile's actions."""
+    loop_ns: float
+    noisy: bool = False
+    """Whether the bench disperses samples so much that their extremes tell nothing."""
+
+    def seen(self) -> Reader:
+        """The same, knowing whether the bench is noisy."""
+        every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
+        beyond = sum(one.interrupted for one in every)
+        return replace(self, noisy=beyond > _QUIET * sum(one.interrupted + one.samples for one in every))
+
+    def centre(self, times_ns: NDArray[np.int64]) -> Centre:
+        """The mean time without what interrupted."""
+        if not self.noisy:
+            one = edges(times_ns, self.loop_ns)
+            return Centre(one.middle_ns, one.error_ns, one.samples, one.interrupted)
+        median = float(np.median(times_ns))
+        near = times_ns[np.abs(times_ns - median) <= 2 * self.loop_ns]
+        error_ns = _MEDIAN_TO_MEAN * float(near.std()) / float(np.sqrt(len(near)))
+        return Centre(float(np.median(near)), error_ns, len(near), len(times_ns) - len(near))
+
+    def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
+        """What dp-time has measured."""
+        for table in _measured_tables():
+            for size, times in self.samples.get(f"dp-time/{table_name(table)}", {}).items():
+                yield table, size, times
+
+    def of_cases(self) -> Iterator[Observation]:
+        """Processing times of lone frames."""
+        for table, size, times in self.cases():
+            terms = frame_terms(table, size, dict(self.offsets))
+            yield self._observation("dp-time", terms, times, link_ps(table, size, self.wire))
+
+    def of_leaders(self, capacity_factor: float) -> Iterator[Observation]:
+        """Times of frames behind others. A busy CPU takes p_CPU over its capacity factor for those."""
+        for leader in interference.leaders():
+            for size, times in self.samples.get(f"interference/{leader.name}", {}).items():
+                terms = interference.terms(leader, size, dict(self.offsets), capacity_factor)
+                yield self._observation("interference", terms, times, interference.link_ps(size, self.wire))
+
+    def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
+        """Times of messages, less what they share with each other and do not tell."""
+        elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
+        for question in questions():
+            interrupts_ps = len(question.segments) * interrupt_ps
+            for times in self.samples.get(f"cp-time/{question.name}", {}).values():
+                yield self._observation("cp-time", question.terms, times, elsewhere_ps + interrupts_ps)
+
+    def _observation(
+        self, procedure: str, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float
+    ) -> Observation:
+        one = self.centre(times)
+        return Observation(
+            terms,
+            one.value_ns * _PS_PER_NS - elsewhere_ps,
+            one.error_ns * _PS_PER_NS,
+            procedure,
+            one.samples,
+        )
+
+
+def _measured_tables() -> Iterable[Table]:
+    yield from identification_tables()
+    yield from action_tables()
+    yield from (table for table, _ in tables())

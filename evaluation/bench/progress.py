@@ -1,0 +1,58 @@
+"""What a person sees while a campaign measures: how long it will take, then how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+
+from evaluation.bench.campaign import Part
+from evaluation.bench.duration import said
+from evaluation.progress import terminal_bar
+
+_SECONDS_BETWEEN_LINES: Final = 30.0
+
+
+def announcement(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> str:
+    """One line: how many parts there are to measure and, if time passes by itself, how long they take."""
+    left = [part for part in todo if part.key not in kept]
+    line = f"{len(left)} parts to measure"
+    if len(left) < len(todo):
+        line += f", {len(todo) - len(left)} are there already"
+    if real_time and left:
+        line += f"; about {said(sum(part.expected_s for part in left))}"
+    return line
+
+
+@contextmanager
+def measuring(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> Iterator[Callable[[Part], None]]:
+    """Show progress on standard error, in lines now and then if it is no terminal; yields what to tell of it.
+
+    In virtual time a terminal only is told: nobody waits long.
+    """
+    left = [part for part in todo if part.key not in kept]
+    expected_s = {part.key: part.expected_s if real_time else 1.0 for part in left}
+    begin = told = time.monotonic()
+    done_s, done = 0.0, 0
+    with terminal_bar() as bar:
+        unit = "s" if real_time else "parts"
+        task = bar.add_task("measuring", total=round(sum(expected_s.values())), unit=unit)
+        if real_time:
+            typer.echo(announcement(todo, kept, real_time=True), err=True)
+
+        def tell(part: Part) -> None:
+            nonlocal told, done_s, done
+            if part.key not in expected_s:
+                return
+            done_s, done = done_s + expected_s[part.key], done + 1
+            bar.update(task, completed=round(done_s), description=part.key)
+            now = time.monotonic()
+            if real_time and bar.disable and now - told > _SECONDS_BETWEEN_LINES:
+                told = now
+                left_s = (now - begin) / done_s * (sum(expected_s.values()) - done_s)
+                typer.echo(f"{done} of {len(left)} parts; about {said(left_s)} left", err=True)
+
+        yield tell

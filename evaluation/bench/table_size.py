@@ -1,0 +1,36 @@
+"""How many entries the flow table holds: it is filled until the switch refuses one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.bench.device import Device
+from loko.controller.messages import flow_mod
+
+_CHUNK: Final = 32
+_MOST: Final = 2048
+_SPACING_NS: Final = 2_000_000
+_ERROR: Final = 1
+
+
+def entries(device: Device) -> int | None:
+    """Entries that the switch takes; None if it takes all that the bench tries."""
+    device.load([])
+    for first in range(1, _MOST, _CHUNK):
+        adds = [_add(number) for number in range(first, first + _CHUNK)]
+        seen = device.control([_SPACING_NS] * _CHUNK, adds)
+        refused = [
+            int.from_bytes(one.payload[4:8], "big")
+            for one in seen
+            if one.from_switch and one.payload[1] == _ERROR
+        ]
+        if refused:
+            return min(refused) - 1
+    return None
+
+
+def _add(number: int) -> bytes:
+    match = parser.OFPMatch(dl_type=0x0800, nw_proto=17, tp_dst=number)
+    return flow_mod(match, (parser.OFPActionOutput(2, 0xFFFF),), priority=number, xid=number)

@@ -1,0 +1,188 @@
+"""From an admission figure's document to its rows, findings and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.executor import each_done
+from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
+from evaluation.kinds.admission.picture import chart_of
+from evaluation.kinds.admission.trial import RunRow, Trial, carry_out, trial_of
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from loko.allocation import FULL_RATE, allocate
+from loko.device import deterministic
+from loko.lab import load_lab
+from loko.scenario import of_lokos_tables
+from loko.service import Service, service_curve
+
+_RUNS_PER_TASK: Final = 50
+_TRIED_PARTS: Final = (0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 1.0)
+"""Delay targets that `optimised` tries, as parts of the paper's D."""
+_SAMPLE_SEED: Final = 1_000_003
+"""Added to the seed for the expected traffic mix: other requests of the same kind."""
+_USABLE_PERCENT: Final = 90.0
+"""A path is usable if less than this part of the requests for it is refused."""
+
+Rows = Sequence[RunRow]
+
+
+def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """All runs of all schemes and path lengths. Raises `InputError`."""
+    hops = figure.quick.hops if options.quick else figure.hops
+    runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
+    others = min(runs, figure.runs_of_others or runs)
+    trials = [
+        trial_of(figure, scheme=scheme, hops=length, runs=part, seed=options.seed)
+        for scheme in figure.schemes
+        for length in hops
+        for part in _parts(runs if scheme == figure.schemes[0] else others)
+    ]
+    progress.begin(len(trials), 0, "parts")
+    if "optimised" in figure.schemes:
+        trials = _with_targets(trials, _service(figure), options)
+    found: dict[int, list[RunRow]] = {}
+    done = each_done(
+        carry_out, trials, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    )
+    for place, rows in done:
+        found[place] = rows
+        progress.advance(f"{figure.figure}: {trials[place].hops} hops")
+    rows = [row for place in range(len(trials)) for row in found[place]]
+    return _outcome(figure, rows, hops, runs), pa.Table.from_pylist([asdict(row) for row in rows])
+
+
+def _parts(runs: int) -> list[range]:
+    return [range(at, min(at + _RUNS_PER_TASK, runs)) for at in range(0, runs, _RUNS_PER_TASK)]
+
+
+def _with_targets(trials: Sequence[Trial], service: Service, options: Options) -> list[Trial]:
+    """Give the trials of `optimised` the delay target with which a sample of such requests fits best.
+
+    The ring and the requests are the same everywhere on it, so all its switches get one target.
+    """
+    paper_ns = allocate(service, FULL_RATE).delay_ns
+    samples = {
+        trial.hops: replace(trial, first_run=0, runs=1, seed=options.seed + _SAMPLE_SEED)
+        for trial in trials
+        if trial.scheme == "optimised"
+    }
+    tries = [
+        replace(sample, target_ns=part * paper_ns) for sample in samples.values() for part in _TRIED_PARTS
+    ]
+    best: dict[int, tuple[int, float]] = {}
+    done = each_done(
+        carry_out, tries, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    )
+    for place, rows in done:
+        tried = tries[place]
+        target_ns = tried.target_ns or paper_ns
+        # Of equally good targets the strictest.
+        score = (sum(row.accepted for row in rows), -target_ns)
+        best[tried.hops] = max(best.get(tried.hops, (-1, 0.0)), score)
+    return [
+        replace(trial, target_ns=-best[trial.hops][1]) if trial.scheme == "optimised" else trial
+        for trial in trials
+    ]
+
+
+def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
+    by_place: dict[tuple[SchemeName, int], list[RunRow]] = {
+        (scheme, length): [row for row in rows if row.scheme == scheme and row.hops == length]
+        for scheme in figure.schemes
+        for length in hops
+    }
+    service = _service(figure)
+    first = [row for row in rows if row.scheme == figure.schemes[0]]
+    return Outcome(
+        chart=chart_of(figure, by_place, hops, runs),
+        findings=_use_findings(first, by_place, hops, service) | _accepted_findings(figure, by_place, hops),
+        x=AxisLabel(name="path length", unit="hops"),
+        profile=service.profile.name,
+        table=_table(figure, by_place, hops) if figure.shows == "accepted" else None,
+        runs=runs,
+    )
+
+
+def _use_findings(
+    rows: Rows,
+    by_place: Mapping[tuple[SchemeName, int], Rows],
+    hops: Sequence[int],
+    service: Service,
+) -> dict[str, float]:
+    """Of the first scheme."""
+    scheme = next(iter(by_place))[0]
+    largest = max(row.largest_rate_use_percent for row in rows)
+    refused_rate = sum(row.refused_for_rate for row in rows)
+    refused = refused_rate + sum(row.refused_for_burst for row in rows)
+    rejection = {length: _mean(by_place[scheme, length], "rejection_percent") for length in hops}
+    usable = [length + 1 for length in hops if rejection[length] < _USABLE_PERCENT]
+    found = {
+        "largest_rate_use_percent": largest,
+        "largest_rate_use_mbps": largest / 100 * service.rate_bps / 1e6,
+        "usable_nodes": float(max(usable, default=0)),
+    }
+    if refused:
+        found["refused_for_rate_percent"] = 100 * refused_rate / refused
+        found["refused_for_burst_percent"] = 100 - 100 * refused_rate / refused
+    for length in hops:
+        found[f"rejection_h{length}_percent"] = rejection[length]
+        found[f"rate_use_h{length}_percent"] = _mean(by_place[scheme, length], "rate_use_percent")
+        bottleneck = _mean(by_place[scheme, length], "bottleneck_rate_percent")
+        found[f"bottleneck_rate_h{length}_percent"] = bottleneck
+    return found
+
+
+def _accepted_findings(
+    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeName, int], Rows], hops: Sequence[int]
+) -> dict[str, float]:
+    found = {}
+    for scheme in figure.schemes:
+        word = scheme.replace("-", "_")
+        hop_ns = 0.0
+        for length in hops:
+            here = by_place[scheme, length]
+            found[f"accepted_{word}_h{length}"] = _mean(here, "accepted")
+            guarantee_ns = max(row.guarantee_ns for row in here)
+            if guarantee_ns:
+                found[f"guarantee_{word}_h{length}_ms"] = guarantee_ns / 1e6
+                hop_ns = max(hop_ns, guarantee_ns / (length + 1))
+        found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
+    return found
+
+
+def _table(
+    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeName, int], Rows], hops: Sequence[int]
+) -> TableResult:
+    """Flows and, in the first column's terms, how many times as many."""
+    columns = ["hops"]
+    for scheme in figure.schemes:
+        columns += [scheme, f"{scheme}: ms a switch"]
+    columns += [f"{scheme} / {figure.schemes[0]}" for scheme in figure.schemes[1:]]
+    rows: list[list[str | float]] = []
+    for length in hops:
+        row: list[str | float] = [str(length)]
+        means = []
+        for scheme in figure.schemes:
+            here = by_place[scheme, length]
+            means.append(_mean(here, "accepted"))
+            row += [round(means[-1], 1), round(max(r.guarantee_ns for r in here) / (length + 1) / 1e6, 3)]
+        row += [round(mean / means[0], 2) if means[0] else "-" for mean in means[1:]]
+        rows.append(row)
+    return TableResult(columns=columns, rows=rows)
+
+
+def _mean(rows: Rows, column: str) -> float:
+    return float(np.mean([getattr(row, column) for row in rows]))
+
+
+def _service(figure: AdmissionFigure) -> Service:
+    lab = load_lab(figure.lab)
+    scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
+    return service_curve(deterministic(next(iter(lab.switches.values())).profile), scenario)

@@ -1,0 +1,162 @@
+"""The computation itself: requests of random flows, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
+from evaluation.kinds.admission.schemes import empty_admission
+from loko.admission import Admission, Admitted
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.scenario import of_lokos_tables
+
+_MAIN_LIMITS: Final = ("burst", "delay")
+"""What fills up in a switch beside its rate, by the words of the schemes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Some runs of one scheme at one path length. Its result depends on nothing else."""
+
+    lab: str
+    scheme: SchemeName
+    hops: int
+    first_run: int
+    runs: int
+    requests: int
+    rate_kbps: tuple[float, float]
+    burst_bytes: float
+    frame_bytes: int
+    entries: int
+    buffer_factor: int
+    seed: int
+    target_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """What a run found. Percentages are of the allocation."""
+
+    scheme: str
+    hops: int
+    run: int
+    accepted: int
+    rejection_percent: float
+    rate_use_percent: float
+    """Mean over all switches."""
+    largest_rate_use_percent: float
+    """Of any switch."""
+    bottleneck_burst_percent: float
+    """Burst, or delay, at the switch that is used most of all."""
+    bottleneck_rate_percent: float
+    refused_for_rate: int
+    refused_for_burst: int
+    guarantee_ns: float
+    """The largest that was given; 0 without any flow."""
+
+
+def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: range, seed: int) -> Trial:
+    """Some runs of a figure."""
+    return Trial(
+        lab=figure.lab,
+        scheme=scheme,
+        hops=hops,
+        first_run=runs.start,
+        runs=len(runs),
+        requests=figure.requests,
+        rate_kbps=figure.rate_kbps,
+        burst_bytes=figure.burst_bytes,
+        frame_bytes=figure.frame_bytes,
+        entries=figure.entries,
+        buffer_factor=figure.buffer_factor,
+        seed=seed,
+    )
+
+
+def carry_out(trial: Trial) -> list[RunRow]:
+    """All runs of the trial. Raises `InputError` if the lab is no ring with two hosts at each switch."""
+    lab = _lab(trial.lab)
+    admission = _empty(replace(trial, hops=0, first_run=0, runs=0, requests=0))
+    rows = []
+    for run in range(trial.first_run, trial.first_run + trial.runs):
+        refused = {"rate": 0, "burst": 0}
+        for flow in requests(trial, len(lab.switches), run):
+            answer = admission.request(flow)
+            if not isinstance(answer, Admitted):
+                refused["rate" if answer.quantity == "rate" else "burst"] += 1
+        rows.append(_row(trial, run, lab, admission, refused))
+        for flow_id in list(admission.admitted):
+            admission.release(flow_id)
+    return rows
+
+
+def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
+    """The requests of a run: the same for every scheme."""
+    chance = np.random.default_rng([trial.seed, trial.hops, run])
+    sources = chance.integers(switches, size=trial.requests).tolist()
+    low, high = trial.rate_kbps
+    rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
+    for number, (source, rate_bps) in enumerate(zip(sources, rates, strict=True)):
+        # Not checked again for each of millions: the document's numbers are.
+        yield Flow.model_construct(
+            id=str(number),
+            source=f"h{source + 1}a",
+            destination=f"h{(source + trial.hops) % switches + 1}b",
+            udp_source=1024 + number,
+            udp_destination=1024 + number,
+            rate_bps=rate_bps,
+            burst_bytes=trial.burst_bytes,
+            frame_bytes=trial.frame_bytes,
+        )
+
+
+def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[str, int]) -> RunRow:
+    rates, mains = [], []
+    for name in lab.switches:
+        shares = {share.quantity: share.fraction for share in admission.usage(name).shares}
+        rates.append(shares["rate"])
+        mains.append(next(shares[limit] for limit in _MAIN_LIMITS if limit in shares))
+    bottleneck = max(range(len(rates)), key=lambda place: max(rates[place], mains[place]))
+    admitted = admission.admitted
+    return RunRow(
+        scheme=trial.scheme,
+        hops=trial.hops,
+        run=run,
+        accepted=len(admitted),
+        rejection_percent=100 * (1 - len(admitted) / trial.requests),
+        rate_use_percent=100 * sum(rates) / len(rates),
+        largest_rate_use_percent=100 * max(rates),
+        bottleneck_burst_percent=100 * mains[bottleneck],
+        bottleneck_rate_percent=100 * rates[bottleneck],
+        refused_for_rate=refused["rate"],
+        refused_for_burst=refused["burst"],
+        guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
+    )
+
+
+@lru_cache(maxsize=4)
+def _lab(name: str) -> Lab:
+    lab = load_lab(name)
+    for number in range(1, len(lab.switches) + 1):
+        if f"s{number}" not in lab.switches or not {f"h{number}a", f"h{number}b"} <= lab.hosts.keys():
+            raise InputError(f"{lab.path}: the figure needs a ring with hosts_per_switch: 2")
+    return lab
+
+
+@lru_cache(maxsize=8)
+def _empty(trial: Trial) -> Admission:
+    """Kept for the next trial of the process: it is empty again after each run."""
+    return empty_admission(
+        trial.scheme,
+        _lab(trial.lab),
+        of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,)),
+        buffer_factor=trial.buffer_factor,
+        target_ns=trial.target_ns,
+    )

@@ -1,0 +1,1 @@
+"""Measured maximum throughput against equations 5 and 6, for the cases of section 3.4.2."""

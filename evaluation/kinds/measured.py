@@ -1,0 +1,116 @@
+"""What figures of step 1 have in common: the switch that they measure, and where its samples are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from evaluation.bench.campaign import Part
+from evaluation.bench.choice import Choice, choose
+from evaluation.bench.device import wire_of
+from evaluation.bench.equations import Wire
+from evaluation.bench.processes import Parts, run
+from evaluation.bench.store import SampleStore
+from evaluation.chart import BoxStatistics
+from evaluation.figure import Mode
+from evaluation.finding_checks import FindingFigure
+from evaluation.options import Options, Progress
+from evaluation.provenance import commit
+from loko.device import load_profile
+
+Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
+"""By part and length of frame."""
+
+_FOLDER: Final = ".samples"
+_FIRST_WHISKER: Final = 5
+_LAST_WHISKER: Final = 95
+WHISKERS: Final = f"{_FIRST_WHISKER} % and {_LAST_WHISKER} %"
+"""Of the boxes of section 3."""
+_US: Final = 1000
+
+
+class MeasuredFigure(FindingFigure):
+    """A figure of one switch on the bench, not of a lab."""
+
+    device: dict[Mode, str] = Field(min_length=1)
+    """By mode what `loko bench --device` takes: a profile in virtual time, else an inventory."""
+
+    @model_validator(mode="after")
+    def _device_for_every_mode(self) -> Self:
+        for mode in self.modes:
+            if mode not in self.device:
+                raise ValueError(f"device: names none for mode {mode}")
+        return self
+
+    def chosen(self, options: Options) -> Choice:
+        """The switch in this mode. Raises `InputError`."""
+        return choose(self.device["live" if options.mode == "live" else "virtual"])
+
+    def wire(self, options: Options) -> Wire:
+        """Its links, as the equations need them."""
+        return wire_of(load_profile(self.chosen(options).form).ports)
+
+
+def measure(
+    figure: MeasuredFigure, options: Options, progress: Progress, make_parts: Parts, *, samples: int
+) -> Samples:
+    """Measure what no figure with as many samples of this switch has measured before; all samples there are.
+
+    Raises `InputError` or `RunError`; the parts that are complete by then are kept.
+    """
+    chosen = figure.chosen(options)
+    folder = options.out / _FOLDER
+    folder.mkdir(exist_ok=True)
+    parameters = {**chosen.identity, "samples": samples, "seed": options.seed, "commit": commit()}
+    with SampleStore(folder / f"{options.mode}-{samples}.sqlite", parameters) as store:
+        wanted = {part.key for part in make_parts()}
+        there = wanted & store.parts()
+        progress.begin(len(wanted), len(there), "parts")
+
+        def tell(part: Part) -> None:
+            progress.advance(f"{figure.name}: {part.name}")
+
+        run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
+        found: dict[str, dict[int, NDArray[np.int64]]] = {}
+        for key, size, times, _ in store.samples():
+            if key in wanted:
+                found.setdefault(key, {})[size] = times
+    return found
+
+
+def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:
+    """A box of processing times in microseconds, as figures 9 and 10 draw them, with the mean."""
+    low, q1, median, q3, high = np.percentile(times_ns, (_FIRST_WHISKER, 25, 50, 75, _LAST_WHISKER)) / _US
+    return BoxStatistics(
+        whisker_low=float(low),
+        q1=float(q1),
+        median=float(median),
+        q3=float(q3),
+        whisker_high=float(high),
+        min=float(times_ns.min()) / _US,
+        max=float(times_ns.max()) / _US,
+        mean=float(times_ns.mean()) / _US,
+    )
+
+
+def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Slope of the straight line through the points, and R^2, the share of their variance in it."""
+    slope, offset = np.polyfit(x, y, 1)
+    rest = np.array(y) - (slope * np.array(x) + offset)
+    total = np.var(y)
+    return float(slope), float(1 - np.var(rest) / total) if total > 0 else 1.0
+
+
+def parameters_of(
+    device: Callable[[Any, Options], Choice],
+) -> Callable[[Any, Options], Mapping[str, Any]]:
+    """What results of these figures depend on beside the document: the profile or inventory itself."""
+    return lambda figure, options: device(figure, options).identity
+
+
+MEASURED: Final = parameters_of(lambda figure, options: figure.chosen(options))
+"""`OneByOne.parameters` of every `MeasuredFigure`."""

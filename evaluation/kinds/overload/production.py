@@ -1,0 +1,169 @@
+"""Sweeps the input rate beyond the maximum (section 3.4.2, figure 12a)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.bench import campaign, throughput
+from evaluation.bench.campaign import Measured, Part, table_name
+from evaluation.bench.cases import Table
+from evaluation.bench.device import Device
+from evaluation.bench.equations import Wire, throughput_bps
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.kinds.measured import Samples, linearity, measure
+from evaluation.kinds.overload.document import Overload
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel
+from loko.scenario import Scenario
+
+_MBPS: Final = 1e6
+_SAMPLES: Final = 100
+"""Lone frames for the processing time in equation 6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve, in Mbit/s."""
+
+    input_mbps: NDArray[np.float64]
+    output_mbps: NDArray[np.float64]
+    lost: NDArray[np.int64]
+    maximum_mbps: float
+    equation_6_mbps: float
+
+    @property
+    def beyond(self) -> NDArray[np.bool_]:
+        """Where more goes in than can come out."""
+        return self.input_mbps > (1 + 2 * throughput.FINE_PRECISION) * self.maximum_mbps
+
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Where all that goes in should come out."""
+        return self.input_mbps < (1 - throughput.FINE_PRECISION) * self.maximum_mbps
+
+
+def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Sweep the input for each number of entries."""
+    count = figure.quick.rates if options.quick else figure.rates
+    rates_bps = tuple(
+        int(rate * _MBPS) for rate in np.linspace(figure.lowest_mbps, figure.highest_mbps, count)
+    )
+    make_parts = partial(parts_for, tuple(map(figure.table, figure.entries)), figure.frame_bytes, rates_bps)
+    samples = measure(figure, options, progress, make_parts, samples=_SAMPLES)
+    wire = figure.wire(options)
+    lines = {
+        entries: _line(figure.table(entries), figure.frame_bytes, rates_bps, samples, wire)
+        for entries in figure.entries
+    }
+    outcome = Outcome(
+        chart=_chart(lines),
+        findings=_findings(lines),
+        x=AxisLabel(name="input rate", unit="Mbit/s"),
+        profile=figure.chosen(options).form,
+    )
+    return outcome, _rows(lines)
+
+
+def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int, ...]) -> list[Part]:
+    """Processing times, the maximum, and each rate of the sweep, for each of the tables."""
+    names = {table_name(table) for table in tables}
+    times = campaign.parts(("dp-time",), samples=_SAMPLES, scenario=Scenario())
+    found = [part for part in times if part.name in names]
+    for table in tables:
+
+        def find(device: Device, _: int, table: Table = table) -> Measured:
+            maximum = throughput.finer_maximum(device, table, frame_bytes)
+            return {frame_bytes: (np.array([round(maximum.bps)], dtype=np.int64), 0)}
+
+        found.append(Part("throughput", _maximum_name(table, frame_bytes), find))
+        for rate_bps in rates_bps:
+
+            def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Measured:
+                rate = throughput.sweep(device, table, frame_bytes, [rate_bps])[0]
+                values = [round(rate.input_bps), round(rate.output_bps), rate.lost]
+                return {frame_bytes: (np.array(values, dtype=np.int64), rate.disturbed)}
+
+            found.append(Part("throughput", _sweep_name(table, frame_bytes, rate_bps), carry))
+    return found
+
+
+def _maximum_name(table: Table, frame_bytes: int) -> str:
+    return f"maximum/{frame_bytes}/{table_name(table)}"
+
+
+def _sweep_name(table: Table, frame_bytes: int, rate_bps: int) -> str:
+    return f"input/{frame_bytes}/{rate_bps}/{table_name(table)}"
+
+
+def _line(table: Table, frame_bytes: int, rates_bps: tuple[int, ...], samples: Samples, wire: Wire) -> Line:
+    rates = np.array(
+        [
+            samples[f"throughput/{_sweep_name(table, frame_bytes, rate_bps)}"][frame_bytes]
+            for rate_bps in rates_bps
+        ]
+    )
+    maximum = samples[f"throughput/{_maximum_name(table, frame_bytes)}"][frame_bytes][0]
+    p_fx_ns = float(samples[f"dp-time/{table_name(table)}"][frame_bytes].mean())
+    return Line(
+        rates[:, 0] / _MBPS,
+        rates[:, 1] / _MBPS,
+        rates[:, 2],
+        float(maximum) / _MBPS,
+        throughput_bps(frame_bytes, p_fx_ns, wire) / _MBPS,
+    )
+
+
+def _chart(lines: Mapping[int, Line]) -> Chart:
+    panel = LinePanel(
+        x=ChartAxis(label="input rate [Mbit/s]", low=0),
+        y=ChartAxis(label="output rate [Mbit/s]", low=0),
+        curves=[
+            Curve(label=f"{entries} entries", x=line.input_mbps.tolist(), y=line.output_mbps.tolist())
+            for entries, line in lines.items()
+        ],
+        references=[
+            Reference(label=f"equation 6, {entries} entries", value=line.equation_6_mbps)
+            for entries, line in lines.items()
+        ],
+    )
+    return Chart(panels=[panel], caption="5000 frames a rate")
+
+
+def _findings(lines: Mapping[int, Line]) -> dict[str, float]:
+    found = {}
+    for entries, line in lines.items():
+        name = f"{entries}_entries"
+        found[f"maximum_{name}_mbps"] = line.maximum_mbps
+        found[f"equation_6_{name}_mbps"] = line.equation_6_mbps
+        error = 100 * abs(line.equation_6_mbps / line.maximum_mbps - 1)
+        found[f"equation_6_error_{name}_percent"] = error
+        if line.within.any():
+            deviation = np.abs(line.output_mbps / line.input_mbps - 1)[line.within]
+            found[f"deviation_below_maximum_{name}_percent"] = 100 * float(deviation.max())
+        if line.beyond.sum() > 2:
+            slope, r2 = linearity(
+                line.input_mbps[line.beyond].tolist(), line.output_mbps[line.beyond].tolist()
+            )
+            found[f"slope_{name}_beyond"] = slope
+            found[f"linearity_{name}_beyond"] = r2
+            found[f"last_output_{name}_mbps"] = float(line.output_mbps[-1])
+    return found
+
+
+def _rows(lines: Mapping[int, Line]) -> pa.Table:
+    return pa.table(
+        {
+            "entries": np.concatenate([np.full(len(line.lost), entries) for entries, line in lines.items()]),
+            "input_mbps": np.concatenate([line.input_mbps for line in lines.values()]),
+            "output_mbps": np.concatenate([line.output_mbps for line in lines.values()]),
+            "lost": np.concatenate([line.lost for line in lines.values()]),
+        }
+    )

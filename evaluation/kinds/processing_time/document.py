@@ -1,0 +1,102 @@
+"""The document of a figure of processing times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from evaluation.bench.cases import Table, tables
+from evaluation.kinds.measured import MeasuredFigure
+from loko.document import Strict
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
+
+Dimension = Literal["entries", "frame_bytes", "match", "action", "order"]
+"""What is on the x axis; ``order`` is that of the priorities with the entry that is used."""
+
+MatchName = Literal["port", "tp-dst", "dl-dst", "masked-nw-dst", "five-tuple", "all"]
+ActionName = Literal[
+    "output",
+    "set-vlan-id",
+    "set-vlan-pcp",
+    "strip-vlan",
+    "set-dl-src",
+    "set-nw-src",
+    "set-nw-tos",
+    "set-tp-src",
+]
+
+
+class Part(Strict):
+    """A part of Table 1: the values that each dimension may have; all of a dimension that is left out."""
+
+    entries: Sequence[int] = TABLE_1_ENTRIES
+    frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
+    match: Sequence[MatchName] = tuple(one.value for one in Match)
+    action: Sequence[ActionName] = tuple(one.value for one in Action)
+    priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(one.value for one in Priorities)
+    used_entry: Sequence[Literal["first", "last"]] = tuple(one.value for one in UsedEntry)
+
+    @model_validator(mode="after")
+    def _of_table_1(self) -> Part:
+        for name, known in (("entries", TABLE_1_ENTRIES), ("frame_bytes", TABLE_1_FRAME_BYTES)):
+            for value in getattr(self, name):
+                if value not in known:
+                    raise ValueError(f"{name}: {value} is not in Table 1 ({', '.join(map(str, known))})")
+        return self
+
+    def tables(self) -> Iterator[Table]:
+        """The flow tables of this part."""
+        for table, _ in tables():
+            if (
+                table.entries in self.entries
+                and table.match.value in self.match
+                and table.action.value in self.action
+                and table.priorities.value in self.priorities
+                and table.used_entry.value in self.used_entry
+            ):
+                yield table
+
+    def common(self, other: Part) -> Part:
+        """What both parts have."""
+        both = {
+            name: [value for value in getattr(self, name) if value in getattr(other, name)]
+            for name in type(self).model_fields
+        }
+        return Part.model_validate(both)
+
+
+class Quick(Strict):
+    """The small run of ``--quick``."""
+
+    samples: int = Field(ge=3)
+    of: Part = Part()
+    """What is measured of the figure's part of Table 1."""
+
+
+class ProcessingTime(MeasuredFigure):
+    """Boxes of p_FX over one dimension; those that are not fixed are aggregated."""
+
+    kind: Literal["processing_time"]
+    over: Dimension
+    of: Part = Part()
+    samples: int = Field(ge=3)
+    """Frames of each combination."""
+    quick: Quick
+
+    def chosen_part(self, *, quick: bool) -> Part:
+        """The part of Table 1 to be measured."""
+        return self.of.common(self.quick.of) if quick else self.of
+
+    def place(self, table: Table, frame_bytes: int) -> str:
+        """Where on the x axis a combination belongs."""
+        if self.over == "entries":
+            return str(table.entries)
+        if self.over == "frame_bytes":
+            return str(frame_bytes)
+        if self.over == "match":
+            return str(table.match.value)
+        if self.over == "action":
+            return str(table.action.value)
+        return f"{table.priorities.value}-{table.used_entry.value}"

@@ -1,0 +1,194 @@
+"""Measures processing times; draws them with the throughput of equation 6 (section 3.3, figures 9 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.bench import campaign
+from evaluation.bench.campaign import table_name
+from evaluation.bench.cases import Table
+from evaluation.bench.equations import Wire, link_bps, throughput_bps
+from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
+from evaluation.kinds.measured import WHISKERS, Samples, box_us, linearity, measure
+from evaluation.kinds.processing_time.document import Part, ProcessingTime
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel
+from loko.scenario import Scenario
+
+_US: Final = 1000
+_MBPS: Final = 1e6
+_AT_LINE_RATE: Final = 0.9999
+_NAMES: Final = {
+    "entries": "number of entries",
+    "frame_bytes": "packet size [byte]",
+    "match": "match type",
+    "action": "action",
+    "order": "priorities and used entry",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One combination of Table 1 with its samples."""
+
+    table: Table
+    frame_bytes: int
+    times_ns: NDArray[np.int64]
+    throughput_bps: float
+    """By equation 6 from the mean time."""
+    at_line_rate: bool
+    """Whether the link to the CPU and not the CPU limits it."""
+
+
+def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Measure what is missing, aggregate it."""
+    count = figure.quick.samples if options.quick else figure.samples
+    part = figure.chosen_part(quick=options.quick)
+    names = tuple(table_name(table) for table in part.tables())
+    samples = measure(figure, options, progress, partial(parts_named, names, count), samples=count)
+    found = list(combinations(part, samples, figure.wire(options)))
+    places: dict[str, list[Combination]] = {}
+    for one in found:
+        places.setdefault(figure.place(one.table, one.frame_bytes), []).append(one)
+    outcome = Outcome(
+        chart=_chart(figure, places, count),
+        findings=_findings(figure, found, places),
+        x=AxisLabel(name=_NAMES[figure.over], unit=""),
+        profile=figure.chosen(options).form,
+    )
+    return outcome, _rows(found)
+
+
+def parts_named(names: tuple[str, ...], samples: int) -> list[campaign.Part]:
+    """The parts of the campaign that measure these tables, with frames of every length of Table 1."""
+    wanted = set(names)
+    all_parts = campaign.parts(("dp-time",), samples=samples, scenario=Scenario())
+    return [part for part in all_parts if part.name in wanted]
+
+
+def combinations(part: Part, samples: Samples, wire: Wire) -> Iterator[Combination]:
+    """The combinations of a part of Table 1 with their samples."""
+    for table in part.tables():
+        by_size = samples[f"dp-time/{table_name(table)}"]
+        for size in part.frame_bytes:
+            times_ns = by_size[size]
+            throughput = throughput_bps(size, float(times_ns.mean()), wire)
+            yield Combination(
+                table, size, times_ns, throughput, throughput >= _AT_LINE_RATE * link_bps(size, wire)
+            )
+
+
+def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samples: int) -> Chart:
+    throughputs = [[one.throughput_bps / _MBPS for one in combined] for combined in places.values()]
+    aggregated = any(len(values) > 1 for values in throughputs)
+    lines = [PlacedLine(label="throughput (eq. 6)", y=[float(np.mean(values)) for values in throughputs])]
+    if aggregated:
+        lines = [
+            PlacedLine(label="least, largest", y=[min(values) for values in throughputs], dashed=True),
+            PlacedLine(label="least, largest", y=[max(values) for values in throughputs], dashed=True),
+            PlacedLine(label="mean throughput (eq. 6)", y=[float(np.mean(values)) for values in throughputs]),
+        ]
+    panel = BoxPanel(
+        x=ChartAxis(label=_NAMES[figure.over]),
+        y=ChartAxis(label="processing time [us]"),
+        places=list(places),
+        groups=[BoxGroup(label="", boxes=[box_us(_times(combined)) for combined in places.values()])],
+        whiskers=WHISKERS,
+        second=ChartAxis(label="throughput [Mbit/s]"),
+        lines=lines,
+    )
+    count = sum(map(len, places.values()))
+    return Chart(panels=[panel], caption=f"{count} combinations, {samples} packets each")
+
+
+def _times(combined: list[Combination]) -> NDArray[np.int64]:
+    return np.concatenate([one.times_ns for one in combined])
+
+
+def _findings(
+    figure: ProcessingTime, found: list[Combination], places: Mapping[str, list[Combination]]
+) -> dict[str, float]:
+    times = _times(found)
+    rates = [one.throughput_bps / _MBPS for one in found]
+    spreads = [float(one.times_ns.std()) for one in found]
+    findings = {
+        "combinations": float(len(found)),
+        "p_fx_min_us": float(times.min()) / _US,
+        "p_fx_max_us": float(times.max()) / _US,
+        "p_fx_max_ms": float(times.max()) / _US / 1000,
+        "throughput_min_mbps": min(rates),
+        "throughput_max_mbps": max(rates),
+        "spread_max_us": max(spreads) / _US,
+        "spread_median_percent": 100
+        * float(np.median([s / one.times_ns.mean() for s, one in zip(spreads, found, strict=True)])),
+    }
+    means = {}
+    for place, combined in places.items():
+        name = place.replace("-", "_")
+        means[place] = float(_times(combined).mean())
+        findings[f"p_fx_{name}_us"] = means[place] / _US
+        findings[f"throughput_{name}_mbps"] = float(np.mean([one.throughput_bps for one in combined])) / _MBPS
+    fast = [place for place, combined in places.items() if any(one.at_line_rate for one in combined)]
+    findings["line_rate_places"] = float(len(fast))
+    findings["growth"] = max(means.values()) / min(means.values())
+    if figure.over in ("entries", "frame_bytes"):
+        findings |= _numeric(figure, means, fast)
+    return findings | _growths(found)
+
+
+def _numeric(figure: ProcessingTime, means: Mapping[str, float], fast: list[str]) -> dict[str, float]:
+    """Findings where the x axis is a number."""
+    unit = "entries" if figure.over == "entries" else "bytes"
+    found = {}
+    if len(means) > 2:
+        slope, r2 = linearity([float(place) for place in means], list(means.values()))
+        found = {f"slope_per_{unit}_ns": slope, "linearity": r2}
+    if fast:
+        numbers = [float(place) for place in fast]
+        found[f"line_rate_from_{unit}"] = min(numbers)
+        found[f"line_rate_to_{unit}"] = max(numbers)
+    return found
+
+
+def _growths(found: list[Combination]) -> dict[str, float]:
+    """Largest over smallest mean time along entries and packet size, as far as they vary."""
+    growths = {}
+    for name in ("entries", "frame_bytes"):
+        by_value: dict[int, list[float]] = {}
+        for one in found:
+            value = one.table.entries if name == "entries" else one.frame_bytes
+            by_value.setdefault(value, []).append(float(one.times_ns.mean()))
+        means = [float(np.mean(values)) for values in by_value.values()]
+        if len(means) > 1:
+            growths[f"growth_with_{name}"] = max(means) / min(means)
+    return growths
+
+
+def _rows(found: list[Combination]) -> pa.Table:
+    """A row for each sample."""
+    counts = [len(one.times_ns) for one in found]
+
+    def column(values: list[object]) -> pa.Array:
+        indices = np.repeat(np.arange(len(values), dtype=np.int32), counts)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(values)).dictionary_decode()
+
+    return pa.table(
+        {
+            "entries": column([one.table.entries for one in found]),
+            "match": column([one.table.match.value for one in found]).dictionary_encode(),
+            "action": column([one.table.action.value for one in found]).dictionary_encode(),
+            "priorities": column([one.table.priorities.value for one in found]).dictionary_encode(),
+            "used_entry": column([one.table.used_entry.value for one in found]).dictionary_encode(),
+            "frame_bytes": column([one.frame_bytes for one in found]),
+            "sample": np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
+            "p_fx_ns": _times(found),
+        }
+    )

@@ -1,0 +1,124 @@
+"""The command `loko serve`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loko.commands import ControlOption
+from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.lab import Backend, Lab, load_lab
+from loko.scenario import EVALUATION, of_lokos_tables
+from loko.schemes import SchemeName, admission_of
+
+CHANGES_PER_S = 20.0
+
+
+def serve(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    *,
+    scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
+    allocation: Annotated[str, typer.Option(help="Loko's: full-rate or fifth-rate.")] = "fifth-rate",
+    entries: Annotated[
+        int, typer.Option(min=1, help="Most entries in each flow table.")
+    ] = EVALUATION_ENTRIES,
+    frame_bytes: Annotated[
+        list[int] | None, typer.Option(help="Size that frames may have; repeat it. Default: the evaluation's 306.")
+    ] = None,
+    changes_per_s: Annotated[
+        float,
+        typer.Option(min=0, help="Changes that a switch gets a second; 0: no limit, none reserved for."),
+    ] = CHANGES_PER_S,
+    control: ControlOption = None,
+    rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
+    openflow: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
+    store: Annotated[Path | None, typer.Option(help="Database. Default: results/serve/LAB.sqlite.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Token for calls that change something. Also: $LOKO_TOKEN.")
+    ] = None,
+    requests_per_s: Annotated[float, typer.Option(min=1, help="Limit of each client.")] = 1000.0,
+    delete_strangers: Annotated[
+        bool, typer.Option("--delete-strangers", help="Delete entries of others in the switches.")
+    ] = False,
+    framework: Annotated[str, typer.Option(help="OpenFlow framework: os-ken or ryu.")] = "os-ken",
+    framework_python: Annotated[
+        str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
+    ] = None,
+    backend: Annotated[Backend | None, typer.Option(help="What every switch is.")] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Run emulated boards beside, without root and traffic.")
+    ] = False,
+    free_control: Annotated[
+        bool, typer.Option("--free-control", help="With --emulate: control messages cost no time.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log every flow.")] = False,
+) -> None:
+    """Serve a lab: admit flows over REST and keep them in its switches. Ends on SIGTERM or Ctrl-C.
+
+    Flows that were granted survive a restart, however it came about.
+
+    Example: loko serve two-switch --emulate
+    """
+    from loko.serve.program import Settings, read_token  # noqa: PLC0415 - so that `loko --help` need not
+    from loko.serve.program import serve as run  # noqa: PLC0415
+
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger("loko").setLevel(level)
+    network = load_lab(lab).with_backend(backend)
+    sizes = tuple(sorted(set(frame_bytes or EVALUATION.frame_bytes)))
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    if framework not in ("os-ken", "ryu"):
+        raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
+    traffic = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
+    options = {
+        "scheme": scheme.value,
+        "allocation": allocation,
+        "entries": str(entries),
+        "frame-bytes": ",".join(map(str, sizes)),
+        "changes-per-s": f"{changes_per_s:g}",
+        "control": ",".join(sorted(control or [])),
+    }
+    settings = Settings(
+        lab=network,
+        admission=admission_of(network, scheme, scenario, allocation=allocation, traffic=traffic),
+        options=options,
+        store=store or Path("results") / "serve" / f"{network.name}.sqlite",
+        rest=rest,
+        openflow=openflow,
+        framework=framework.replace("-", "_"),
+        framework_python=framework_python,
+        token=read_token(token_file),
+        requests_per_s=requests_per_s,
+        changes_per_s=changes_per_s,
+        delete_strangers=delete_strangers,
+        companion=_boards(network, free_control=free_control) if emulate else None,
+    )
+    run(settings)
+
+
+def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
+    """What the driver sends at most: two changes behind a barrier, one to confirm, a count every 2 s."""
+    if not changes_per_s:
+        return None
+    return {
+        Message.FLOW_DELETE_STRICT: MessageRate(per_s=changes_per_s, burst=1),
+        Message.FLOW_ADD: MessageRate(per_s=changes_per_s, burst=1),
+        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=2),
+        Message.TABLE_STATISTICS: MessageRate(per_s=0.5, burst=1),
+    }
+
+
+def _boards(lab: Lab, *, free_control: bool) -> Callable[[str], Sequence[str]]:
+    def command(controller: str) -> Sequence[str]:
+        words = [sys.executable, "-m", "evaluation.emulation", str(lab.path), "--controller", controller]
+        return [*words, "--free-control"] if free_control else words
+
+    return command

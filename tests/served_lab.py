@@ -1,0 +1,131 @@
+"""`loko serve` as a process with emulated boards beside it, and a way to ask it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+LOKO = str(Path(sys.executable).with_name("loko"))
+PATIENCE_S = 60.0
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end_s, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+class ServedLab:
+    """The service can be killed and started again while the boards live on."""
+
+    def __init__(
+        self, folder: Path, *options: str, lab: str = "two-switch", free_control: bool = True
+    ) -> None:
+        self.folder, self.options, self.lab = folder, options, lab
+        self.rest, self.openflow = free_port(), free_port()
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.rest}", timeout=PATIENCE_S)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.boards: subprocess.Popen[bytes] | None = None
+        self._free_control = free_control
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+            self.switch_on()
+            self.wait_healthy()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        for process in (self.process, self.boards):
+            if process is not None:
+                process.kill()
+                process.wait()
+                if process.stdin is not None:
+                    process.stdin.close()
+
+    def start(self) -> None:
+        words = [
+            *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
+            *("--rest", f"127.0.0.1:{self.rest}", "--openflow", f"127.0.0.1:{self.openflow}"),
+            *("--verbose", *self.options),
+        ]
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def switch_on(self) -> None:
+        words = [sys.executable, "-m", "evaluation.emulation", self.lab]
+        words += ["--controller", f"127.0.0.1:{self.openflow}"]
+        with (self.folder / "boards").open("a") as log:
+            self.boards = subprocess.Popen(
+                [*words, *(["--free-control"] if self._free_control else [])],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def end(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(timeout=20)
+
+    def is_healthy(self) -> bool:
+        try:
+            return self.client.get("/healthz").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log()
+            return False
+
+    def wait_healthy(self) -> None:
+        wait_for(self.is_healthy, f"the service to be healthy: {self.log()[-2000:]}")
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def post(self, number: int = 1, **values: object) -> httpx.Response:
+        return self.client.post("/v1/flows", json=flow(number, **values))
+
+    def flows(self) -> list[dict[str, Any]]:
+        return list(self.client.get("/v1/flows").json()["flows"])
+
+    def switches(self) -> dict[str, dict[str, Any]]:
+        return {one["name"]: one for one in self.client.get("/v1/switches").json()["switches"]}
+
+
+def flow(number: int, **values: object) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "id": f"f{number}",
+        "source": "H1",
+        "destination": "H3",
+        "udp_source": number,
+        "udp_destination": 6000,
+        "rate_bps": 10_000,
+        "burst_bytes": 306,
+        "frame_bytes": 306,
+    }
+    return {**fields, **values}

@@ -1,0 +1,108 @@
+"""An emulated board at the other end of a driver, in virtual time: each segment as it would arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import switch_emulator
+
+from loko.controller.driver import Driver, Segment
+from loko.controller.wire import decode, segment
+
+TRIP_NS = 1_000_000
+HELLO, FEATURES_REQUEST = bytes.fromhex("0100000800000001"), bytes.fromhex("0105000800000002")
+ECHO_REQUEST, ECHO_REPLY = 2, 3
+
+
+class BoardEnd:
+    """A board that connects, with the framework's part of the session done here.
+
+    `lost` becomes true when the board gives up its connection. Events that name a quirk are in `events`.
+    """
+
+    def __init__(self, config: dict[str, object] | None = None, *, start_ns: int = 3_000_000_000) -> None:
+        self.board = switch_emulator.Board(config=config or {})
+        self.now_ns = start_ns
+        self.is_open = False
+        self.events: list[str] = []
+        self.sent: list[bytes] = []
+        self.replies_at_once = 0
+
+    def open(self) -> None:
+        self.board.connected(self.now_ns)
+        self.is_open = True
+        self.wait(TRIP_NS)
+        for data in (HELLO, FEATURES_REQUEST):
+            self.board.segment(self.now_ns, data)
+            self.wait(TRIP_NS)
+
+    def close(self) -> None:
+        if self.is_open:
+            self.board.disconnected(self.now_ns)
+            self.is_open = False
+            self.wait(TRIP_NS)
+
+    def send(self, data: bytes) -> None:
+        assert len(data) <= 536
+        self.sent.append(data)
+        self.board.segment(self.now_ns, data)
+
+    def wait(self, duration_ns: int) -> list[bytes]:
+        """Let time pass; gives the messages for the driver. The board's own echo requests are answered."""
+        self.now_ns += duration_ns
+        self.board.advance(self.now_ns)
+        messages = []
+        for output in self.board.outputs():
+            if output.kind == "controller":
+                if output.data[1] == ECHO_REQUEST:
+                    self.board.segment(self.now_ns, bytes([1, ECHO_REPLY]) + output.data[2:8])
+                else:
+                    messages.append(output.data)
+            elif output.kind == "event":
+                if output.data == b"close":
+                    self.is_open = False
+                elif output.data != b"connect":
+                    self.events.append(output.data.decode())
+        return messages
+
+
+class Pair:
+    """A driver and its board, and what passes between them."""
+
+    def __init__(self, driver: Driver, end: BoardEnd) -> None:
+        self.driver, self.end = driver, end
+        self.notices: list[object] = []
+
+    def connect(self) -> None:
+        self.end.open()
+        self._carry(self.driver.connected(self.end.now_ns))
+
+    def reconnect(self) -> None:
+        self.end.close()
+        self.driver.disconnected()
+        self.end.wait(2_000_000_000)
+        self.connect()
+
+    def settle(self, done: Callable[[], bool] | None = None, *, most: int = 400) -> None:
+        """Carry messages until the table is as wanted."""
+        for _ in range(most):
+            if (done or (lambda: self.driver.complete))():
+                return
+            self.step()
+        raise AssertionError(f"not settled: {self.driver.phase}, {self.notices[-5:]}, {self.end.events[-3:]}")
+
+    def run(self, duration_ns: int, step_ns: int = 250_000_000) -> None:
+        for _ in range(duration_ns // step_ns):
+            self.step(step_ns)
+
+    def step(self, duration_ns: int = TRIP_NS) -> None:
+        self._carry(self.driver.poll(self.end.now_ns))
+        for message in self.end.wait(duration_ns):
+            if (reply := decode(message)) is not None:
+                self._carry(self.driver.reply(self.end.now_ns, reply))
+
+    def _carry(self, segments: list[Segment]) -> None:
+        assert len(segments) <= 1
+        self.notices += self.driver.notices()
+        for requests in segments:
+            self.end.send(segment(requests))

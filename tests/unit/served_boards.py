@@ -1,0 +1,213 @@
+"""A keeper of flows with its store and emulated boards, in virtual time, that can be killed at any step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from board_end import BoardEnd
+
+from loko.admission import LokoAdmission
+from loko.allocation import scheme_named
+from loko.controller.driver import Driver
+from loko.controller.wire import decode, segment
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.plan import allocations_of
+from loko.scenario import of_lokos_tables
+from loko.serve.keeper import OWN_MARK, FlowKeeper
+from loko.serve.outcome import FlowState, Happening, Outcome
+from loko.serve.store import Store
+
+STEP_NS = 1_000_000
+RECONNECTION_NS = 2_000_000_000
+LAB = load_lab("two-switch")
+HOSTS = tuple(LAB.hosts)
+OPTIONS = {"entries": "17"}
+
+
+class KilledError(Exception):
+    """The process was killed here."""
+
+
+def flow(number: int, source: str = "H1", destination: str = "H3", **values: float) -> Flow:
+    fields = {"rate_bps": 20_000.0, "burst_bytes": 100.0, "frame_bytes": 64, **values}
+    return Flow(
+        id=f"f{number}",
+        source=source,
+        destination=destination,
+        udp_source=1 + number,
+        udp_destination=6000,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+class ServedBoards:
+    """`step` carries everything for a millisecond. With `fuse` set, the service is killed after so many
+    effects: anything else than what a transaction has written before is lost.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        lab: Lab = LAB,
+        safe: bool = False,
+        entries: int = 17,
+        capacity: int = 128,
+        delete_strangers: bool = False,
+    ) -> None:
+        self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
+        self.delete_strangers = delete_strangers
+        self.now_ns = 3_000_000_000
+        config = {"fail_state": "safe" if safe else "secure"}
+        self.config = {name: {**switch.config, **config} for name, switch in lab.switches.items()}
+        self.boards = {name: BoardEnd(dict(values)) for name, values in self.config.items()}
+        self.plugged = dict.fromkeys(lab.switches, True)
+        self.due = dict.fromkeys(lab.switches, self.now_ns)
+        self.fuse: int | None = None
+        self.answers: dict[int, Outcome] = {}
+        self.log: list[Happening] = []
+        self.store: Store | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the service from what is on disk."""
+        self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
+        scenario = of_lokos_tables(entries=self.entries, packet_sizes_bytes=(64, 306))
+        allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
+        self.keeper = FlowKeeper(
+            self.lab,
+            LokoAdmission(self.lab, allocations),
+            {
+                name: Driver(
+                    capacity=self.capacity, own_mark=OWN_MARK, delete_strangers=self.delete_strangers
+                )
+                for name in self.lab.switches
+            },
+            stored=self.store.load(),
+            last_number=self.store.last_number(),
+        )
+        self.answers = {}
+        self.carry()
+
+    def kill(self) -> None:
+        """What a kill -9 leaves: the disk, and boards whose connections end."""
+        assert self.store is not None
+        self.store.close()
+        self.fuse = None
+        for name, end in self.boards.items():
+            end.close()
+            self.due[name] = self.now_ns + RECONNECTION_NS
+
+    def reboot(self, name: str) -> None:
+        """Switch a board off and on."""
+        self.boards[name] = BoardEnd(dict(self.config[name]), start_ns=self.now_ns)
+        self.keeper.disconnected(self.now_ns, name)
+        self.due[name] = self.now_ns + RECONNECTION_NS
+
+    def unplug(self, name: str, *, plugged: bool = False) -> None:
+        """Take a board's control cable out, or put it in again."""
+        self.plugged[name] = plugged
+        if not plugged and self.boards[name].is_open:
+            self.boards[name].close()
+            self.keeper.disconnected(self.now_ns, name)
+        self.due[name] = self.now_ns + RECONNECTION_NS
+
+    def carry(self) -> None:
+        """Carry out the effects; each is a step at which the service may be killed."""
+        assert self.store is not None
+        effects = self.keeper.effects()
+        if effects.writes:
+            self._burn()
+            self.store.write(effects.writes)
+        self.log += effects.happenings
+        for switch, requests in effects.sends:
+            self._burn()
+            if self.boards[switch].is_open:
+                self.boards[switch].send(segment(requests))
+        for switch in effects.closes:
+            self.boards[switch].close()
+            self.due[switch] = self.now_ns + RECONNECTION_NS
+        for ticket, outcome in effects.answers:
+            self._burn()
+            self.answers[ticket] = outcome
+
+    def _burn(self) -> None:
+        if self.fuse is not None:
+            self.fuse -= 1
+            if self.fuse < 0:
+                raise KilledError
+
+    def step(self, duration_ns: int = STEP_NS) -> None:
+        self.now_ns += duration_ns
+        for name, end in self.boards.items():
+            was_open = end.is_open
+            for message in end.wait(self.now_ns - end.now_ns):
+                if (reply := decode(message)) is not None:
+                    self.keeper.reply(self.now_ns, name, reply)
+                    self.carry()
+            if was_open and not end.is_open:
+                self.keeper.disconnected(self.now_ns, name)
+                self.due[name] = self.now_ns + RECONNECTION_NS
+            if not end.is_open and self.plugged[name] and self.now_ns >= self.due[name]:
+                end.open()
+                self.now_ns = max(self.now_ns, end.now_ns)
+                self.keeper.connected(self.now_ns, name)
+        self.keeper.tick(self.now_ns)
+        self.carry()
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
+    def settle(self, most: int = 6000) -> None:
+        """Until every plugged switch holds what it should and nobody waits."""
+        for _ in range(most):
+            names = [name for name in self.boards if self.plugged[name]]
+            if all(self.boards[name].is_open and self.keeper.drivers[name].complete for name in names):
+                away = set(self.boards) - set(names)
+                states = self.keeper.promises.values()
+                if all(one.state is FlowState.INSTALLED or one.waiting <= away for one in states):
+                    return
+            self.step(STEP_NS if any(end.is_open for end in self.boards.values()) else 100_000_000)
+        raise AssertionError([(str(d.phase), n) for n, d in self.keeper.drivers.items()] + self.log[-5:])
+
+    def ask(self, ticket: int, most: int = 6000) -> Outcome:
+        self.carry()
+        for _ in range(most):
+            if ticket in self.answers:
+                return self.answers[ticket]
+            self.step()
+        raise AssertionError(f"no answer: {self.log[-5:]}")
+
+    def request(self, wanted: Flow) -> Outcome:
+        return self.ask(self.keeper.request(self.now_ns, wanted))
+
+    def release(self, flow_id: str) -> Outcome:
+        return self.ask(self.keeper.release(self.now_ns, flow_id))
+
+    def tables(self) -> dict[str, list[tuple[int, bytes]]]:
+        """Cookie and actions of every entry."""
+        return {
+            name: sorted((one.cookie, b"".join(one.actions)) for one in end.board.flows())
+            for name, end in self.boards.items()
+        }
+
+    def promised(self) -> dict[str, list[tuple[int, bytes]]]:
+        """What the tables should hold."""
+        tables: dict[str, list[tuple[int, bytes]]] = {name: [] for name in self.boards}
+        for promise in self.keeper.promises.values():
+            if promise.state is FlowState.INSTALLED:
+                for hop in promise.admitted.hops:
+                    output = bytes([0, 0, 0, 8, 0, hop.output_port, 0xFF, 0xFF])
+                    tables[hop.switch].append((OWN_MARK << 48 | promise.number, output))
+        return {name: sorted(entries) for name, entries in tables.items()}
+
+    def events(self) -> list[str]:
+        return [event for end in self.boards.values() for event in end.events]
+
+
+def renamed(lab: Lab, name: str) -> Lab:
+    """The same lab by another name."""
+    return replace(lab, name=name)

@@ -1,0 +1,42 @@
+"""Figure 14 and the service curves of sections 4 and 6, as figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.claims import judge
+from evaluation.experiments import experiments
+from evaluation.kinds import kind_named
+from evaluation.options import Options
+
+FIGURES = experiments()
+
+
+class Quiet:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
+@pytest.mark.parametrize("name", ["fig14a", "fig14b", "sec4", "sec6"])
+def test_every_claim_holds(name: str, tmp_path: Path) -> None:
+    figure = FIGURES[f"loko/{name}"]
+    options = Options(mode="virtual", seed=1, out=tmp_path)
+    (result,) = kind_named(figure.kind).produce([figure], options, Quiet())
+    claims = judge(figure, series=[], table=result.table, findings=result.findings)
+    assert len(claims) == len(figure.claims)
+    assert [claim.claim for claim in claims if not claim.holds] == []
+
+
+def test_cells_without_a_burst_of_one_frame_stay_white(tmp_path: Path) -> None:
+    figure = FIGURES["loko/fig14a"]
+    options = Options(mode="virtual", seed=1, out=tmp_path)
+    (result,) = kind_named(figure.kind).produce([figure], options, Quiet())
+    assert result.chart is not None
+    for panel in result.chart.panels:
+        assert panel.kind == "heatmap"
+        white = sum(cell is None for row in panel.cells for cell in row)
+        assert white == result.findings["infeasible_cells"]
+    assert result.findings["infeasible_cells"] + result.findings["feasible_cells"] == 63

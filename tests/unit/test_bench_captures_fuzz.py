@@ -1,0 +1,160 @@
+"""Captures that somebody or something has damaged: an analysis or one line, never anything else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from test_bench_captures import BEGIN_NS, WIRE, erf, pcap, pcapng
+
+from evaluation.bench.captures.analysis import analyse, taps_of
+from evaluation.bench.captures.frame_records import frame_records
+from evaluation.bench.cases import frame
+from loko.document import InputError
+
+PATIENT = settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+PASSAGE_NS = 300_000
+
+
+def both_taps(count: int, size: int) -> list[tuple[int, int, bytes]]:
+    """Stamp, interface, bytes: frames that enter by interface 0 and leave by interface 1."""
+    sightings = []
+    for number in range(count):
+        at = BEGIN_NS + number * 1_000_000
+        sightings += [(at, 0, frame(size, number)), (at + PASSAGE_NS, 1, frame(size, number))]
+    return sightings
+
+
+WRITERS = {
+    "pcapng": pcapng,
+    "pcapng, big endian": lambda frames: pcapng(frames, order=">"),
+    "erf": erf,
+    "erf with extensions": lambda frames: erf(frames, kind=16, extensions=2),
+    "pcap": lambda frames: pcap([(at, one) for at, _, one in frames]),
+}
+FILES = st.builds(
+    lambda writer, count, size, packed: (gzip.compress if packed else bytes)(
+        WRITERS[writer](both_taps(count, size))
+    ),
+    st.sampled_from(sorted(WRITERS)),
+    st.integers(0, 4),
+    st.sampled_from((64, 306, 1516)),
+    st.booleans(),
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A file of which bytes were changed, left out, repeated or cut off."""
+    data = bytearray(draw(FILES))
+    for _ in range(draw(st.integers(1, 4))):
+        if not data:
+            break
+        at = draw(st.integers(0, len(data) - 1))
+        length = draw(st.integers(1, 40))
+        match draw(st.sampled_from(("change", "leave out", "repeat", "cut"))):
+            case "change":
+                data[at : at + length] = draw(st.binary(min_size=length, max_size=length))
+            case "leave out":
+                del data[at : at + length]
+            case "repeat":
+                data[at:at] = data[at : at + length]
+            case _:
+                del data[at:]
+    return bytes(data)
+
+
+def outcome(path: Path, **options) -> object:
+    """What comes out: an analysis, or what the user reads."""
+    try:
+        return analyse(*taps_of([path]), WIRE, **options)
+    except InputError as error:
+        return str(error)
+
+
+def examine(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    found = outcome(path)
+    if isinstance(found, str):
+        assert found.startswith(f"{path}: ")
+        assert "\n" not in found
+    else:
+        json.dumps(found.as_json())
+        assert found.lost + found.under_way + sum(one.samples for one in found.times) == found.entered
+
+
+@PATIENT
+@given(damaged())
+@example(bytes.fromhex("1f8b088b0800311a026b02ff03000000000000000000"))
+def test_a_damaged_capture_is_analysed_or_refused_in_one_line(tmp_path: Path, data: bytes) -> None:
+    examine(tmp_path / "capture", data)
+
+
+@PATIENT
+@given(
+    st.binary(max_size=400), st.sampled_from((b"", pcap([]), pcapng([]), erf([(BEGIN_NS, 0, frame(64, 0))])))
+)
+@example(b"\x1f\x8b", b"")
+def test_any_bytes_behind_any_beginning_are_refused_in_one_line(
+    tmp_path: Path, tail: bytes, head: bytes
+) -> None:
+    examine(tmp_path / "capture", head + tail)
+
+
+@PATIENT
+@given(st.integers(1, 30), st.sampled_from((64, 306, 1516)), st.data())
+def test_every_cut_keeps_what_came_before(tmp_path: Path, count: int, size: int, data: st.DataObject) -> None:
+    """Cut between records, the analysis is that of the shorter capture; within one, the place is told."""
+    whole = erf(both_taps(count, size))
+    record = len(whole) // (2 * count)
+    at = data.draw(st.integers(2 * record, len(whole)))
+    path = tmp_path / "capture"
+    path.write_bytes(whole[:at])
+    found = outcome(path)
+    if at % record:
+        assert isinstance(found, str)
+        assert "the file ends in the middle of" in found
+    else:
+        assert not isinstance(found, str)
+        assert found.entered + found.left == at // record
+
+
+@PATIENT
+@given(st.lists(st.booleans(), min_size=1, max_size=60))
+def test_records_hold_every_frame_that_was_decided(tmp_path: Path, passes: list[bool]) -> None:
+    """Frames that are lost among others that pass: one row each, in the order in which they entered."""
+    passes = [*passes, True]  # the last one decides about all before it
+    sightings = [
+        (at, tap, one)
+        for number, passed in enumerate(passes)
+        for at, tap, one in both_taps(len(passes), 64)[2 * number : 2 * number + 2]
+        if tap == 0 or passed
+    ]
+    path, records = tmp_path / "capture", tmp_path / "records.parquet"
+    path.write_bytes(erf(sightings))
+    with frame_records(records) as tell:
+        found = analyse(*taps_of([path]), WIRE, tell=tell)
+    rows = pq.read_table(records)
+    assert rows["sequence"].to_pylist() == list(range(len(passes)))
+    assert [left is not None for left in rows["received_ns"].to_pylist()] == passes
+    assert found.lost == passes.count(False)
+    assert set(rows["size"].to_pylist()) == {64}
+    assert rows["sent_ns"][0].as_py() == 0
+
+
+def test_records_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(erf(both_taps(2, 64)))
+    with (
+        pytest.raises(InputError, match=r"--records .*nowhere/records.parquet: cannot be written"),
+        frame_records(tmp_path / "nowhere" / "records.parquet") as tell,
+    ):
+        analyse(*taps_of([path]), WIRE, tell=tell)
+    assert not (tmp_path / "nowhere").exists()

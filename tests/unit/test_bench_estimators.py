@@ -1,0 +1,87 @@
+"""What is read off trains and bursts, on samples that are made up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.bench.backlog import busy, timers
+from evaluation.bench.buffer_rule import explore, rules
+from evaluation.bench.idle import idle_pass
+from evaluation.bench.unmeasured import reason
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2), st.integers(4, 200), st.integers(64, 700))
+def test_the_rule_behind_the_buffer_is_found(packets: int, units: int, unit_bytes: int) -> None:
+    asked: list[int] = []
+
+    def capacity(length: int) -> int:
+        asked.append(length)
+        return packets + units // -(-length // unit_bytes)
+
+    left = rules(explore(capacity))
+    assert unit_bytes in left.unit_bytes
+    assert units in left.units
+    assert len(asked) < 30
+    # What is left cannot be told apart by any length of frame.
+    for length in range(64, 1517):
+        assert len(set(left.frames(length).tolist())) == 1
+
+
+def test_24_units_of_128_bytes_are_no_other_rule() -> None:
+    left = rules(explore(lambda length: 1 + 24 // -(-length // 128)))
+    assert [one.tolist() for one in (left.packets, left.units, left.unit_bytes)] == [[1], [24], [128]]
+
+
+def test_no_rule_for_a_switch_that_holds_what_none_explains() -> None:
+    assert not len(rules({64: 3, 1516: 30}).units)
+
+
+@pytest.mark.parametrize("noise_ns", [0.0, 700.0])
+def test_the_pass_is_found_in_spite_of_noise_and_interruptions(noise_ns: float) -> None:
+    random = np.random.default_rng(1)
+    loop_ns, count = 4_321.0, 1000
+    entered = np.cumsum(1_000_000 + random.integers(0, 100_000, count)).astype(np.float64)
+    free = 0.0
+    left = []
+    for number, at in enumerate(entered):
+        if number % 250 == 0:
+            free += 100_000.0
+        start = free + np.ceil((at - free) / loop_ns) * loop_ns
+        free = start + 38_900.0
+        left.append(start + 50_000.0)
+    noisy = np.array(left) + random.normal(0, noise_ns, count)
+    found = idle_pass(np.concatenate([entered, noisy]).astype(np.int64))
+    assert found.length_ns == pytest.approx(loop_ns, rel=0.003)
+    assert abs(found.length_ns - loop_ns) < 5 * found.error_ns + 1
+
+
+def test_timers_are_told_from_other_interruptions() -> None:
+    period_ns, count = 1_000_000, 2000
+    gaps = np.full(count, period_ns)
+    gaps[100::250] += 77_000
+    gaps[333] += 30_000
+    left = np.cumsum(gaps)
+    one = busy(np.concatenate([left - 5 * period_ns, left]))
+    assert one is not None
+    assert one.period_ns == period_ns
+    found = timers([one])
+    assert found is not None
+    assert found.cost_ns == 77_000
+    assert found.period_ns == pytest.approx(250 * period_ns + 77_000, rel=1e-3)
+    assert len(one.interruptions) == found.runs + 1
+
+
+def test_frames_that_never_wait_tell_nothing() -> None:
+    entered = np.arange(100) * 1_000_000
+    assert busy(np.concatenate([entered, entered + 50_000])) is None
+
+
+def test_every_reason_is_of_the_most_special_name() -> None:
+    assert "housing" in reason("ports.count")
+    assert "standard" in reason("ports.tail_tag_bytes")
+    assert "native port" in reason("cpu.control.native_frame_ps")
+    assert "not been measured" in reason("cpu.base_ps")

@@ -1,0 +1,113 @@
+"""Deployments: what systems admit, how delays are distributed, and figures 3 and 15 as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted_runner import records
+
+from evaluation.experiments import experiments
+from evaluation.kinds.deployment.admission import deploy
+from evaluation.kinds.deployment.distribution import Distribution, panels
+from evaluation.kinds.deployment.document import Deployment, SiloSystem
+from evaluation.kinds.deployment.kind import KIND
+from evaluation.options import Options
+from evaluation.runner import LOST
+from loko.document import InputError
+
+FIGURES = experiments()
+DEPLOYMENTS = [one for one in FIGURES.values() if isinstance(one, Deployment)]
+
+
+def figure(name: str) -> Deployment:
+    found = FIGURES[f"loko/{name}"]
+    assert isinstance(found, Deployment)
+    return found
+
+
+class Quiet:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
+@pytest.mark.parametrize("name", ["fig3a", "fig3b", "fig3c", "fig3d"])
+def test_the_papers_scale(name: str) -> None:
+    assert (figure(name).runs, figure(name).seconds) == (20, 10)
+
+
+@pytest.mark.parametrize("one", DEPLOYMENTS, ids=lambda one: one.figure)
+def test_hosts_send_what_is_admitted(one: Deployment) -> None:
+    for system in one.systems:
+        deployed = deploy(one, system)
+        assert deployed.shown == {0, 1}
+        for flow, sender in zip(deployed.flows, deployed.senders, strict=True):
+            assert 0 <= flow.rate_bps - sender.shaper_rate_bps < 1
+            assert 0 <= flow.burst_bytes - sender.shaper_burst_bytes < 1
+
+
+def test_what_silo_refuses_is_not_deployed() -> None:
+    one = figure("fig3a")
+    greedy = SiloSystem(system="silo", label="Silo", rate_bps=51e6, burst_bytes=306.0, offered_load=1.0)
+    with pytest.raises(InputError, match=r"Silo refuses flow-2: rate of port 3 at s1: 51000000 used"):
+        deploy(one, greedy)
+
+
+def test_a_distribution_counts_every_packet_once() -> None:
+    found = Distribution(guarantee_ns=1e6, flows=[0])
+    found.add(records([500_000] * 6 + [2_000_000] * 3 + [LOST]))
+    found.add(records([LOST] * 10, flow=7))
+    findings = found.findings("silo")
+    assert findings["silo_sent_packets"] == 10
+    assert findings["silo_lost_percent"] == 10
+    assert findings["silo_late_percent"] == 30
+    assert findings["silo_in_time_percent"] == 60
+    assert findings["silo_lost_of_all_flows_percent"] == 55
+    assert (findings["silo_least_delay_us"], findings["silo_greatest_delay_us"]) == (500, 2000)
+    (panel,) = panels({"Silo": found})
+    arrived, lost = panel.histograms
+    assert sum(arrived.counts) == pytest.approx(90)
+    assert max(lost.counts) == 10
+    assert all(low < high for low, high in zip(panel.edges, panel.edges[1:], strict=False))
+    assert panel.edges[0] * 1e6 < 500_000 < 2_000_000 < panel.edges[-1] * 1e6
+
+
+def test_panels_of_several_systems_share_their_delays() -> None:
+    one, two = Distribution(guarantee_ns=1e5, flows=[0]), Distribution(guarantee_ns=4e6, flows=[0])
+    one.add(records([LOST] * 3))
+    two.add(records([600_000]))
+    first, second = panels({"Silo": one, "Loko": two})
+    assert first.edges == second.edges
+    assert (first.title, second.title) == ("Silo", "Loko")
+
+
+def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.3)
+    (result,) = KIND.produce([figure("fig15")], options, Quiet())
+    assert result.findings["loko_in_time_percent"] == 100
+    assert result.findings["silo_in_time_percent"] < 5
+    assert result.findings["qjump_in_time_percent"] < 100
+    assert result.violations == 0
+    guaranteed = [point.guaranteed for point in result.series[0].points]
+    assert guaranteed == [False, False, True]
+    (again,) = KIND.produce([figure("fig15")], options, Quiet())
+    assert again.findings == result.findings
+
+
+def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.2, points="admitted")
+    (result,) = KIND.produce([figure("fig15")], options, Quiet())
+    assert {name.partition("_")[0] for name in result.findings} == {"loko"}
+
+
+def test_the_seed_decides_everything(tmp_path: Path) -> None:
+    found = []
+    for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
+        (tmp_path / place).mkdir()
+        options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
+        KIND.produce([figure("fig3c")], options, Quiet())
+        found.append((tmp_path / place / "fig3c.parquet").read_bytes())
+    assert found[0] == found[1]
+    assert not np.array_equal(found[0], found[2])

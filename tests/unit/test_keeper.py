@@ -1,0 +1,217 @@
+"""Flows, promises and switches together, on emulated boards in virtual time: each case has its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from board_end import BoardEnd
+from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
+
+from loko.controller.wire import Add, encode, entry_of
+from loko.document import InputError
+from loko.entries import flow_entry
+from loko.serve.outcome import (
+    Conflict,
+    Denied,
+    FlowState,
+    Gone,
+    Granted,
+    NotTaken,
+    Unavailable,
+    Unknown,
+    Wrong,
+)
+from loko.serve.store import Store
+
+S = 1_000_000_000
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> ServedBoards:
+    boards = ServedBoards(tmp_path / "flows.sqlite")
+    boards.settle()
+    return boards
+
+
+def said(served: ServedBoards, name: str, text: str) -> bool:
+    return any(one.name == name and text in one.text for one in served.log)
+
+
+def test_granted_flow_stands_in_every_switch_of_its_path(served: ServedBoards) -> None:
+    assert served.request(flow(1)) == Granted("f1", is_new=True)
+    assert [len(table) for table in served.tables().values()] == [1, 1]
+    assert served.tables() == served.promised()
+    assert served.store is not None
+    assert [(one.flow.id, one.state) for one in served.store.load()] == [("f1", FlowState.INSTALLED)]
+
+
+def test_released_flow_is_gone_everywhere(served: ServedBoards) -> None:
+    served.request(flow(1))
+    served.request(flow(2, "H3", "H1"))
+    assert served.release("f1") == Gone("f1")
+    assert served.tables() == served.promised()
+    assert [len(table) for table in served.tables().values()] == [1, 1]
+    assert list(served.keeper.admission.admitted) == ["f2"]
+    assert served.release("f1") == Unknown("f1")
+
+
+def test_request_is_idempotent(served: ServedBoards) -> None:
+    served.request(flow(1))
+    assert served.request(flow(1)) == Granted("f1", is_new=False)
+    assert served.request(flow(1, rate_bps=1.0)) == Conflict(
+        "f1", "this id belongs to another flow; choose another id, or delete it"
+    )
+
+
+def test_two_requests_at_once_for_one_flow_get_one_answer(served: ServedBoards) -> None:
+    first = served.keeper.request(served.now_ns, flow(1))
+    second = served.keeper.request(served.now_ns, flow(1))
+    assert served.ask(first) == served.ask(second) == Granted("f1", is_new=True)
+
+
+def test_flow_that_does_not_fit_is_denied_with_the_switch(served: ServedBoards) -> None:
+    answer = served.request(flow(1, rate_bps=1e9))
+    assert isinstance(answer, Denied)
+    assert (answer.refusal.switch, answer.refusal.quantity) == ("s1", "rate")
+    assert served.keeper.promises == {}
+
+
+def test_nonsense_is_answered(served: ServedBoards) -> None:
+    assert isinstance(served.request(flow(1, destination="H9")), Wrong)
+    assert isinstance(served.request(flow(1, frame_bytes=100)), Wrong)
+
+
+def test_switch_that_is_away_refuses_at_once(served: ServedBoards) -> None:
+    served.unplug("s2")
+    assert served.request(flow(1)) == Unavailable(
+        "f1", "s2", "the switch is not connected, or its table is not known yet"
+    )
+    assert served.keeper.promises == {}
+    assert isinstance(served.request(flow(2, "H1", "H2")), Granted)  # s1 alone
+
+
+def test_switch_that_vanishes_during_installation_takes_the_flow_back(served: ServedBoards) -> None:
+    ticket = served.keeper.request(served.now_ns, flow(1))
+    served.carry()
+    served.unplug("s2")
+    assert served.ask(ticket) == Unavailable("f1", "s2", "the switch has disconnected")
+    served.run(20)
+    assert served.tables()["s1"] == []
+    served.unplug("s2", plugged=True)
+    served.settle()
+    assert served.keeper.promises == {}
+    assert served.tables() == {"s1": [], "s2": []}
+
+
+def test_reboot_is_followed_by_the_whole_table(served: ServedBoards) -> None:
+    for number in range(4):
+        served.request(flow(number))
+    served.reboot("s1")
+    served.settle()
+    assert served.tables() == served.promised()
+    assert said(served, "f1", "is interrupted at s1")
+    assert said(served, "f1", "is installed again")
+
+
+def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
+    """Its flows stay promised; what is deleted meanwhile goes when it returns, and is given back then."""
+    served.request(flow(1))
+    served.request(flow(2))
+    served.unplug("s2")
+    assert served.release("f1") == Gone("f1", waiting_for=("s2",))
+    assert set(served.keeper.admission.admitted) == {"f1", "f2"}
+    assert served.request(flow(1)) == Conflict("f1", "it is being removed; try again when that is done")
+    served.unplug("s2", plugged=True)
+    served.settle()
+    assert set(served.keeper.admission.admitted) == {"f2"}
+    assert served.tables() == served.promised()
+
+
+def test_full_table_of_128(tmp_path: Path) -> None:
+    served = ServedBoards(tmp_path / "flows.sqlite", entries=128)
+    served.settle()
+    tickets = [
+        served.keeper.request(served.now_ns, flow(n, rate_bps=10.0, burst_bytes=64.0)) for n in range(129)
+    ]
+    answers = [served.ask(ticket) for ticket in tickets]
+    granted = [answer for answer in answers if isinstance(answer, Granted)]
+    assert {len(table) for table in served.tables().values()} == {len(granted)}
+    assert isinstance(answers[-1], Denied)
+    assert served.tables() == served.promised()
+
+
+def test_switch_that_refuses_an_entry(tmp_path: Path) -> None:
+    """Its memory is taken by what nobody knows of; the flow is taken back everywhere."""
+    served = ServedBoards(tmp_path / "flows.sqlite", capacity=300)
+    served.settle()
+    host = BoardEnd(dict(served.config["s2"]), start_ns=served.boards["s2"].now_ns)
+    for number in range(128):
+        one = entry_of(flow_entry(LAB, flow(1000 + number), 3), cookie=number)
+        served.boards["s2"].send(encode(Add(number, one)))
+        served.step(100_000)
+    assert host.events == []
+    answer = served.request(flow(1))
+    assert answer == NotTaken("f1", "s2", "its table or its memory is full")
+    served.run(20)
+    assert served.tables()["s1"] == []
+    assert not [event for event in served.events() if "wedged" in event]
+
+
+def test_strangers_are_reported_and_count(tmp_path: Path) -> None:
+    served = ServedBoards(tmp_path / "flows.sqlite", safe=True, entries=2)
+    served.settle()
+    stranger = entry_of(flow_entry(LAB, flow(1000), 3), cookie=7)
+    served.boards["s1"].send(encode(Add(1, stranger)))
+    for _ in range(60):
+        served.step(50_000_000)
+    served.settle()
+    assert served.keeper.drivers["s1"].strangers == (str(stranger),)
+    assert said(served, "s1", "stranger in its table")
+    assert isinstance(served.request(flow(1)), Granted)
+    answer = served.request(flow(2))
+    assert isinstance(answer, Denied)
+    assert answer.refusal.remedy == "remove the 1 entries of others in its table"
+
+
+def test_restart_restores_in_safe_and_secure_mode(tmp_path: Path) -> None:
+    for safe in (False, True):
+        served = ServedBoards(tmp_path / f"{safe}.sqlite", safe=safe)
+        served.settle()
+        for number in range(5):
+            served.request(flow(number))
+        before = served.promised()
+        served.kill()
+        assert all((table == before[name]) is safe for name, table in served.tables().items())
+        served.start()
+        served.settle()
+        assert served.tables() == served.promised() == before
+
+
+def test_numbers_are_never_used_twice(served: ServedBoards) -> None:
+    served.request(flow(1))
+    served.release("f1")
+    served.kill()
+    served.start()
+    served.settle()
+    served.request(flow(2))
+    assert served.keeper.promises["f2"].number == 2
+
+
+def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
+    served = ServedBoards(tmp_path / "flows.sqlite")
+    served.settle()
+    served.request(flow(1))
+    with pytest.raises(InputError, match="another service uses it"):
+        Store(served.path, lab=LAB.name, options=OPTIONS)
+    served.kill()
+    with pytest.raises(InputError, match="admitted with entries 17, not 18"):
+        Store(served.path, lab=LAB.name, options={"entries": "18"})
+    with pytest.raises(InputError, match="admitted with lab two-switch, not other"):
+        Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
+
+
+def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("nothing of the kind, but long enough to be taken for a file of pages" * 99)
+    with pytest.raises(InputError, match="is no store of flows"):
+        Store(tmp_path / "x", lab="l", options={})

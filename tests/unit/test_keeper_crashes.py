@@ -1,0 +1,112 @@
+"""The service is killed at random steps, hundreds of times: no promise is lost, none is half kept."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from served_boards import HOSTS, KilledError, ServedBoards, flow
+
+from loko.serve.outcome import FlowState, Gone, Granted
+
+RUNS, KILLS_A_RUN = 15, 20
+
+
+class Customer:
+    """Asks for flows and remembers what it was told."""
+
+    def __init__(self, served: ServedBoards, choice: random.Random) -> None:
+        self.served, self.choice = served, choice
+        self.granted: set[str] = set()
+        self.unsure: set[str] = set()
+        self.pending: dict[int, tuple[str, bool]] = {}
+        self.count = 0
+
+    def ask(self) -> None:
+        served = self.served
+        if self.granted and self.choice.random() < 0.45:
+            name = self.choice.choice(sorted(self.granted))
+            self.granted.discard(name)
+            self.unsure.add(name)
+            self.pending[served.keeper.release(served.now_ns, name)] = (name, False)
+            return
+        self.count += 1
+        source, destination = self.choice.sample(HOSTS, 2)
+        wanted = flow(self.count, source, destination)
+        self.unsure.add(wanted.id)
+        self.pending[served.keeper.request(served.now_ns, wanted)] = (wanted.id, True)
+
+    def listen(self) -> None:
+        """Take note of the answers."""
+        for ticket in [ticket for ticket in self.pending if ticket in self.served.answers]:
+            name, wants = self.pending.pop(ticket)
+            match self.served.answers[ticket]:
+                case Granted():
+                    self.unsure.discard(name)
+                    self.granted.add(name)
+                case Gone() as gone if not gone.waiting_for:
+                    self.unsure.discard(name)
+                case _ if wants:
+                    self.unsure.discard(name)
+
+
+def live_until_killed(served: ServedBoards, customer: Customer, choice: random.Random) -> None:
+    served.fuse = choice.randrange(80)
+    try:
+        for _ in range(2000):
+            if choice.random() < 0.3:
+                customer.ask()
+            if choice.random() < 0.002:
+                served.reboot(choice.choice(sorted(served.boards)))
+            served.carry()
+            served.step(choice.choice((100_000, 1_000_000, 3_000_000)))
+            customer.listen()
+    except KilledError:
+        customer.listen()
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_random_kills(tmp_path: Path, seed: int) -> None:
+    choice = random.Random(seed)
+    served = ServedBoards(tmp_path / "flows.sqlite", safe=bool(seed % 2), entries=20)
+    served.settle()
+    customer = Customer(served, choice)
+    for _ in range(KILLS_A_RUN):
+        live_until_killed(served, customer, choice)
+        served.kill()
+        served.start()
+        served.settle()
+        installed = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
+        assert customer.granted <= installed <= customer.granted | customer.unsure
+        assert served.tables() == served.promised()
+        assert set(served.keeper.admission.admitted) == installed == set(served.keeper.promises)
+        assert not [event for event in served.events() if "wedged" in event or "DELETE has left" in event]
+        customer.granted, customer.unsure, customer.pending = installed, set(), {}
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_every_step_of_one_cycle(tmp_path: Path, safe: bool) -> None:
+    """Kill at the first step, at the second, ... of an installation and a removal."""
+    for fuse in range(40):
+        served = ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe)
+        served.settle()
+        served.request(flow(1))
+        served.fuse = fuse
+        granted, gone = False, False
+        try:
+            granted = isinstance(served.request(flow(2)), Granted)
+            gone = isinstance(served.release("f1"), Gone)
+        except KilledError:
+            pass
+        served.kill()
+        served.start()
+        served.settle()
+        there = set(served.keeper.promises)
+        assert "f2" in there or not granted
+        assert "f1" in there or granted
+        assert not (gone and "f1" in there)
+        assert served.tables() == served.promised()
+        if gone:
+            return
+    raise AssertionError("the cycle has more steps than were tried")

@@ -1,0 +1,145 @@
+"""Routes on a ring and on meshes: the cheapest path with room, within the deadline, or the reason."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from loko.admission import Admitted, LokoAdmission, Refusal
+from loko.allocation import scheme_named
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab, Link, load_lab
+from loko.network import Hop
+from loko.plan import allocations_of
+from loko.routing import path_through, paths, route
+from loko.scenario import of_lokos_tables
+
+TWO = load_lab("two-switch")
+
+
+def lab_of(cables: list[tuple[str, str]], hosts: dict[str, str]) -> Lab:
+    """A lab of the two-switch lab's parts: cables between switches, and each host at its switch."""
+    names = sorted({name for cable in cables for name in cable})
+    ports = {name: itertools.count(1) for name in names}
+    like = TWO.switches["s1"]
+    links = [
+        Link(a=Endpoint(node=a, port=next(ports[a])), b=Endpoint(node=b, port=next(ports[b])))
+        for a, b in cables
+    ]
+    links += [
+        Link(a=Endpoint(node=host, port=1), b=Endpoint(node=switch, port=next(ports[switch])))
+        for host, switch in hosts.items()
+    ]
+    return Lab(
+        name="made",
+        title="made",
+        path=Path("made"),
+        switches=MappingProxyType(dict.fromkeys(names, like)),
+        hosts=MappingProxyType(dict.fromkeys(hosts, TWO.hosts["H1"])),
+        links=tuple(links),
+        control_port=4,
+    )
+
+
+RING = lab_of([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "a")], {"X": "a", "Y": "c"})
+
+
+def admission(lab: Lab) -> LokoAdmission:
+    scenario = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+    return LokoAdmission(lab, allocations_of(lab, scheme_named("full-rate"), scenario))
+
+
+def flow(number: int, source: str = "X", destination: str = "Y", **values: float) -> Flow:
+    fields = {"rate_bps": 1e5, "burst_bytes": 306.0, "frame_bytes": 306, **values}
+    return Flow(
+        id=str(number),
+        source=source,
+        destination=destination,
+        udp_source=number,
+        udp_destination=1,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def names(answer: Admitted | Refusal) -> list[str]:
+    assert isinstance(answer, Admitted)
+    return [hop.switch for hop in answer.hops]
+
+
+def test_paths_come_in_order_of_cost_without_loops() -> None:
+    assert [[hop.switch for hop in path] for path in paths(RING, "X", "Y")] == [list("abc"), list("aedc")]
+
+
+def test_second_path_is_taken_when_the_first_is_full() -> None:
+    control = admission(RING)
+    found = []
+    for number in range(1, 40):
+        answer = route(RING, control, flow(number))
+        if isinstance(answer, Refusal):
+            break
+        found.append(names(answer))
+        control.request(flow(number), [Hop(switch=h.switch, output_port=h.output_port) for h in answer.hops])
+    assert list("abc") in found
+    assert isinstance(answer, Refusal)
+    assert answer.switch in "ac"  # both paths begin and end there
+    assert route(RING, control, flow(99)) == route(RING, control, flow(99))
+
+
+def test_path_around_a_full_switch() -> None:
+    lab = lab_of(
+        [("a", "b"), ("b", "c"), ("a", "d"), ("d", "e"), ("e", "c")], {"X": "a", "Y": "c", "P": "b", "Q": "b"}
+    )
+    control = admission(lab)
+    number = 1
+    while isinstance(control.request(flow(number, "P", "Q")), Admitted):
+        number += 1
+    assert names(route(lab, control, flow(500))) == list("adec")
+
+
+def test_deadline_is_kept_or_explained() -> None:
+    control = admission(RING)
+    best = route(RING, control, flow(1))
+    assert isinstance(best, Admitted)
+    assert names(route(RING, control, flow(1), best.guarantee_ns)) == list("abc")
+    late = route(RING, control, flow(1), best.guarantee_ns - 1)
+    assert isinstance(late, Refusal)
+    assert (late.quantity, late.unit) == ("delay", "ns")
+    assert late.used + late.requested == pytest.approx(best.guarantee_ns)
+    assert late.remedy.startswith(f"a deadline of at least {best.guarantee_ns / 1e6:.3f} ms")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_answer_is_the_cheapest_of_all_paths(seed: int) -> None:
+    """Against trying every simple path, on random meshes with random load."""
+    choice = random.Random(seed)
+    switches = "abcdef"
+    cables = [(x, y) for x, y in itertools.pairwise(switches)]
+    cables += [
+        (x, y)
+        for x, y in itertools.combinations(switches, 2)
+        if (x, y) not in cables and choice.random() < 0.3
+    ]
+    lab = lab_of(cables, {"X": "a", "Y": "f", "P": "c", "Q": "d"})
+    control = admission(lab)
+    for number in range(1, 30):
+        source, destination = choice.sample(["X", "Y", "P", "Q"], 2)
+        control.request(flow(number, source, destination, rate_bps=choice.choice((1e5, 5e5))))
+    wanted = flow(1000)
+    every = list(paths(lab, "X", "Y"))
+    fitting = [len(path) for path in every if isinstance(control.check(wanted, path), Admitted)]
+    answer = route(lab, control, wanted)
+    assert isinstance(answer, Admitted) == bool(fitting)
+    if isinstance(answer, Admitted):
+        assert len(answer.hops) == min(fitting)
+
+
+def test_path_by_names() -> None:
+    assert [hop.switch for hop in path_through(RING, "X", "Y", list("aedc"))] == list("aedc")
+    for wrong in (list("ac"), list("bc"), ["a", "z"], []):
+        with pytest.raises(InputError, match="path: "):
+            path_through(RING, "X", "Y", wrong)
