@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
+    admission,
     closure,
     live_accuracy,
     overload_picture,
@@ -44,6 +45,7 @@ class Part(StrEnum):
     SCALE = "scale"
     CLOSURE = "closure"
     SERVICE = "service"
+    ADMISSION = "admission"
 
 
 def main(
@@ -74,6 +76,7 @@ def main(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
         Part.SERVICE: lambda: _service(repetitions),
+        Part.ADMISSION: lambda: _admission(repetitions),
     }
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -182,6 +185,26 @@ def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         )
     ]
     return asdict(found), rows
+
+
+def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    found = admission.measure(repetitions=repetitions)
+    rows = []
+    peers = {"Loko": found.loko, "packet-granular": found.packets, "authors' library (Java)": found.peer}
+    for name, one in peers.items():
+        if one is None:
+            rows.append((name, "left out", "needs mvn and a JDK"))
+            continue
+        for what, rate in (("request-release cycles", one.cycles_per_s), ("refusals", one.refusals_per_s)):
+            rows.append((f"{name}: {what} a second", *_plain(rate)))
+    if found.peer:
+        ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
+        rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
+    return asdict(found), rows
+
+
+def _plain(rate: Spread) -> tuple[str, str]:
+    return f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}"
 
 
 def _error(errors: live_accuracy.Errors) -> tuple[str, str]:

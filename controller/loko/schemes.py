@@ -30,15 +30,17 @@ def admission_of(
     *,
     allocation: str = "fifth-rate",
     traffic: ControlTraffic | None = None,
+    least_entries: int | None = None,
     epsilon: Epsilon = Epsilon.PAPER,
 ) -> Admission:
     """An empty admission control of a lab.
 
-    `allocation` is Loko's alone, `traffic` also that of the packets; the rivals know of neither. Raises
-    `InputError`.
+    `allocation` is Loko's alone, `traffic` also that of the packets; the rivals know of neither. Who does not
+    fill tables up with dummies says by `least_entries` how short they may get: frames then follow each other
+    faster, which the packets must know. Raises `InputError`.
     """
     if scheme is SchemeName.LOKO:
         return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
     if scheme is SchemeName.PACKETS:
-        return PacketAdmission(lab, scenario, traffic=traffic)
+        return PacketAdmission(lab, scenario, traffic=traffic, least_entries=least_entries)
     return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)

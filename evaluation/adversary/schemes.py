@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from evaluation.adversary.case import Case
-from loko.admission import Admission, Admitted, LokoAdmission, Refusal
+from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import SCHEMES as ALLOCATIONS
+from loko.allocation import scheme_named
 from loko.control_traffic import ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.packets import PacketAdmission
 from loko.plan import allocations_of
-from loko.rivals import rival_admission, rival_named
+from loko.rivals import rival_named
 from loko.scenario import Scenario, of_lokos_tables
+from loko.schemes import SchemeName, admission_of
 
 PACKET_GRANULAR: Final = "packet-granular"
 GUARANTEED: Final = (*ALLOCATIONS, PACKET_GRANULAR)
@@ -27,21 +28,18 @@ PRINTED: Final = "-as-printed"
 
 def admission_named(scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic) -> Admission:
     """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there."""
-    if scheme == PACKET_GRANULAR:
-        return PacketAdmission(lab, scenario, traffic=control)
     rival = rival_named(scheme)
     if rival is not None:
         kind, epsilon = rival
-        return rival_admission(kind, lab, scenario, epsilon=epsilon)
+        return admission_of(lab, SchemeName(kind.value), scenario, epsilon=epsilon)
+    if scheme == PACKET_GRANULAR:
+        return admission_of(lab, SchemeName.PACKETS, scenario, traffic=control)
     name = scheme.removesuffix(PRINTED)
-    if name not in ALLOCATIONS:
-        raise InputError(f"scheme '{scheme}' is unknown")
     reserved = None if scheme.endswith(PRINTED) else control
-    allocations = allocations_of(lab, ALLOCATIONS[name], scenario, reserved)
-    for switch, allocation in allocations.items():
-        if not allocation.feasible:
-            raise InputError(f"{switch}: {allocation.reason}")
-    return LokoAdmission(lab, allocations)
+    for switch, one in allocations_of(lab, scheme_named(name), scenario, reserved).items():
+        if not one.feasible:
+            raise InputError(f"{switch}: {one.reason}")
+    return admission_of(lab, SchemeName.LOKO, scenario, allocation=name, traffic=reserved)
 
 
 def filled(

@@ -17,6 +17,8 @@ from loko.lab import Lab
 
 SETTLED_NS = 600_000_000
 """All tables are installed by then, and the boards have nothing more to say to their controllers for long."""
+_DISCARD = 9
+"""UDP port of the dummies."""
 _STEP_NS = 20_000
 _BYTE_NS, _PREAMBLE, _GAP, _FCS = 80, 8, 12, 4
 
@@ -38,14 +40,20 @@ def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
 
 
 def carry(
-    lab: Lab, flows: Sequence[Flow], releases: Mapping[int, Sequence[int]], *, entries: int, seed: int
+    lab: Lab,
+    flows: Sequence[Flow],
+    releases: Mapping[int, Sequence[int]],
+    *,
+    entries: int,
+    seed: int,
+    dummies: bool = True,
 ) -> list[Seen]:
     """What becomes of the frames released at these instants (flow number -> instants in ns)."""
-    return _Run(lab, flows, entries, seed).carry(releases)
+    return _Run(lab, flows, entries, seed, dummies=dummies).carry(releases)
 
 
 class _Run:
-    def __init__(self, lab: Lab, flows: Sequence[Flow], entries: int, seed: int) -> None:
+    def __init__(self, lab: Lab, flows: Sequence[Flow], entries: int, seed: int, *, dummies: bool) -> None:
         self._far = {(end.node, end.port): far for end, far in lab.cables()}
         self._hosts = lab.hosts
         tables = switch_entries(lab, flows, entries=entries)
@@ -54,11 +62,12 @@ class _Run:
             board = Board(profile=switch.profile.name, config=dict(switch.config), seed=seed * 1000 + number)
             board.connected(1_000_000)
             at = 2_000_000
-            for segment in session_segments(tables[name]):
+            table = [entry for entry in tables[name] if dummies or entry.tp_dst != _DISCARD]
+            for segment in session_segments(table):
                 board.segment(at, segment)
                 at += 2_000_000
             board.advance(SETTLED_NS)
-            assert len(board.flows()) == entries
+            assert len(board.flows()) == len(table)
             board.outputs()
             self._boards[name] = board
         self._frames = [frame_of(lab, _sender(number, flow)) for number, flow in enumerate(flows)]

@@ -6,7 +6,8 @@ switches that carry no more than the CPU before them forwards.
 """
 
 from loko.packets.admission import PacketAdmission, default_targets
+from loko.packets.optimise import optimised_targets
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid
 
-__all__ = ["FrameServer", "Grid", "PacketAdmission", "default_targets", "frame_server"]
+__all__ = ["FrameServer", "Grid", "PacketAdmission", "default_targets", "frame_server", "optimised_targets"]

@@ -59,19 +59,20 @@ class PacketAdmission:
         targets: Mapping[str, float] | None = None,
         *,
         traffic: ControlTraffic | None = None,
+        least_entries: int | None = None,
         grid: Grid | None = None,
     ) -> None:
         """Start empty. `targets` has for every switch the largest delay in ns, first bit in to first out.
 
-        Without it that of the paper's full-rate allocation. Raises `InputError` if a switch has no worst case
-        or cannot forward even a single frame within its target.
+        Without it that of the paper's full-rate allocation. `traffic`, `least_entries`: see `frame_server`.
+        Raises `InputError` if a switch has no worst case or cannot forward even a single frame in time.
         """
         self._register = Register(lab)
         self._far = dict(lab.cables())
         self._grid = grid or Grid.standard()
         wanted = targets or default_targets(lab, scenario)
         servers = {
-            name: frame_server(deterministic(switch.profile), scenario, traffic)
+            name: frame_server(deterministic(switch.profile), scenario, traffic, least_entries=least_entries)
             for name, switch in lab.switches.items()
         }
         entries = scenario.entries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loko.control_traffic import ControlTraffic, TimeBucket, interference
@@ -108,16 +108,25 @@ class FrameServer:
         return least[wanted]
 
 
-def frame_server(profile: Profile, scenario: Scenario, traffic: ControlTraffic | None = None) -> FrameServer:
+def frame_server(
+    profile: Profile,
+    scenario: Scenario,
+    traffic: ControlTraffic | None = None,
+    *,
+    least_entries: int | None = None,
+) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
     `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
-    the IP stack interrupts the frames. Raises `InputError` if the links are slower than the CPU: then frames
-    also queue elsewhere than in front of it.
+    the IP stack interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
+    all that are planned, as in Loko's tables with their dummies. Raises `InputError` if the links are slower
+    than the CPU: then frames also queue elsewhere than in front of it.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
         cases[case.frame_bytes].append(processing(profile, case))
+        if least_entries is not None and least_entries < case.entries:
+            cases[case.frame_bytes].append(processing(profile, replace(case, entries=least_entries)))
     times = {size: _times(profile, size, found) for size, found in cases.items()}
     slowest_link_ns = max(_inner_ns(profile, size) + _gap_ns(profile) for size in times)
     fastest_ns = min(each.least_service_ns for each in times.values())

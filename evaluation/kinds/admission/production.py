@@ -12,19 +12,16 @@ import pyarrow as pa
 from evaluation.executor import each_done
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.picture import chart_of
-from evaluation.kinds.admission.trial import RunRow, Trial, carry_out, trial_of
+from evaluation.kinds.admission.trial import RunRow, Trial, best_target_ns, carry_out, trial_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
-from loko.allocation import FULL_RATE, allocate
 from loko.device import deterministic
 from loko.lab import load_lab
 from loko.scenario import of_lokos_tables
 from loko.service import Service, service_curve
 
 _RUNS_PER_TASK: Final = 50
-_TRIED_PARTS: Final = (0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 1.0)
-"""Delay targets that `optimised` tries, as parts of the paper's D."""
 _SAMPLE_SEED: Final = 1_000_003
 """Added to the seed for the expected traffic mix: other requests of the same kind."""
 _USABLE_PERCENT: Final = 90.0
@@ -46,7 +43,7 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
     ]
     progress.begin(len(trials), 0, "parts")
     if "optimised" in figure.schemes:
-        trials = _with_targets(trials, _service(figure), options)
+        trials = _with_targets(trials, options)
     found: dict[int, list[RunRow]] = {}
     done = each_done(
         carry_out, trials, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
@@ -62,32 +59,23 @@ def _parts(runs: int) -> list[range]:
     return [range(at, min(at + _RUNS_PER_TASK, runs)) for at in range(0, runs, _RUNS_PER_TASK)]
 
 
-def _with_targets(trials: Sequence[Trial], service: Service, options: Options) -> list[Trial]:
-    """Give the trials of `optimised` the delay target with which a sample of such requests fits best.
-
-    The ring and the requests are the same everywhere on it, so all its switches get one target.
-    """
-    paper_ns = allocate(service, FULL_RATE).delay_ns
+def _with_targets(trials: Sequence[Trial], options: Options) -> list[Trial]:
+    """Give the trials of `optimised` the delay target with which a sample of such requests fits best."""
     samples = {
         trial.hops: replace(trial, first_run=0, runs=1, seed=options.seed + _SAMPLE_SEED)
         for trial in trials
         if trial.scheme == "optimised"
     }
-    tries = [
-        replace(sample, target_ns=part * paper_ns) for sample in samples.values() for part in _TRIED_PARTS
-    ]
-    best: dict[int, tuple[int, float]] = {}
     done = each_done(
-        carry_out, tries, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+        best_target_ns,
+        list(samples.values()),
+        executor=options.executor,
+        scheduler=options.scheduler,
+        jobs=options.jobs,
     )
-    for place, rows in done:
-        tried = tries[place]
-        target_ns = tried.target_ns or paper_ns
-        # Of equally good targets the strictest.
-        score = (sum(row.accepted for row in rows), -target_ns)
-        best[tried.hops] = max(best.get(tried.hops, (-1, 0.0)), score)
+    targets = {list(samples)[place]: target_ns for place, target_ns in done}
     return [
-        replace(trial, target_ns=-best[trial.hops][1]) if trial.scheme == "optimised" else trial
+        replace(trial, target_ns=targets[trial.hops]) if trial.scheme == "optimised" else trial
         for trial in trials
     ]
 

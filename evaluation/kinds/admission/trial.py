@@ -15,6 +15,7 @@ from loko.admission import Admission, Admitted
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
+from loko.packets import optimised_targets
 from loko.scenario import of_lokos_tables
 
 _MAIN_LIMITS: Final = ("burst", "delay")
@@ -95,6 +96,17 @@ def carry_out(trial: Trial) -> list[RunRow]:
         for flow_id in list(admission.admitted):
             admission.release(flow_id)
     return rows
+
+
+def best_target_ns(trial: Trial) -> float:
+    """The delay target with which most requests of the trial's first run fit.
+
+    The ring and the requests are the same everywhere on it, so all its switches get one target.
+    """
+    lab = _lab(trial.lab)
+    scenario = of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,))
+    mix = list(requests(trial, len(lab.switches), trial.first_run))
+    return next(iter(optimised_targets(lab, scenario, mix, rounds=0).values()))
 
 
 def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:

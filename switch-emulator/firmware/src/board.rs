@@ -7,9 +7,7 @@ use crate::buffers::{length_with_fcs, ReceiveRing, ReceivedFrame};
 use crate::config::{Config, ConfigError};
 use crate::console::{Console, Outcome};
 use crate::event::{Counters, Event};
-use crate::integrated_switch::{
-    pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire,
-};
+use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};

@@ -74,8 +74,8 @@ pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{
-    number, profile_kind, ConsoleCosts, ControlCosts, Housekeeping, Measurement, Profile, ProfileError,
-    ZODIAC_FX,
+    number, profile_kind, ConsoleCosts, ControlCosts, Housekeeping, Measurement, Profile,
+    ProfileError, ZODIAC_FX,
 };
 pub use quirks::Quirks;
 pub use settings::{EepromError, EepromImage, EEPROM_BYTES};

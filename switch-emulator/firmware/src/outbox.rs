@@ -220,7 +220,13 @@ impl Outbox {
     }
 
     /// A frame that has arrived on `from` at `now` crosses the integrated switch to `ports`, without having been to the CPU.
-    pub(crate) fn cross(&mut self, now: Instant, from: PortNumber, ports: PortMask, frame: Vec<u8>) {
+    pub(crate) fn cross(
+        &mut self,
+        now: Instant,
+        from: PortNumber,
+        ports: PortMask,
+        frame: Vec<u8>,
+    ) {
         let length = length_with_fcs(frame.len());
         let received = &mut self.hardware[from.index()];
         received.received_bytes += length as u64;

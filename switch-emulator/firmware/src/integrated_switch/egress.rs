@@ -58,7 +58,12 @@ impl Egress {
     /// A frame of `length` bytes that has arrived on another front port at `now` leaves by `port`, without having been to
     /// the CPU; gives the instant at which its first bit departs, or nothing when so much waits for the port that the frame
     /// memory is full.
-    pub(crate) fn cross(&mut self, now: Instant, port: PortNumber, length: usize) -> Option<Instant> {
+    pub(crate) fn cross(
+        &mut self,
+        now: Instant,
+        port: PortNumber,
+        length: usize,
+    ) -> Option<Instant> {
         let ready = (now + self.wire.transit).max(self.paused_until[port.index()]);
         let front = &mut self.front[port.index()];
         if front.free_at.saturating_since(ready) > self.longest_wait {

@@ -120,7 +120,8 @@ impl LearningSwitch {
             }
         }
         let seen_at = now;
-        self.stations.insert((vlan, from), Station { port, seen_at });
+        self.stations
+            .insert((vlan, from), Station { port, seen_at });
     }
 
     /// The port behind which a station is, if that is known.

@@ -43,7 +43,8 @@ fn a_number_may_be_plain() {
 
 #[test]
 fn a_number_may_be_measured() {
-    let number = "entries = { value = 64, source = \"measured\", range = [64, 64], standard_error = 0.5, \
+    let number =
+        "entries = { value = 64, source = \"measured\", range = [64, 64], standard_error = 0.5, \
                   samples = 3, procedure = \"table\" }";
     let head = "title = \"Measured\"\nmeasurement = { device = \"d\", date = \"2026-11-21\", commit = \"c\", \
                 samples = 100, seed = 1 }";
@@ -55,7 +56,10 @@ fn a_number_may_be_measured() {
     let profile = Profile::from_toml(&text).unwrap();
     assert_eq!(profile.table.entries, 64);
     assert_eq!(profile.measurement.unwrap().device, "d");
-    let unknown = refusal("entries = ", "entries = { value = 64, source = \"guessed\" }");
+    let unknown = refusal(
+        "entries = ",
+        "entries = { value = 64, source = \"guessed\" }",
+    );
     assert!(unknown.contains("guessed"), "{unknown}");
 }
 

@@ -68,7 +68,10 @@ fn a_station_that_has_moved_is_found_and_one_that_was_silent_is_forgotten() {
     switch.pass(seconds(0), port(1), &frame(ALL, A));
     switch.pass(seconds(1), port(3), &frame(ALL, A));
     assert_eq!(switch.pass(seconds(2), port(2), &frame(A, B)), ports(&[3]));
-    assert_eq!(switch.pass(seconds(301), port(2), &frame(A, B)), ports(&[3]));
+    assert_eq!(
+        switch.pass(seconds(301), port(2), &frame(A, B)),
+        ports(&[3])
+    );
     assert_eq!(
         switch.pass(seconds(302), port(2), &frame(A, B)),
         ports(&[1, 3])
@@ -79,7 +82,10 @@ fn a_station_that_has_moved_is_found_and_one_that_was_silent_is_forgotten() {
 fn vlans_are_apart_and_a_tag_names_one() {
     let mut switch = factory();
     let now = Instant::ZERO;
-    assert_eq!(switch.pass(now, port(1), &tagged(B, A, 100)), ports(&[2, 3]));
+    assert_eq!(
+        switch.pass(now, port(1), &tagged(B, A, 100)),
+        ports(&[2, 3])
+    );
     assert_eq!(switch.pass(now, port(1), &tagged(B, A, 0)), ports(&[2, 3]));
     let to_native = Destination {
         ports: ports(&[4]).ports,
@@ -121,9 +127,15 @@ fn a_full_table_learns_no_more_until_something_is_forgotten() {
         switch.pass(seconds(0), port(1), &frame(ALL, station(number)));
     }
     switch.pass(seconds(1), port(3), &frame(ALL, B));
-    assert_eq!(switch.pass(seconds(1), port(2), &frame(B, A)), ports(&[1, 3]));
+    assert_eq!(
+        switch.pass(seconds(1), port(2), &frame(B, A)),
+        ports(&[1, 3])
+    );
     switch.pass(seconds(301), port(3), &frame(ALL, B));
-    assert_eq!(switch.pass(seconds(301), port(2), &frame(B, A)), ports(&[3]));
+    assert_eq!(
+        switch.pass(seconds(301), port(2), &frame(B, A)),
+        ports(&[3])
+    );
 }
 
 #[test]

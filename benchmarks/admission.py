@@ -1,0 +1,131 @@
+"""Admission decisions a second through the library's ordinary interface, on a ring of 31 switches.
+
+*Cycles* request a flow that fits and release it again; each counts as one decision. *Refusals* ask for what
+does not fit. Beside it the authors' library (Maven group ``de.tum.ei.lkn.eces``, multi-hop model of DetServ)
+with the same allocation of every queue, in turns. It searches a path for every request; ours keeps the path
+between two hosts once it was asked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.measure import ROOT, BenchmarkError, Spread, run
+from loko.admission import Admission, Admitted, LokoAdmission
+from loko.allocation import FULL_RATE
+from loko.flow import Flow
+from loko.lab import load_lab
+from loko.packets import PacketAdmission
+from loko.plan import allocations_of
+from loko.scenario import EVALUATION
+
+SWITCHES: Final = 31
+ON_A_PATH: Final = 6
+"""Switches that each flow crosses; in the peer's terms, links."""
+_SECONDS: Final = 2.0
+_PEER: Final = ROOT / "benchmarks" / "eces-peer"
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Decisions a second of one scheme."""
+
+    cycles_per_s: Spread
+    refusals_per_s: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSpeed:
+    """What was measured; the peer is None where Maven or a JDK is missing."""
+
+    loko: Decisions
+    packets: Decisions
+    peer: Decisions | None
+
+
+def measure(*, repetitions: int = 5) -> AdmissionSpeed:
+    """Measure in turns. Raises `BenchmarkError` if the peer does not build or answers otherwise."""
+    lab = load_lab("ring")
+    loko = LokoAdmission(lab, allocations_of(lab, FULL_RATE, EVALUATION))
+    packets = PacketAdmission(lab, EVALUATION)
+    found: dict[str, list[tuple[float, float]]] = {"loko": [], "packets": [], "peer": []}
+    with tempfile.TemporaryDirectory() as folder:
+        peer = _build_peer(Path(folder))
+        for _ in range(repetitions):
+            found["loko"].append(_ours(loko))
+            found["packets"].append(_ours(packets))
+            if peer:
+                found["peer"].append(peer())
+    return AdmissionSpeed(
+        loko=_decisions(found["loko"]),
+        packets=_decisions(found["packets"]),
+        peer=_decisions(found["peer"]) if found["peer"] else None,
+    )
+
+
+def _decisions(found: list[tuple[float, float]]) -> Decisions:
+    cycles, refusals = zip(*found, strict=True)
+    return Decisions(Spread.of(cycles), Spread.of(refusals))
+
+
+def _ours(admission: Admission) -> tuple[float, float]:
+    return _rate(admission, burst_bytes=306, fits=True), _rate(admission, burst_bytes=4134, fits=False)
+
+
+def _rate(admission: Admission, *, burst_bytes: float, fits: bool) -> float:
+    flows = [
+        Flow(
+            id=f"f{number}",
+            source=f"h{number + 1}a",
+            destination=f"h{(number + ON_A_PATH - 1) % SWITCHES + 1}b",
+            udp_source=5000,
+            udp_destination=6000,
+            rate_bps=100e3,
+            burst_bytes=burst_bytes,
+            frame_bytes=306,
+        )
+        for number in range(SWITCHES)
+    ]
+    done, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < _SECONDS:
+        for flow in flows:
+            if isinstance(admission.request(flow), Admitted) is not fits:
+                raise BenchmarkError(
+                    f"admission: {admission.scheme}: a burst of {burst_bytes} is not as expected"
+                )
+            if fits:
+                admission.release(flow.id)
+        done += len(flows)
+    return done / (time.perf_counter() - begin)
+
+
+def _build_peer(folder: Path) -> Callable[[], tuple[float, float]] | None:
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        return None
+    shutil.copytree(_PEER, folder / "peer")
+    maven: list[str | Path] = ["mvn", "-B", "-q", "-f", folder / "peer" / "pom.xml"]
+    classpath = folder / "classpath"
+    usage = run([*maven, "compile", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"])
+    if not classpath.exists():
+        raise BenchmarkError(f"the Java peer does not build: {_first_error(usage.output)}")
+    classes = f"{folder / 'peer' / 'target' / 'classes'}:{classpath.read_text(encoding='utf-8')}"
+
+    def peer() -> tuple[float, float]:
+        output = run(["java", "-cp", classes, "AdmissionPeer", SWITCHES, ON_A_PATH, str(_SECONDS)]).output
+        line = next((line for line in output.splitlines() if line.startswith("result ")), None)
+        if line is None:
+            raise BenchmarkError(f"the Java peer gives no result: {output.strip().splitlines()[-1:]}")
+        _, cycles, refusals = line.split()
+        return float(cycles), float(refusals)
+
+    return peer
+
+
+def _first_error(output: str) -> str:
+    return next((line for line in output.splitlines() if "ERROR" in line), "no error message")

@@ -1,0 +1,69 @@
+"""The allocation `optimised`: delay targets of the switches, chosen for an expected traffic mix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from loko.admission import Admitted
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.packets.admission import PacketAdmission, default_targets
+from loko.scenario import Scenario
+
+PARTS: Final = (0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 1.0)
+"""Targets that are tried, as parts of the largest."""
+
+Score = tuple[int, float]
+"""Accepted flows of the mix, then, of equally many, the stricter: the negative sum of the targets."""
+
+
+def optimised_targets(
+    lab: Lab,
+    scenario: Scenario,
+    mix: Sequence[Flow],
+    *,
+    largest_ns: Mapping[str, float] | None = None,
+    rounds: int = 1,
+) -> dict[str, float]:
+    """Delay targets in ns with which most flows of the mix fit, requested in their order.
+
+    A smaller target leaves less room in that switch, but also less jitter, and so smaller bursts, in those
+    behind it. First all switches get the same part of `largest_ns` (by default the paper's full-rate D), then
+    in so many rounds each switch on its own is moved by a step as long as that lets in more flows, or as many
+    with a stricter guarantee. Raises `InputError` if no flow fits whatever the targets are.
+    """
+    limits = largest_ns or default_targets(lab, scenario)
+    tried: dict[tuple[int, ...], Score] = {}
+
+    def targets(steps: Sequence[int]) -> dict[str, float]:
+        return {name: PARTS[step] * limits[name] for name, step in zip(lab.switches, steps, strict=True)}
+
+    def score(steps: tuple[int, ...]) -> Score:
+        if steps not in tried:
+            tried[steps] = _score(lab, scenario, mix, targets(steps))
+        return tried[steps]
+
+    uniform = [(step,) * len(lab.switches) for step in range(len(PARTS))]
+    best = max(uniform, key=score)
+    for _ in range(rounds):
+        for place in range(len(lab.switches)):
+            moved = [
+                (*best[:place], best[place] + step, *best[place + 1 :])
+                for step in (-1, 1)
+                if 0 <= best[place] + step < len(PARTS)
+            ]
+            best = max([best, *moved], key=score)
+    if score(best)[0] <= 0:
+        raise InputError("expected traffic: no flow of it fits, whatever the delay targets are")
+    return targets(best)
+
+
+def _score(lab: Lab, scenario: Scenario, mix: Sequence[Flow], targets: Mapping[str, float]) -> Score:
+    try:
+        admission = PacketAdmission(lab, scenario, targets)
+    except InputError:  # a target that not even one frame keeps
+        return -1, 0.0
+    accepted = sum(isinstance(admission.request(flow), Admitted) for flow in mix)
+    return accepted, -sum(targets.values())
