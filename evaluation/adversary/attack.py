@@ -17,7 +17,10 @@ LOADS: Final = (0.9, 4.0)
 class Attack:
     """What each way of sending found, of equally many patterns or in as much time."""
 
-    case: Case
+    flows: int
+    """So many were attacked."""
+    guarantee_ms: float
+    """The largest guarantee of the set."""
     adversary: Found
     scattered: Found
     """Bursts at independent random instants."""
@@ -38,16 +41,12 @@ class Attack:
             *(run.worst for run in self.bursts),
         )
 
-    @property
-    def guarantee_ms(self) -> float:
-        """The largest guarantee of the set."""
-        return max(admitted.guarantee_ns for admitted in self.case.admitted) / 1e6
-
 
 def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack:
     """Attack a set. Deterministic."""
     return Attack(
-        case=case,
+        flows=len(case.admitted),
+        guarantee_ms=max(admitted.guarantee_ns for admitted in case.admitted) / 1e6,
         adversary=adversary(case, generations=generations, seed=seed),
         scattered=random_search(case, generations=generations, seed=seed),
         bursts=tuple(_bursts(case, load, seconds, seed) for load in LOADS),
