@@ -53,6 +53,9 @@ Procedure = Literal[
 ]
 PROCEDURES: Final[tuple[Procedure, ...]] = get_args(Procedure)
 
+Combination = tuple[int, tuple[NDArray[np.int64], int]]
+"""A length of frame with its samples, and how many were left out since the bench's host lost time."""
+
 Measured = Mapping[int, tuple[NDArray[np.int64], int]]
 """By length of frame: the samples, and how many were left out since the bench's host lost time."""
 
@@ -76,8 +79,8 @@ class Part:
 
     procedure: Procedure
     name: str
-    measure: Callable[[Device, int], Measured]
-    """Takes the device and a seed."""
+    measure: Callable[[Device, int], Measured | Iterator[Combination]]
+    """Takes the device and a seed. Combinations that are yielded are kept one by one."""
     expected_s: float = 1.0
     """How long it takes in real time, roughly."""
 
@@ -86,11 +89,12 @@ class Part:
         """Its name in the store."""
         return f"{self.procedure}/{self.name}"
 
-    def measured(self, device: Device, seed: int) -> Measured:
+    def measured(self, device: Device, seed: int) -> Iterator[Combination]:
         """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
         mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
         device.begin(mine)
-        return self.measure(device, mine)
+        found = self.measure(device, mine)
+        yield from found.items() if isinstance(found, Mapping) else found
 
 
 def parts(
@@ -123,7 +127,9 @@ def run(
     there = store.parts()
     for part in todo:
         if part.key not in there:
-            store.keep(part.key, part.measured(device, seed))
+            for size, (times, left_out) in part.measured(device, seed):
+                store.keep(part.key, size, times, left_out)
+            store.complete(part.key)
         on_part(part)
 
 
@@ -152,9 +158,9 @@ def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iter
             table: Table = table,
             sizes: tuple[int, ...] = sizes,
             count: int = count,
-        ) -> Measured:
-            found = data_plane.measure(device, table, sizes, samples=count, seed=seed)
-            return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+        ) -> Iterator[Combination]:
+            for size, one in data_plane.measure_each(device, table, sizes, samples=count, seed=seed):
+                yield size, (one.times_ns, one.disturbed)
 
         yield Part("dp-time", table_name(table), measure, duration.data_plane_s(table, sizes, count))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,6 @@ from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 
 _SAMPLES: Final = "samples.sqlite"
-_JOBS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,14 @@ class ChosenCampaign:
             if not store.parts().issuperset(wanted):
                 make = partial(_parts, self.procedures, self.samples, self.design)
                 with measuring(todo, store.parts(), real_time=self._real_time) as tell:
-                    processes.run(self.chosen, make, store, seed=self.seed, jobs=_JOBS, on_part=tell)
+                    processes.run(
+                        self.chosen,
+                        make,
+                        store,
+                        seed=self.seed,
+                        jobs=len(os.sched_getaffinity(0)),
+                        on_part=tell,
+                    )
                 left_out = sum(count for part, _, _, count in store.samples() if part in wanted)
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)

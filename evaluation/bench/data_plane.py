@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,12 +41,17 @@ def measure(
     device: Device, table: Table, sizes: tuple[int, ...], *, samples: int, seed: int
 ) -> dict[int, Samples]:
     """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
+    return dict(measure_each(device, table, sizes, samples=samples, seed=seed))
+
+
+def measure_each(
+    device: Device, table: Table, sizes: tuple[int, ...], *, samples: int, seed: int
+) -> Iterator[tuple[int, Samples]]:
+    """As `measure`, length by length."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(table))
-    found = {}
     for size in sizes:
-        found[size] = lone_frames(device, size, samples=samples, random=random, what=str(table))
-    return found
+        yield size, lone_frames(device, size, samples=samples, random=random, what=str(table))
 
 
 def lone_frames(

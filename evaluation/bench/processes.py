@@ -1,6 +1,6 @@
 """A campaign in virtual time on several processes: what each part draws does not depend on who measures it.
 
-A worker has a board of its own and hands back whole parts; only this process writes to the store, at once.
+A worker has a board of its own and hands back each combination; only this process writes it, at once.
 When this process ends, however it ends, its workers meet the end of their pipes and end, too.
 """
 
@@ -14,10 +14,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from evaluation.bench import campaign
-from evaluation.bench.campaign import Measured, Part
+from evaluation.bench.campaign import Combination, Part
 from evaluation.bench.choice import Choice
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
+from evaluation.runner import RunError
+from loko.document import InputError
 
 Parts = Callable[[], list[Part]]
 """Makes the parts of a campaign. It can be sent to another process: a function or a `partial` of one."""
@@ -54,13 +56,20 @@ def run(
             on_part(part)
     by_key = {part.key: part for part in missing}
     with _workers(workers, chosen.form, make_parts, seed) as ends:
-        for key, measured in _measured(ends, list(by_key)):
-            store.keep(key, measured)
-            on_part(by_key[key])
+        for key, found in _measured(ends, list(by_key)):
+            if found is None:
+                store.complete(key)
+                on_part(by_key[key])
+            else:
+                size, (times, left_out) = found
+                store.keep(key, size, times, left_out)
 
 
-def _measured(ends: Sequence[Connection], keys: Sequence[str]) -> Iterator[tuple[str, Measured]]:
-    """Hand the parts out, one at a time to each worker; yield what comes back, or raise what they raised."""
+def _measured(ends: Sequence[Connection], keys: Sequence[str]) -> Iterator[tuple[str, Combination | None]]:
+    """Hand the parts out, one at a time to each worker, and yield what comes back.
+
+    None follows the last combination of a part. Raises what a worker raised.
+    """
     waiting = list(reversed(keys))
     for end in ends:
         end.send(waiting.pop())
@@ -71,9 +80,9 @@ def _measured(ends: Sequence[Connection], keys: Sequence[str]) -> Iterator[tuple
             key, found = end.recv()
             if isinstance(found, Exception):
                 raise found
-            if waiting:
+            if found is None and waiting:
                 end.send(waiting.pop())
-            else:
+            elif found is None:
                 busy.remove(end)
             yield key, found
 
@@ -105,9 +114,10 @@ def _work(end: Connection, form: str, make_parts: Parts, seed: int) -> None:
         while True:
             key = end.recv()
             try:
-                found: Measured | Exception = parts[key].measured(device, seed)
-            except Exception as error:  # noqa: BLE001 - raised again by the process that asks
-                found = error
-            end.send((key, found))
+                for found in parts[key].measured(device, seed):
+                    end.send((key, found))
+                end.send((key, None))
+            except (InputError, RunError) as error:
+                end.send((key, error))
     except (EOFError, ConnectionError):
         return

@@ -22,6 +22,7 @@ create table if not exists sample (
     part text not null, size integer not null, times blob not null, disturbed integer not null,
     primary key (part, size)
 ) without rowid;
+create table if not exists complete (part text primary key) without rowid;
 """
 
 
@@ -44,6 +45,7 @@ class SampleStore:
             if parameters is not None and row != (wanted,):
                 with self._base:
                     self._base.execute("delete from sample")
+                    self._base.execute("delete from complete")
                     self._base.execute("delete from campaign")
                     self._base.execute("delete from beginning")
                     self._base.execute("insert into campaign values (?)", (wanted,))
@@ -67,16 +69,18 @@ class SampleStore:
 
     def parts(self) -> set[str]:
         """Parts that are complete."""
-        return {part for (part,) in self._base.execute("select distinct part from sample")}
+        return {part for (part,) in self._base.execute("select part from complete")}
 
-    def keep(self, part: str, samples: Mapping[int, tuple[NDArray[np.int64], int]]) -> None:
-        """Keep a part's samples, all sizes or none: by size the times and how many were left out."""
-        rows = [
-            (part, size, times.astype("<i8").tobytes(), left_out)
-            for size, (times, left_out) in samples.items()
-        ]
+    def keep(self, part: str, size: int, times: NDArray[np.int64], left_out: int) -> None:
+        """Keep the samples of one combination of a part, from which so many were left out."""
+        row = (part, size, times.astype("<i8").tobytes(), left_out)
         with self._base:
-            self._base.executemany("insert or replace into sample values (?, ?, ?, ?)", rows)
+            self._base.execute("insert or replace into sample values (?, ?, ?, ?)", row)
+
+    def complete(self, part: str) -> None:
+        """Note that all combinations of a part are there."""
+        with self._base:
+            self._base.execute("insert or replace into complete values (?)", (part,))
 
     @property
     def left_out(self) -> int:

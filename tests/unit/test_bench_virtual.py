@@ -130,7 +130,8 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: Vi
 
 def test_samples_of_another_campaign_are_not_mixed_in(tmp_path: Path) -> None:
     with SampleStore(tmp_path / "samples", {"seed": 1}) as store:
-        store.keep("a", {64: (np.array([1, 2]), 0)})
+        store.keep("a", 64, np.array([1, 2]), 0)
+        store.complete("a")
     with SampleStore(tmp_path / "samples", {"seed": 2}) as store:
         assert store.parts() == set()
 

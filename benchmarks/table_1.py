@@ -1,0 +1,18 @@
+"""All of Table 1 in virtual time: 12,096 combinations with 100 frames each, from nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Final
+
+from benchmarks.measure import ROOT, Usage, run
+
+CORES: Final = 2
+GOAL_S: Final = 60
+
+
+def measure() -> Usage:
+    """Measure every combination once, into a folder that is thrown away. Raises `BenchmarkError`."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [ROOT / ".venv/bin/loko", "bench", "dp-time", "--device", "zodiac-fx"]
+        return run([*command, "--samples", "100", "--out", folder], cpus=CORES)

@@ -1,0 +1,113 @@
+"""A campaign on several processes: the same samples as on one, and nothing lost when it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evaluation.bench import campaign, processes
+from evaluation.bench.choice import choose
+from evaluation.bench.store import SampleStore
+from evaluation.runner import RunError
+from loko.scenario import Scenario
+
+SCENARIO = Scenario(entries=17)
+MAKE = partial(campaign.parts, ("dp-time",), samples=4, scenario=SCENARIO)
+PARTS, SIZES = 192, 7
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from test_bench_processes import measure
+measure(Path(sys.argv[1]), jobs=2)
+"""
+
+
+def measure(path: Path, *, jobs: int, make: processes.Parts = MAKE) -> int:
+    """Measure what is missing in a store; how many parts were reported."""
+    told: list[str] = []
+    with SampleStore(path, {"seed": 1}) as store:
+        processes.run(
+            choose("zodiac-fx"), make, store, seed=1, jobs=jobs, on_part=lambda part: told.append(part.key)
+        )
+    assert len(told) == len(set(told))
+    return len(told)
+
+
+def samples(path: Path) -> dict[tuple[str, int], list[int]]:
+    with SampleStore(path, None) as store:
+        return {(part, size): times.tolist() for part, size, times, _ in store.samples()}
+
+
+def kept(path: Path) -> int:
+    """How many combinations another process has kept so far."""
+    if not path.exists():
+        return 0
+    base = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+    try:
+        return int(base.execute("select count(*) from sample").fetchone()[0])
+    except sqlite3.OperationalError:  # before the tables are made
+        return 0
+    finally:
+        base.close()
+
+
+def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
+    some = partial(
+        campaign.parts, ("dp-time",), samples=3, scenario=Scenario(entries=1, packet_sizes_bytes=(64,))
+    )
+    assert measure(tmp_path / "one", jobs=1, make=some) == measure(tmp_path / "two", jobs=2, make=some)
+    assert samples(tmp_path / "one") == samples(tmp_path / "two")
+
+
+def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path) -> None:
+    path = tmp_path / "killed"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], env=environment)
+    try:
+        while kept(path) < 3 * SIZES:
+            assert process.poll() is None, "ended before it could be killed"
+            time.sleep(0.005)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finally:
+        process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+    before = samples(path)
+    assert 3 * SIZES <= len(before) < PARTS * SIZES
+    with SampleStore(path, {"seed": 1}) as store:
+        complete = store.parts()
+    assert measure(path, jobs=2) == PARTS
+    after = samples(path)
+    assert len(after) == PARTS * SIZES
+    assert {key: after[key] for key in before} == before
+    assert complete
+    measure(tmp_path / "whole", jobs=1)
+    assert samples(tmp_path / "whole") == after
+
+
+def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no frame of part 30"):
+        measure(tmp_path / "failing", jobs=2, make=failing_parts)
+    with SampleStore(tmp_path / "failing", {"seed": 1}) as store:
+        assert 0 < len(store.parts()) < 60
+
+
+def failing_parts() -> list[campaign.Part]:
+    def fail(number: int, *_: object) -> campaign.Measured:
+        if number == 30:
+            raise RunError("no frame of part 30")
+        return {}
+
+    return [campaign.Part("idle", f"part {number}", partial(fail, number)) for number in range(60)]

@@ -1,0 +1,41 @@
+"""A switch that forwards one frame after the other, with room for so many: its maximum rate is known."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.bench.cases import FCS_BYTES
+from evaluation.bench.device import MISSING, Passage
+from evaluation.bench.equations import Wire
+
+
+class QueueingDevice:
+    """Takes `service_ns` for every frame; beyond `room` frames the rest is lost."""
+
+    def __init__(self, service_ns: int, *, room: int = 25) -> None:
+        self.name = "queue"
+        self.wire = Wire()
+        self.now_ns = 0
+        self.trials = 0
+        self._service_ns = service_ns
+        self._room = room
+
+    def begin(self, seed: int) -> None: ...
+
+    def load(self, messages: Sequence[bytes]) -> None: ...
+
+    def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
+        self.trials += 1
+        begin = np.cumsum(gaps_ns)
+        arrived = begin + self.wire.preamble_ns + self.wire.time_ns(len(frames[0]) + FCS_BYTES)
+        left = np.full(len(frames), MISSING, dtype=np.int64)
+        ends: list[int] = []
+        for place, now in enumerate(arrived.tolist()):
+            if len(ends) - bisect_right(ends, now) >= self._room:
+                continue
+            ends.append(max(now, ends[-1] if ends else 0) + self._service_ns)
+            left[place] = ends[-1]
+        return Passage(begin + self.wire.preamble_ns, left, np.zeros(len(frames), dtype=np.bool_))
