@@ -60,7 +60,7 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 	@$(WITH) python -m benchmarks.endurance $(ARGS)
 
 lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
-	@$(WITH) uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
 	@$(WITH) uv pip compile tests/clients/requirements-build.in --custom-compile-command 'make lock' \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

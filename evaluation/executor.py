@@ -64,7 +64,7 @@ def _by_dask(
             "--executor dask: the package 'distributed' is missing; install the extra: pip install '.[dask]'"
         ) from None
     try:
-        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+        client = distributed.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
     with client:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from evaluation.live.background import BackgroundLab
+from evaluation.live.network_namespace import network_of
 from loko.commands import ControlOption
 from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
 from loko.document import InputError
@@ -18,7 +21,8 @@ from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
 
-CHANGES_PER_S = 20.0
+CHANGES_PER_S: Final = 20.0
+_LOG: Final = logging.getLogger("loko.serve")
 
 
 def serve(
@@ -26,11 +30,15 @@ def serve(
     *,
     scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
     allocation: Annotated[str, typer.Option(help="Loko's: full-rate or fifth-rate.")] = "fifth-rate",
+    target_ms: Annotated[
+        float | None, typer.Option(min=0, help="Packets': delay of each switch. Default: the paper's.")
+    ] = None,
     entries: Annotated[
         int, typer.Option(min=1, help="Most entries in each flow table.")
     ] = EVALUATION_ENTRIES,
     frame_bytes: Annotated[
-        list[int] | None, typer.Option(help="Size that frames may have; repeat it. Default: the evaluation's 306.")
+        list[int] | None,
+        typer.Option(help="Size of frames; repeat it. Default: the evaluation's 306."),
     ] = None,
     changes_per_s: Annotated[
         float,
@@ -55,6 +63,10 @@ def serve(
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Run emulated boards beside, without root and traffic.")
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Serve the lab that 'loko lab up' has started."),
+    ] = False,
     free_control: Annotated[
         bool, typer.Option("--free-control", help="With --emulate: control messages cost no time.")
     ] = False,
@@ -78,17 +90,35 @@ def serve(
     if framework not in ("os-ken", "ryu"):
         raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
     traffic = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
+    if scheme is SchemeName.PACKETS and control is None and traffic is not None:
+        traffic = None
+        _LOG.warning(
+            "packets: guarantees hold while no flow comes or goes; in so small a buffer nothing is left once"
+            " all changes are reserved for; --control reserves for less"
+        )
     options = {
         "scheme": scheme.value,
         "allocation": allocation,
+        "target-ms": str(target_ms),
         "entries": str(entries),
         "frame-bytes": ",".join(map(str, sizes)),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(control or [])),
     }
+    if live and emulate:
+        raise InputError("--live: the lab has its boards already; leave --emulate out")
+    target_ns = None if target_ms is None else target_ms * 1e6
     settings = Settings(
         lab=network,
-        admission=admission_of(network, scheme, scenario, allocation=allocation, traffic=traffic),
+        admission=admission_of(
+            network,
+            scheme,
+            scenario,
+            allocation=allocation,
+            traffic=traffic,
+            target_ns=target_ns,
+            least_entries=1,  # the driver installs no dummies
+        ),
         options=options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
@@ -99,21 +129,35 @@ def serve(
         requests_per_s=requests_per_s,
         changes_per_s=changes_per_s,
         delete_strangers=delete_strangers,
+        openflow_place=_place_of(network) if live else nullcontext,
         companion=_boards(network, free_control=free_control) if emulate else None,
     )
     run(settings)
 
 
 def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
-    """What the driver sends at most: two changes behind a barrier, one to confirm, a count every 2 s."""
+    """What the driver sends at most: changes of two FLOW_MODs behind a barrier, a barrier to confirm each.
+
+    A count of the entries every 2 s, for which FLOW_ADD stands, never comes together with a change. Messages
+    that share a segment are charged as if each had its own.
+    """
     if not changes_per_s:
         return None
     return {
         Message.FLOW_DELETE_STRICT: MessageRate(per_s=changes_per_s, burst=1),
-        Message.FLOW_ADD: MessageRate(per_s=changes_per_s, burst=1),
-        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=2),
-        Message.TABLE_STATISTICS: MessageRate(per_s=0.5, burst=1),
+        Message.FLOW_ADD: MessageRate(per_s=changes_per_s + 0.5, burst=1),
+        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=1),
     }
+
+
+def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
+    running = BackgroundLab.find(lab.name)
+    if running is None:
+        raise InputError(
+            f"--live: lab {lab.name} is not up; start it without a controller:"
+            f" sudo loko lab up {lab.name} --flows no-flows.yml, a file with the line []"
+        )
+    return lambda: network_of(running.pid)
 
 
 def _boards(lab: Lab, *, free_control: bool) -> Callable[[str], Sequence[str]]:

@@ -32,15 +32,17 @@ def admission_of(
     traffic: ControlTraffic | None = None,
     least_entries: int | None = None,
     epsilon: Epsilon = Epsilon.PAPER,
+    target_ns: float | None = None,
 ) -> Admission:
     """An empty admission control of a lab.
 
-    `allocation` is Loko's alone, `traffic` also that of the packets; the rivals know of neither. Who does not
-    fill tables up with dummies says by `least_entries` how short they may get: frames then follow each other
-    faster, which the packets must know. Raises `InputError`.
+    `allocation` is Loko's alone, `target_ns` (the delay of each switch) the packets', `traffic` is of both;
+    the rivals know of none. Who does not fill tables up with dummies says by `least_entries` how short they may
+    get: frames then follow each other faster, which the packets must know. Raises `InputError`.
     """
     if scheme is SchemeName.LOKO:
         return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
     if scheme is SchemeName.PACKETS:
-        return PacketAdmission(lab, scenario, traffic=traffic, least_entries=least_entries)
+        targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
+        return PacketAdmission(lab, scenario, targets, traffic=traffic, least_entries=least_entries)
     return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)

@@ -7,8 +7,6 @@ payload, at fixed offsets. mgen takes no seed: in live runs the bursts' instants
 
 from __future__ import annotations
 
-import ctypes
-import os
 import socket
 import subprocess
 import time
@@ -18,6 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Self
 
+from evaluation.live.network_namespace import network_of
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
@@ -36,7 +35,6 @@ SMALLEST_PAYLOAD_BYTES = 28
 _LINE_RATE_BPS = 100_000_000
 _PREAMBLE_AND_GAP_BYTES = 20
 _START_TIMEOUT_S = 30.0
-_CLONE_NEWNET = 0x40000000
 
 
 def message_flow(flow: int) -> int:
@@ -133,23 +131,7 @@ def open_sink(pid: int, port: int) -> socket.socket:
 
     It is there so that the host answers no datagram with an ICMP error.
     """
-    here = os.open("/proc/self/ns/net", os.O_RDONLY)
-    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
-    try:
-        _enter(there)
-        try:
-            sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sink.bind(("", port))
-        finally:
-            _enter(here)
-    finally:
-        os.close(here)
-        os.close(there)
+    with network_of(pid):
+        sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sink.bind(("", port))
     return sink
-
-
-def _enter(descriptor: int) -> None:
-    """Move this thread into a network namespace (Python has `os.setns` from 3.12 on)."""
-    if ctypes.CDLL(None, use_errno=True).setns(descriptor, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise RunError(f"cannot enter a host's network namespace: {os.strerror(number)}")

@@ -353,11 +353,17 @@ def test_silence_ends_the_connection() -> None:
 
 def test_lone_entry_that_expired_is_repaired_by_a_new_connection() -> None:
     """Quirk 52: the count becomes -1, and the board drops everything."""
-    both = pair({"flow_memory_address": 0x2000_01C4})  # the first entry lives for one second
+    both = pair({"flow_memory_address": 0x2000_01C4})  # the first entry lives for two seconds
     both.driver.want(entry(1))
     both.connect()
-    both.run(20 * S)
-    assert any(isinstance(note, (Failed, Note)) for note in both.notices)
+    both.settle()
+    both.run(10 * S)
+    failures = [note for note in both.notices if isinstance(note, Failed)]
+    assert len(failures) == 1
+    assert "quirk 52" in failures[0].reason
+    both.reconnect()
+    both.settle()
+    assert table(both) == expected(entry(1))
 
 
 def test_pace_is_kept() -> None:

@@ -128,6 +128,19 @@ def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
     assert served.tables() == served.promised()
 
 
+def test_removal_that_waits_for_a_switch_survives_a_restart(served: ServedBoards) -> None:
+    served.request(flow(1))
+    served.unplug("s2")
+    assert served.release("f1") == Gone("f1", waiting_for=("s2",))
+    served.kill()
+    served.start()
+    assert served.keeper.promises["f1"].state is FlowState.REMOVING
+    served.unplug("s2", plugged=True)
+    served.settle()
+    assert served.keeper.promises == {}
+    assert served.tables() == {"s1": [], "s2": []}
+
+
 def test_full_table_of_128(tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite", entries=128)
     served.settle()

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,8 @@ class Settings:
     changes_per_s: float = 0.0
     """Segments with changes that a switch gets a second; 0 for as many as it takes."""
     delete_strangers: bool = False
+    openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    """Where the switches are: what to enter while the OpenFlow socket is made."""
     companion: Callable[[str], Sequence[str]] | None = None
     """Command of a program to run beside, given the OpenFlow address: emulated boards."""
 
@@ -67,7 +70,8 @@ def serve(settings: Settings) -> None:
     interpreter(settings.framework, settings.framework_python)
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
-        openflow = open_.enter_context(_listening("--openflow", openflow_host, openflow_port))
+        with settings.openflow_place():
+            openflow = open_.enter_context(_listening("--openflow", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
         with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
             uvloop.run(_serve(settings, _keeper(settings, store), store, rest, openflow))

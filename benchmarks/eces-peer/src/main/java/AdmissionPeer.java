@@ -18,7 +18,7 @@ import de.tum.ei.lkn.eces.network.NetworkNode;
 import de.tum.ei.lkn.eces.network.NetworkingSystem;
 import de.tum.ei.lkn.eces.routing.RoutingSystem;
 import de.tum.ei.lkn.eces.routing.SelectedRoutingAlgorithm;
-import de.tum.ei.lkn.eces.routing.algorithms.sp.unicast.dijkstra.DijkstraAlgorithm;
+import de.tum.ei.lkn.eces.routing.algorithms.mcsp.astarprune.AStarPruneAlgorithm;
 import de.tum.ei.lkn.eces.routing.mappers.PathMapper;
 import de.tum.ei.lkn.eces.routing.mappers.RequestMapper;
 import de.tum.ei.lkn.eces.routing.mappers.SelectedRoutingAlgorithmMapper;
@@ -42,7 +42,7 @@ public final class AdmissionPeer {
     private final NCRequestDataMapper data;
     private final SelectedRoutingAlgorithmMapper algorithms;
     private final PathMapper paths;
-    private final DijkstraAlgorithm dijkstra;
+    private final AStarPruneAlgorithm router;
     private final NetworkNode[] nodes;
     private final int links;
 
@@ -57,17 +57,17 @@ public final class AdmissionPeer {
         new RoutingSystem(controller);
         new DNMSystem(controller);
         DetServConfig config = new DetServConfig(ACModel.MHM, ResidualMode.LEAST_LATENCY, BurstIncreaseModel.REAL, false,
-            new Constant(), (control, scheduler) -> new MHMRateRatiosAllocation(control, new double[] {1.0}), FRAME_BYTES);
+            new Constant(), (control, scheduler) -> new MHMRateRatiosAllocation(control, new double[] {1.0}));
         Network network = networking.createNetwork();
         new DetServConfigMapper(controller).attachComponent(network.getQueueGraph(), config);
         config.initCostModel(controller);
-        dijkstra = new DijkstraAlgorithm(controller);
-        dijkstra.setProxy(new DetServProxy(controller));
+        router = new AStarPruneAlgorithm(controller, true);
+        router.setProxy(new DetServProxy(controller));
         nodes = new NetworkNode[count];
         for (int node = 0; node < count; node++) {
             nodes[node] = networking.createNode(network);
         }
-        double[] queue = {BURST_BYTES + 2 * FRAME_BYTES};
+        double[] queue = {BURST_BYTES + 2 * config.getMaximumPacketSize()}; // what the allocation takes off again
         for (int node = 0; node < count; node++) {
             networking.createLinkWithPriorityScheduling(nodes[node], nodes[(node + 1) % count], RATE_BYTES_PER_S, 0, queue);
         }
@@ -81,7 +81,7 @@ public final class AdmissionPeer {
             data.attachComponent(entity, new NCRequestData(
                 CurvePwAffine.getFactory().createTokenBucket(FLOW_BYTES_PER_S, burst),
                 Num.getFactory().create(DEADLINE_S)));
-            algorithms.attachComponent(entity, new SelectedRoutingAlgorithm(dijkstra));
+            algorithms.attachComponent(entity, new SelectedRoutingAlgorithm(router));
         }
         return entity;
     }
