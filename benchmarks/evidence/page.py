@@ -150,7 +150,7 @@ def _capacity(rows: list[dict[str, Any]]) -> str:
 
 
 def _damage(worst: float, lost: int) -> str:
-    text = f"{worst:.2f}"
+    text = f"{worst:.3f}" if worst < 10 else f"{worst:.1f}"
     if lost:
         return f"**{text}, {_count(lost)} lost**"
     return f"**{text}**" if worst > 1 else text
