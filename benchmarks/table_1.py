@@ -14,5 +14,8 @@ GOAL_S: Final = 60
 def measure() -> Usage:
     """Measure every combination once, into a folder that is thrown away. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [ROOT / ".venv/bin/loko", "bench", "dp-time", "--device", "zodiac-fx"]
-        return run([*command, "--samples", "100", "--out", folder], cpus=CORES)
+        loko = ROOT / ".venv/bin/loko"
+        return run(
+            [loko, "bench", "dp-time", "--device", "zodiac-fx", "--samples", "100", "--out", folder],
+            cpus=CORES,
+        )

@@ -140,7 +140,7 @@ def evaluate(
     from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
-    chosen = select(figures or [], experiments())
+    chosen = select(figures or [], experiments(), mode.value)
     options = Options(
         mode=mode.value,
         seed=seed,

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
+from importlib import import_module
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from loko.document import InputError
 
@@ -58,7 +59,8 @@ def _by_dask(
     if scheduler is None:
         raise InputError("--executor dask: needs --scheduler ADDRESS, such as tcp://10.0.0.1:8786")
     try:
-        import distributed  # noqa: PLC0415 - only who computes on a cluster needs it
+        # Only who computes on a cluster needs it. It has no types.
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise InputError(
             "--executor dask: the package 'distributed' is missing; install the extra: pip install '.[dask]'"

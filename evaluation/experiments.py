@@ -53,10 +53,13 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
     return found
 
 
-def select(names: Sequence[str], known: dict[str, Figure]) -> list[Figure]:
-    """The experiments with these names (bare ones mean ``loko/``), all without any. Raises `InputError`."""
+def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual") -> list[Figure]:
+    """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
+
+    Without names: all that can be replayed in this mode.
+    """
     chosen: list[Figure] = []
-    for name in names or known:
+    for name in names or (name for name, figure in known.items() if mode in figure.modes):
         full = name if "/" in name else f"loko/{name}"
         if full not in known:
             raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")

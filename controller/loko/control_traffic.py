@@ -193,7 +193,9 @@ def message_ns(profile: Profile, message: Message, entries: int) -> float:
     cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + _work_ps(profile, message, entries)
     # Each segment of a reply is acknowledged; a request without a reply is acknowledged by the board.
     cpu_ps += len(replies) * (costs.interrupt_ps.value + costs.acknowledgement_ps.value)
-    cpu_ps += 0 if replies else costs.acknowledge_ps.value
+    if not replies:
+        cpu_ps += costs.acknowledge_ps.value
+        replies = [0]
     link_ns = _link_ns(profile, _REQUEST_BYTES)
     return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
 

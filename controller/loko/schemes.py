@@ -37,8 +37,8 @@ def admission_of(
     """An empty admission control of a lab.
 
     `allocation` is Loko's alone, `target_ns` (the delay of each switch) the packets', `traffic` is of both;
-    the rivals know of none. Who does not fill tables up with dummies says by `least_entries` how short they may
-    get: frames then follow each other faster, which the packets must know. Raises `InputError`.
+    the rivals know of none. Who does not fill tables up with dummies says by `least_entries` how short they
+    may get: frames then follow each other faster, which the packets must know. Raises `InputError`.
     """
     if scheme is SchemeName.LOKO:
         return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))

@@ -13,6 +13,7 @@ from evaluation.bench.campaign import Part
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.device import wire_of
 from evaluation.bench.equations import Wire
+from evaluation.bench.inventory import BENCHES
 from evaluation.bench.processes import Parts, run
 from evaluation.bench.store import SampleStore
 from evaluation.chart import BoxStatistics
@@ -30,6 +31,8 @@ _FIRST_WHISKER: Final = 5
 _LAST_WHISKER: Final = 95
 WHISKERS: Final = f"{_FIRST_WHISKER} % and {_LAST_WHISKER} %"
 """Of the boxes of section 3."""
+LEFT_OUT: Final = "left_out_frames"
+"""Finding: frames that were left out since the bench's host lost time, or one was still in the switch."""
 _US: Final = 1000
 
 
@@ -37,7 +40,7 @@ class MeasuredFigure(FindingFigure):
     """A figure of one switch on the bench, not of a lab."""
 
     device: dict[Mode, str] = Field(min_length=1)
-    """By mode what `loko bench --device` takes: a profile in virtual time, else an inventory."""
+    """By mode a profile in virtual time, else an inventory: a name in ``labs/bench``, or a path."""
 
     @model_validator(mode="after")
     def _device_for_every_mode(self) -> Self:
@@ -48,7 +51,9 @@ class MeasuredFigure(FindingFigure):
 
     def chosen(self, options: Options) -> Choice:
         """The switch in this mode. Raises `InputError`."""
-        return choose(self.device["live" if options.mode == "live" else "virtual"])
+        name = self.device["live" if options.mode == "live" else "virtual"]
+        inventory = BENCHES / f"{name}.yml"
+        return choose(str(inventory) if options.mode == "live" and inventory.is_file() else name)
 
     def wire(self, options: Options) -> Wire:
         """Its links, as the equations need them."""
@@ -57,10 +62,11 @@ class MeasuredFigure(FindingFigure):
 
 def measure(
     figure: MeasuredFigure, options: Options, progress: Progress, make_parts: Parts, *, samples: int
-) -> Samples:
-    """Measure what no figure with as many samples of this switch has measured before; all samples there are.
+) -> tuple[Samples, int]:
+    """Measure what no figure with as many samples of this switch has measured before.
 
-    Raises `InputError` or `RunError`; the parts that are complete by then are kept.
+    All samples there are, and how many were left out since the bench's host lost time. Raises `InputError` or
+    `RunError`; what is complete by then is kept.
     """
     chosen = figure.chosen(options)
     folder = options.out / _FOLDER
@@ -76,10 +82,12 @@ def measure(
 
         run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
         found: dict[str, dict[int, NDArray[np.int64]]] = {}
-        for key, size, times, _ in store.samples():
+        left_out = 0
+        for key, size, times, disturbed in store.samples():
             if key in wanted:
                 found.setdefault(key, {})[size] = times
-    return found
+                left_out += disturbed
+    return found, left_out
 
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:

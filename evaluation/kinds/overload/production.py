@@ -17,7 +17,7 @@ from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
-from evaluation.kinds.measured import Samples, linearity, measure
+from evaluation.kinds.measured import LEFT_OUT, Samples, linearity, measure
 from evaluation.kinds.overload.document import Overload
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -57,7 +57,7 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
         int(rate * _MBPS) for rate in np.linspace(figure.lowest_mbps, figure.highest_mbps, count)
     )
     make_parts = partial(parts_for, tuple(map(figure.table, figure.entries)), figure.frame_bytes, rates_bps)
-    samples = measure(figure, options, progress, make_parts, samples=_SAMPLES)
+    samples, left_out = measure(figure, options, progress, make_parts, samples=_SAMPLES)
     wire = figure.wire(options)
     lines = {
         entries: _line(figure.table(entries), figure.frame_bytes, rates_bps, samples, wire)
@@ -65,7 +65,7 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
     }
     outcome = Outcome(
         chart=_chart(lines),
-        findings=_findings(lines),
+        findings={**_findings(lines), LEFT_OUT: left_out},
         x=AxisLabel(name="input rate", unit="Mbit/s"),
         profile=figure.chosen(options).form,
     )

@@ -16,7 +16,7 @@ from evaluation.bench.campaign import table_name
 from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire, link_bps, throughput_bps
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
-from evaluation.kinds.measured import WHISKERS, Samples, box_us, linearity, measure
+from evaluation.kinds.measured import LEFT_OUT, WHISKERS, Samples, box_us, linearity, measure
 from evaluation.kinds.processing_time.document import Part, ProcessingTime
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -53,14 +53,14 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     count = figure.quick.samples if options.quick else figure.samples
     part = figure.chosen_part(quick=options.quick)
     names = tuple(table_name(table) for table in part.tables())
-    samples = measure(figure, options, progress, partial(parts_named, names, count), samples=count)
+    samples, left_out = measure(figure, options, progress, partial(parts_named, names, count), samples=count)
     found = list(combinations(part, samples, figure.wire(options)))
     places: dict[str, list[Combination]] = {}
     for one in found:
         places.setdefault(figure.place(one.table, one.frame_bytes), []).append(one)
     outcome = Outcome(
         chart=_chart(figure, places, count),
-        findings=_findings(figure, found, places),
+        findings={**_findings(figure, found, places), LEFT_OUT: left_out},
         x=AxisLabel(name=_NAMES[figure.over], unit=""),
         profile=figure.chosen(options).form,
     )
