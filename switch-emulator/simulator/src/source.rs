@@ -70,6 +70,7 @@ pub(crate) struct SourceCounters {
 
 /// The application before the shaper.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one a source, and best reached directly
 enum Offers {
     Bursts(Bursts),
     Pattern(Pattern),
