@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke bench endurance lock clean
+.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke bench evidence endurance lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -52,6 +52,9 @@ smoke: setup ## A live run of the two-switch lab, a few seconds
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
+
+evidence: setup ## Try to break the guarantees with 10^9 packets; in pieces with ARGS='--packets 1e8'
+	@$(WITH) python -m benchmarks.evidence $(ARGS)
 
 endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
 	@$(WITH) python -m benchmarks.endurance $(ARGS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 import dpkt
@@ -20,12 +20,13 @@ from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Host, Lab
+from loko.ring import Setting
 
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
 
 _HEADERS_BYTES: Final = 14 + 20 + 8
-_SEQUENCE_OFFSET: Final = _HEADERS_BYTES + 8
+SEQUENCE_OFFSET: Final = _HEADERS_BYTES + 8
 """Where mgen writes its sequence number; so virtual and live frames look alike."""
 
 _FCS_BYTES: Final = 4
@@ -68,7 +69,8 @@ class VirtualRunner:
         """Write profiles with the other capacity factor. Raises `InputError` if they do not allow it."""
         if self._capacity_factor is not None:
             changed = {
-                name: _with_capacity(name, self._capacity_factor) for name in set(self._profile_of.values())
+                name: profile_with_capacity(name, self._capacity_factor)
+                for name in set(self._profile_of.values())
             }
             self._folder = tempfile.TemporaryDirectory(prefix="loko-profiles-")
             for switch, name in self._profile_of.items():
@@ -110,26 +112,13 @@ class VirtualRunner:
 
     def _network(self, traffic: Sequence[FlowTraffic], seed: int) -> switch_emulator.Network:
         lab = self._lab
-        network = switch_emulator.Network(seed=seed)
-        for name, switch in lab.switches.items():
-            config = {**switch.config, **control_settings(lab)}
-            network.add_board(name, profile=self._profile_of[name], config=config)
-        for name in lab.hosts:
-            network.add_host(name)
-        for link in lab.links:
-            network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
-        if lab.controller is not None:
-            network.add_controller(_CONTROLLER, config={"ip_address": str(lab.controller.ip)})
-            for port, name in enumerate(lab.switches, start=1):
-                network.connect(_CONTROLLER, port, name, lab.control_port)
-        for name, entries in self._tables.items():
-            _install(network, name, entries)
+        network = lab_network(lab, self._tables, seed=seed, profile_of=self._profile_of)
         for flow in traffic:
             network.add_source(
                 flow.source,
                 flow=flow.flow,
                 frame=frame_of(lab, flow),
-                sequence_offset=_SEQUENCE_OFFSET,
+                sequence_offset=SEQUENCE_OFFSET,
                 shaper_rate_bps=flow.shaper_rate_bps,
                 shaper_burst_bytes=flow.shaper_burst_bytes,
                 offered_rate_bps=flow.offered_rate_bps,
@@ -139,6 +128,36 @@ class VirtualRunner:
                 destination=flow.destination,
             )
         return network
+
+
+def lab_network(
+    lab: Lab,
+    tables: Mapping[str, Sequence[FlowEntry]],
+    *,
+    seed: int,
+    profile_of: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({}),
+) -> switch_emulator.Network:
+    """The lab in virtual time with these flow tables installed, without any sender.
+
+    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration. Raises
+    `RunError` if a board does not take its table, `ValueError` if the emulator takes something else not.
+    """
+    network = switch_emulator.Network(seed=seed)
+    for name, switch in lab.switches.items():
+        config = {**switch.config, **control_settings(lab), **settings.get(name, {})}
+        network.add_board(name, profile=profile_of.get(name, switch.profile.name), config=config)
+    for name in lab.hosts:
+        network.add_host(name)
+    for link in lab.links:
+        network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=lab.rate_bps(link))
+    if lab.controller is not None:
+        network.add_controller(_CONTROLLER, config={"ip_address": str(lab.controller.ip)})
+        for port, name in enumerate(lab.switches, start=1):
+            network.connect(_CONTROLLER, port, name, lab.control_port)
+    for name, entries in tables.items():
+        _install(network, name, entries)
+    return network
 
 
 def control_settings(lab: Lab) -> dict[str, object]:
@@ -152,7 +171,7 @@ def control_settings(lab: Lab) -> dict[str, object]:
     }
 
 
-def _with_capacity(name: str, capacity_factor: float) -> str:
+def profile_with_capacity(name: str, capacity_factor: float) -> str:
     """The text of a profile with another capacity factor. Raises `InputError`."""
     device = load_device(name)
     if not isinstance(device, Profile):
@@ -166,7 +185,7 @@ def _with_capacity(name: str, capacity_factor: float) -> str:
     return profile_text(name, capacity_factor=capacity_factor)
 
 
-def frame_of(lab: Lab, flow: FlowTraffic) -> bytes:
+def frame_of(lab: Lab, flow: FlowTraffic | Flow) -> bytes:
     """The Ethernet frame of a flow, without FCS. The UDP checksum is left out, as IPv4 allows."""
     source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
     payload = bytes(flow.frame_bytes - _FCS_BYTES - _HEADERS_BYTES)

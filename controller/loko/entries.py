@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
@@ -80,6 +81,7 @@ def flow_entry(lab: Lab, flow: Flow, output_port: int) -> FlowEntry:
     )
 
 
+@lru_cache(maxsize=256)
 def _dummy(number: int) -> FlowEntry:
     # It has an output: an entry without actions would inherit old ones on the board (quirk Q55).
     return FlowEntry(

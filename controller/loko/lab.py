@@ -151,10 +151,17 @@ def load_lab(name_or_path: str | Path) -> Lab:
     return _Checker(path, read(path, _LabFile)).lab()
 
 
+def lab_of(values: Mapping[str, object]) -> Lab:
+    """A lab without a file, of values as in a `lab.yml`.
+
+    Raises `InputError` if they do not fit together, `pydantic.ValidationError` if they are not such values.
+    """
+    return _Checker(Path(str(values.get("name"))), _LabFile.model_validate(dict(values))).lab()
+
+
 def ring_lab(ring: Ring) -> Lab:
     """The lab of a ring, without a file. Raises `InputError` for a profile that does not exist."""
-    values = {"name": "ring", "title": f"Ring of {ring.switches} switches", "ring": ring}
-    return _Checker(Path("ring"), _LabFile.model_validate(values)).lab()
+    return lab_of({"name": "ring", "title": f"Ring of {ring.switches} switches", "ring": ring})
 
 
 class _SwitchFile(Strict):

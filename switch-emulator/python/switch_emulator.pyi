@@ -12,7 +12,7 @@ A *profile* is the name of a file in ``switch-emulator/profiles`` (without ``.to
 ``"spec"``, see ``docs/quirks.md``), ``control`` (``"session"``, or ``"network"`` for a board that makes its
 TCP connection itself, by frames on its native ports), ``ip_address``, ``netmask``, ``gateway``,
 ``controller_address``, ``controller_port``, ``acknowledgement_ns``, ``flow_memory_address``,
-``loop_phase_ns``. Other devices have ``mac`` only.
+``loop_phase_ns``, ``timer_phase_ns``. Other devices have ``mac`` only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -201,8 +201,9 @@ class RunResult:
         """What became of the frames of each flow, observed or not.
 
         ``offered``, ``dropped_at_sender`` and ``unsent`` never reached the tap; ``sent`` did; of these
-        ``received`` arrived. ``duplicates``, ``misdelivered`` and ``corrupted`` arrived too, but do
-        not count.
+        ``received`` arrived, the slowest after ``max_delay_ns``. ``duplicates``, ``misdelivered`` and
+        ``corrupted`` arrived too, but do not count. ``nonconforming`` sent frames broke their token bucket,
+        as an independent meter counts: none.
         """
 
     @property
@@ -302,6 +303,28 @@ class Network:
         bytes from there, as in mgen's header. A frame that reaches another host than `destination`
         (without it: its sender) is lost.
         """
+
+    def add_pattern(
+        self,
+        host: str,
+        *,
+        flow: int,
+        frame: bytes,
+        sequence_offset: int,
+        shaper_rate_bps: float,
+        shaper_burst_bytes: float,
+        instants_ns: NDArray[np.int64],
+        observed: bool = True,
+        destination: str | None = None,
+    ) -> None:
+        """Let a connected host offer a frame at each of these instants, in nanoseconds after the run's beginning.
+
+        They rise. A frame leaves as soon as the token bucket lets it, so whatever is asked for, what is sent
+        conforms. The rest is as in `add_source`.
+        """
+
+    def now_ns(self) -> int:
+        """Return how far time has come since the boards were powered up: when a run would begin."""
 
     def run(self, *, duration_ns: int, drain_ns: int = 100_000_000) -> RunResult:
         """Send for `duration_ns`, then let the frames in flight arrive for `drain_ns`.

@@ -7,6 +7,7 @@ to one segment can wedge its connection.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import Any, Final
 
@@ -63,6 +64,7 @@ def flow_stats_request(xid: int) -> bytes:
     return serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), xid)
 
 
+@lru_cache(maxsize=1024)
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
     output = parser.OFPActionOutput(entry.output_port, 0xFFFF)

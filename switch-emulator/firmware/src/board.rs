@@ -108,6 +108,7 @@ impl Board {
         let loop_phase = random.below(profile.cpu.loop_ps.unsigned_abs() / 1_000);
         let timer_phase = random.below(profile.cpu.timers.period_ns);
         let loop_phase = config.loop_phase_ns.unwrap_or(loop_phase);
+        let timer_phase = config.timer_phase_ns.unwrap_or(timer_phase);
         let stack_seed = random.below(u64::MAX);
         let native_ports: PortMask = config.native_ports.iter().copied().collect();
         let learning = LearningSwitch::new(&settings.vlans, settings.mac);

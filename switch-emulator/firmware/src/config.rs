@@ -56,6 +56,8 @@ pub struct Config {
     /// Instant of the first pass of the main loop after power-up. Without it, drawn from the seed: then boards
     /// with different seeds poll at different phases.
     pub loop_phase_ns: Option<u64>,
+    /// Instant after power-up when the timers of the IP stack first run. Without it, drawn from the seed.
+    pub timer_phase_ns: Option<u64>,
 }
 
 /// Who keeps the TCP connection to the controller.
@@ -111,6 +113,7 @@ impl Default for Config {
             acknowledgement_ns: 200_000,
             flow_memory_address: 0x2000_da0c,
             loop_phase_ns: None,
+            timer_phase_ns: None,
         }
     }
 }

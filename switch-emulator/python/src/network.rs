@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::{DeviceProfile, SourceConfig};
+use zodiac_simulator::{DeviceProfile, PatternConfig, SourceConfig};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 
@@ -144,6 +144,48 @@ impl Network {
             destination,
         };
         self.with(|network| network.add_source(host, config))
+    }
+
+    #[pyo3(signature = (
+        host, *, flow, frame, sequence_offset, shaper_rate_bps, shaper_burst_bytes, instants_ns, observed = true,
+        destination = None
+    ))]
+    #[allow(clippy::too_many_arguments)] // keywords in Python
+    fn add_pattern(
+        &self,
+        host: &str,
+        flow: &Bound<'_, PyAny>,
+        frame: Vec<u8>,
+        sequence_offset: &Bound<'_, PyAny>,
+        shaper_rate_bps: f64,
+        shaper_burst_bytes: f64,
+        instants_ns: PyReadonlyArray1<'_, i64>,
+        observed: bool,
+        destination: Option<String>,
+    ) -> PyResult<()> {
+        let instants = instants_ns.as_array();
+        let instants_ns = instants
+            .iter()
+            .map(|at_ns| u64::try_from(*at_ns).ok())
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| {
+                wrong("instants_ns: one is negative: give nanoseconds after the run's beginning")
+            })?;
+        let config = PatternConfig {
+            flow: whole("flow", flow, i32::MAX as u64)?,
+            frame,
+            sequence_offset: whole("sequence_offset", sequence_offset, u64::from(u32::MAX))?,
+            shaper_rate_bps,
+            shaper_burst_bytes,
+            instants_ns,
+            observed,
+            destination,
+        };
+        self.with(|network| network.add_pattern(host, config))
+    }
+
+    fn now_ns(&self) -> PyResult<u64> {
+        self.with(|network| Ok(network.now_ns()))
     }
 
     #[pyo3(signature = (*, duration_ns, drain_ns = None), text_signature = "($self, *, duration_ns, drain_ns=100000000)")]
@@ -292,6 +334,8 @@ fn flow_counters(py: Python<'_>, counters: simulator::FlowCounters) -> PyResult<
             ("duplicates", counters.duplicates),
             ("misdelivered", counters.misdelivered),
             ("corrupted", counters.corrupted),
+            ("nonconforming", counters.nonconforming),
+            ("max_delay_ns", counters.max_delay_ns),
         ],
     )
 }

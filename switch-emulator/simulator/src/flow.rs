@@ -1,5 +1,7 @@
 //! Flows: what their frames look like, and the taps that record when they were sent and received.
 
+use crate::conformance::Meter;
+
 /// Recorded instead of an instant for a frame that never arrived.
 pub const LOST: i64 = -1;
 
@@ -22,6 +24,10 @@ pub struct FlowCounters {
     pub misdelivered: u64,
     /// Frames that reached a host with other bytes after the sequence number than were sent.
     pub corrupted: u64,
+    /// Sent frames that break the token bucket which the source was given: none, or the simulator is wrong.
+    pub nonconforming: u64,
+    /// Longest time from the sender's tap to the receiver's of a frame that arrived.
+    pub max_delay_ns: u64,
 }
 
 /// A flow and its records.
@@ -40,8 +46,9 @@ pub(crate) struct Flow {
     /// unless the flow is observed.
     pub(crate) sent_ns: Vec<i64>,
     pub(crate) received_ns: Vec<i64>,
-    /// Which of the latest frames have arrived, if the flow is not observed.
+    /// The latest frames, if the flow is not observed.
     latest: Latest,
+    meter: Meter,
     pub(crate) counters: FlowCounters,
 }
 
@@ -54,6 +61,7 @@ impl Flow {
         frame_bytes: u64,
         observed: bool,
         (from, to): (usize, Option<usize>),
+        meter: Meter,
     ) -> Self {
         frame[sequence_offset - 4..sequence_offset].copy_from_slice(&id.to_be_bytes());
         Self {
@@ -67,6 +75,7 @@ impl Flow {
             sent_ns: Vec::new(),
             received_ns: Vec::new(),
             latest: Latest::default(),
+            meter,
             counters: FlowCounters::default(),
         }
     }
@@ -75,11 +84,14 @@ impl Flow {
     pub(crate) fn send(&mut self, at_ns: i64) -> u32 {
         let sequence = self.counters.sent as u32;
         self.counters.sent += 1;
+        if !self.meter.conforms(at_ns.unsigned_abs(), self.frame_bytes) {
+            self.counters.nonconforming += 1;
+        }
         if self.observed {
             self.sent_ns.push(at_ns);
             self.received_ns.push(LOST);
         } else {
-            self.latest.sent(sequence);
+            self.latest.sent(sequence, at_ns);
         }
         sequence
     }
@@ -103,15 +115,17 @@ impl Flow {
             self.counters.corrupted += 1;
         } else if self.to.map_or(host == self.from, |to| host != to) {
             self.counters.misdelivered += 1;
-        } else if self.is_first(sequence, at_ns) {
+        } else if let Some(sent_ns) = self.first_arrival(sequence, at_ns) {
             self.counters.received += 1;
+            let delay_ns = (at_ns - sent_ns).unsigned_abs();
+            self.counters.max_delay_ns = self.counters.max_delay_ns.max(delay_ns);
         } else {
             self.counters.duplicates += 1;
         }
     }
 
-    /// Notes that a frame has arrived; says whether it has for the first time.
-    fn is_first(&mut self, sequence: u32, at_ns: i64) -> bool {
+    /// Notes that a frame has arrived; if it has for the first time, says when it was sent.
+    fn first_arrival(&mut self, sequence: u32, at_ns: i64) -> Option<i64> {
         if !self.observed {
             return self.latest.arrived(sequence);
         }
@@ -120,42 +134,35 @@ impl Flow {
         if first {
             *received_ns = at_ns;
         }
-        first
+        first.then(|| self.sent_ns[sequence as usize])
     }
 }
 
-/// Which of the latest frames have arrived: a bit each. Far more than a network can hold are remembered, so that copies
-/// are told from first arrivals without a record of every frame.
+/// When each of the latest frames was sent, until it has arrived. More are remembered than a network can hold of
+/// a flow, so that copies are told from first arrivals without a record of every frame; one that comes later counts as lost.
 #[derive(Debug)]
-struct Latest(Box<[u64; LATEST_WORDS]>);
+struct Latest(Box<[(u32, i64)]>);
 
-const LATEST_WORDS: usize = 1 << 10;
+const LATEST_FRAMES: usize = 1 << 12;
+/// In place of an instant: the frame has arrived.
+const ARRIVED: i64 = i64::MIN;
 
 impl Default for Latest {
     fn default() -> Self {
-        Self(Box::new([0; LATEST_WORDS]))
+        Self(vec![(0, ARRIVED); LATEST_FRAMES].into_boxed_slice())
     }
 }
 
 impl Latest {
-    fn place(sequence: u32) -> (usize, u64) {
-        (
-            (sequence / u64::BITS) as usize % LATEST_WORDS,
-            1 << (sequence % u64::BITS),
-        )
+    fn sent(&mut self, sequence: u32, at_ns: i64) {
+        self.0[sequence as usize % LATEST_FRAMES] = (sequence, at_ns);
     }
 
-    fn sent(&mut self, sequence: u32) {
-        let (word, bit) = Self::place(sequence);
-        self.0[word] &= !bit;
-    }
-
-    /// Says whether it has arrived for the first time.
-    fn arrived(&mut self, sequence: u32) -> bool {
-        let (word, bit) = Self::place(sequence);
-        let first = self.0[word] & bit == 0;
-        self.0[word] |= bit;
-        first
+    /// When it was sent, if it arrives for the first time.
+    fn arrived(&mut self, sequence: u32) -> Option<i64> {
+        let (number, sent_ns) = &mut self.0[sequence as usize % LATEST_FRAMES];
+        let first = *number == sequence && *sent_ns != ARRIVED;
+        first.then(|| std::mem::replace(sent_ns, ARRIVED))
     }
 }
 

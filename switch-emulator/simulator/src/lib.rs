@@ -13,13 +13,15 @@
 //! | `run` | the event loop |
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
-//! | `source`, [`TokenBucket`] | random bursts, the shaper and its queue |
+//! | `source`, [`TokenBucket`] | random bursts or a given release pattern, the shaper and its queue |
+//! | [`Meter`] | an independent check that what was sent keeps to its token bucket |
 //! | `flow` | identity of frames, taps, records |
 //! | `controller` | the far end of a control session that needs no cable |
 //! | `controller_host` | a controller on the control network: MAC and IP address, TCP |
 #![forbid(unsafe_code)]
 
 mod bucket;
+mod conformance;
 mod controller;
 mod controller_host;
 mod device;
@@ -34,10 +36,11 @@ mod schedule;
 mod source;
 
 pub use bucket::TokenBucket;
+pub use conformance::Meter;
 pub use controller_host::ControllerConfig;
 pub use device::{DeviceProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile, BANANA_PI_R1};
 pub use error::Error;
 pub use flow::{FlowCounters, LOST};
 pub use network::Network;
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
-pub use source::SourceConfig;
+pub use source::{PatternConfig, SourceConfig};

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
 
+use crate::conformance::Meter;
 use crate::controller::Session;
 use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::flow::Flow;
 use crate::link::{Link, Timing};
 use crate::random::Stream;
-use crate::source::{Source, SourceConfig};
+use crate::source::{PatternConfig, Source, SourceConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
@@ -52,6 +53,13 @@ pub(crate) enum End {
     Host(usize),
     /// A controller and its port.
     Controller(usize, u8),
+}
+
+/// Where a flow comes from and goes to: indices of hosts, and of the link on which it begins.
+struct Way {
+    from: usize,
+    to: Option<usize>,
+    link: usize,
 }
 
 /// Boards, hosts and cables, and the sources on the hosts. See the crate's documentation.
@@ -289,20 +297,55 @@ impl Network {
     /// [`Error::Name`] for an unknown host, [`Error::Port`] if it is not connected, [`Error::Source`] or
     /// [`Error::Value`] if it could not send what `config` says.
     pub fn add_source(&mut self, host: &str, config: SourceConfig) -> Result<(), Error> {
+        let way = self.way(host, config.flow, config.destination.as_deref())?;
+        let source = Source::new(&config, self.links[way.link].timing, self.seed)?;
+        let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
+        self.flows.push(Flow::new(
+            config.flow,
+            config.frame,
+            config.sequence_offset,
+            source.frame_bytes(),
+            config.observed,
+            (way.from, way.to),
+            meter,
+        ));
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// Adds a source with a release pattern to a host that is connected already.
+    ///
+    /// # Errors
+    /// As [`Self::add_source`]; [`Error::Source`] too if the instants fall.
+    pub fn add_pattern(&mut self, host: &str, config: PatternConfig) -> Result<(), Error> {
+        let way = self.way(host, config.flow, config.destination.as_deref())?;
+        let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
+        let source = Source::of_pattern(&config)?;
+        self.flows.push(Flow::new(
+            config.flow,
+            config.frame,
+            config.sequence_offset,
+            source.frame_bytes(),
+            config.observed,
+            (way.from, way.to),
+            meter,
+        ));
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// Where a new flow comes from and goes to.
+    fn way(&self, host: &str, flow: u32, destination: Option<&str>) -> Result<Way, Error> {
         let from = self.host(host)?;
-        let to = config
-            .destination
-            .as_deref()
-            .map(|name| self.host(name))
-            .transpose()?;
+        let to = destination.map(|name| self.host(name)).transpose()?;
         let link = self.hosts[from].link.ok_or_else(|| {
             Error::Port(format!(
                 "host {host:?} is not connected: connect() it before add_source()"
             ))
         })?;
-        if self.flows.iter().any(|flow| flow.id == config.flow) {
+        if self.flows.iter().any(|other| other.id == flow) {
             return Err(Error::Source {
-                flow: config.flow,
+                flow,
                 reason: "is there already: number flows apart".into(),
             });
         }
@@ -311,17 +354,7 @@ impl Network {
                 "a network has at most {MAX_NODES} sources"
             )));
         }
-        let source = Source::new(&config, self.links[link].timing, self.seed)?;
-        self.flows.push(Flow::new(
-            config.flow,
-            config.frame,
-            config.sequence_offset,
-            source.frame_bytes(),
-            config.observed,
-            (from, to),
-        ));
-        self.sources.push(source);
-        Ok(())
+        Ok(Way { from, to, link })
     }
 
     fn check_new(&self, name: &str) -> Result<(), Error> {

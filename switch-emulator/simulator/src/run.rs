@@ -47,8 +47,9 @@ impl Network {
         Ok(run.finish())
     }
 
-    /// How far time has come.
-    fn now_ns(&self) -> u64 {
+    /// How far time has come since the boards were powered up: when a run would begin.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
         let sessions = self.boards.iter().map(|node| node.session.now_ns);
         sessions.max().unwrap_or(0)
     }

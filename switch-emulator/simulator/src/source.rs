@@ -37,6 +37,28 @@ pub struct SourceConfig {
     pub destination: Option<String>,
 }
 
+/// What a source sends whose application offers frames at given instants: a release pattern. The shaper lets a frame
+/// go as soon as the token bucket allows, so that whatever is asked for, what is sent conforms.
+#[derive(Debug, Clone)]
+pub struct PatternConfig {
+    /// Identifier of the flow, as in [`SourceConfig::flow`].
+    pub flow: u32,
+    /// The frame, as in [`SourceConfig::frame`].
+    pub frame: Vec<u8>,
+    /// As in [`SourceConfig::sequence_offset`].
+    pub sequence_offset: usize,
+    /// Rate of the token bucket in bit/s, counting whole frames with their frame check sequence.
+    pub shaper_rate_bps: f64,
+    /// Depth of the token bucket in bytes; at least one frame.
+    pub shaper_burst_bytes: f64,
+    /// When a frame is offered, in nanoseconds since the run began, in order; the queue holds them all.
+    pub instants_ns: Vec<u64>,
+    /// As in [`SourceConfig::observed`].
+    pub observed: bool,
+    /// As in [`SourceConfig::destination`].
+    pub destination: Option<String>,
+}
+
 /// What a source did with the frames that its application offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SourceCounters {
@@ -46,20 +68,51 @@ pub(crate) struct SourceCounters {
     pub dropped: u64,
 }
 
-/// A source in work. A frame that has left is numbered; one dropped at the sender takes no number.
+/// The application before the shaper.
 #[derive(Debug)]
-pub(crate) struct Source {
+#[allow(clippy::large_enum_variant)] // one a source, and best reached directly
+enum Offers {
+    Bursts(Bursts),
+    Pattern(Pattern),
+}
+
+/// Bursts at line rate, exponentially separated, into a queue with an end.
+#[derive(Debug)]
+struct Bursts {
     random: Stream,
     mean_gap_ns: f64,
-    frame_bytes: u64,
     slot_ns: u64,
     burst_frames: u64,
     queue_frames: u64,
+    burst_begin_ns: u64,
+    offered_of_burst: u64,
+}
+
+/// Frames at given instants.
+#[derive(Debug)]
+struct Pattern {
+    instants_ns: Vec<u64>,
+    begin_ns: u64,
+    /// Index of the next one.
+    next: usize,
+}
+
+impl Pattern {
+    /// When the next frame is offered; never, after the last one.
+    fn next_ns(&self) -> u64 {
+        let next = self.instants_ns.get(self.next);
+        next.map_or(u64::MAX, |after_ns| self.begin_ns + after_ns)
+    }
+}
+
+/// A source in work. A frame that has left is numbered; one dropped at the sender takes no number.
+#[derive(Debug)]
+pub(crate) struct Source {
+    offers: Offers,
+    frame_bytes: u64,
     bucket: TokenBucket,
     stop_ns: u64,
 
-    burst_begin_ns: u64,
-    offered_of_burst: u64,
     next_offer_ns: u64,
     queued: u64,
     pub(crate) counters: SourceCounters,
@@ -68,35 +121,16 @@ pub(crate) struct Source {
 impl Source {
     /// Checks `config` for a host whose line has `line`'s timing.
     pub(crate) fn new(config: &SourceConfig, line: Timing, seed: u64) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::Source {
-            flow: config.flow,
-            reason,
-        };
-        let length = config.frame.len();
-        if !(14..=MAX_FRAME_BYTES).contains(&length) {
-            return Err(wrong(format!(
-                "the frame has {length} bytes: give 14 .. {MAX_FRAME_BYTES}, without FCS"
-            )));
-        }
-        let end = config.sequence_offset.saturating_add(4);
-        if config.sequence_offset < IDENTITY_BYTES / 2 || end > length {
-            return Err(wrong(format!(
-                "sequence_offset {} leaves no room for flow and sequence number: give 4 .. {}",
-                config.sequence_offset,
-                length - 4
-            )));
-        }
+        check_frame(config.flow, config.frame.len(), config.sequence_offset)?;
         Error::check("offered_rate_bps", config.offered_rate_bps, 1.0, 1e12)?;
         Error::check("burst_bytes", config.burst_bytes, 0.0, 1e9)?;
         Error::check("queue_bytes", config.queue_bytes, 0.0, 1e12)?;
-        let frame_bytes = size_on_wire(length);
-        let bucket = TokenBucket::new(config.shaper_rate_bps, config.shaper_burst_bytes)?;
-        if bucket.burst_bytes() < frame_bytes {
-            return Err(wrong(format!(
-                "shaper_burst_bytes {} never holds a frame of {frame_bytes} bytes: nothing would be sent",
-                config.shaper_burst_bytes
-            )));
-        }
+        let frame_bytes = size_on_wire(config.frame.len());
+        let bucket = shaper(
+            config.flow,
+            frame_bytes,
+            (config.shaper_rate_bps, config.shaper_burst_bytes),
+        )?;
         let whole_frames = |bytes: f64| {
             #[allow(clippy::cast_sign_loss)]
             let bytes = bytes as u64;
@@ -104,36 +138,77 @@ impl Source {
         };
         let queue_frames = whole_frames(config.queue_bytes);
         if queue_frames == 0 {
-            return Err(wrong(format!(
-                "queue_bytes {} holds no frame of {frame_bytes} bytes: nothing would be sent",
-                config.queue_bytes
-            )));
+            return Err(Error::Source {
+                flow: config.flow,
+                reason: format!(
+                    "queue_bytes {} holds no frame of {frame_bytes} bytes: nothing would be sent",
+                    config.queue_bytes
+                ),
+            });
         }
         let burst_frames = whole_frames(config.burst_bytes).max(1);
         #[allow(clippy::cast_precision_loss)]
         let mean_gap_ns = (burst_frames * frame_bytes) as f64 * 8e9 / config.offered_rate_bps;
-        Ok(Self {
+        let offers = Offers::Bursts(Bursts {
             random: Stream::new(seed, u64::from(config.flow)),
             mean_gap_ns,
-            frame_bytes,
             slot_ns: line.slot_ns(frame_bytes),
             burst_frames,
             queue_frames,
-            bucket,
-            stop_ns: 0,
             burst_begin_ns: 0,
             offered_of_burst: 0,
+        });
+        Ok(Self::of(offers, frame_bytes, bucket))
+    }
+
+    /// Checks a release pattern.
+    pub(crate) fn of_pattern(config: &PatternConfig) -> Result<Self, Error> {
+        check_frame(config.flow, config.frame.len(), config.sequence_offset)?;
+        let frame_bytes = size_on_wire(config.frame.len());
+        let bucket = shaper(
+            config.flow,
+            frame_bytes,
+            (config.shaper_rate_bps, config.shaper_burst_bytes),
+        )?;
+        if !config.instants_ns.is_sorted() {
+            return Err(Error::Source {
+                flow: config.flow,
+                reason: "its instants fall: give them in order".into(),
+            });
+        }
+        let offers = Offers::Pattern(Pattern {
+            instants_ns: config.instants_ns.clone(),
+            begin_ns: 0,
+            next: 0,
+        });
+        Ok(Self::of(offers, frame_bytes, bucket))
+    }
+
+    fn of(offers: Offers, frame_bytes: u64, bucket: TokenBucket) -> Self {
+        Self {
+            offers,
+            frame_bytes,
+            bucket,
+            stop_ns: 0,
             next_offer_ns: 0,
             queued: 0,
             counters: SourceCounters::default(),
-        })
+        }
     }
 
     /// Begins to offer bursts at `from_ns`; neither offers nor sends anything from `stop_ns` on.
     pub(crate) fn start(&mut self, from_ns: u64, stop_ns: u64) {
         self.stop_ns = stop_ns;
-        self.burst_begin_ns = from_ns + self.random.exponential_ns(self.mean_gap_ns);
-        self.next_offer_ns = self.burst_begin_ns;
+        self.next_offer_ns = match &mut self.offers {
+            Offers::Bursts(bursts) => {
+                bursts.burst_begin_ns = from_ns + bursts.random.exponential_ns(bursts.mean_gap_ns);
+                bursts.burst_begin_ns
+            }
+            Offers::Pattern(pattern) => {
+                pattern.begin_ns = from_ns;
+                pattern.next_ns()
+            }
+        };
     }
 
     /// The frame's length on the wire.
@@ -168,24 +243,34 @@ impl Source {
     /// must not cost more than one that fits.
     fn take_offers(&mut self, now_ns: u64) {
         while self.next_offer_ns <= now_ns && self.next_offer_ns < self.stop_ns {
-            let until_ns = now_ns.min(self.stop_ns - 1);
-            let rest = self.burst_frames - self.offered_of_burst;
-            let offers = if rest == 1 {
-                1
-            } else {
-                rest.min((until_ns - self.next_offer_ns) / self.slot_ns + 1)
-            };
-            let accepted = offers.min(self.queue_frames - self.queued);
-            self.queued += accepted;
-            self.counters.offered += offers;
-            self.counters.dropped += offers - accepted;
-            self.next_offer_ns += offers * self.slot_ns;
-            self.offered_of_burst += offers;
-            if self.offered_of_burst == self.burst_frames {
-                self.offered_of_burst = 0;
-                self.burst_begin_ns += self.random.exponential_ns(self.mean_gap_ns);
-                // A burst waits for the end of the one before it.
-                self.next_offer_ns = self.next_offer_ns.max(self.burst_begin_ns);
+            match &mut self.offers {
+                Offers::Bursts(bursts) => {
+                    let until_ns = now_ns.min(self.stop_ns - 1);
+                    let rest = bursts.burst_frames - bursts.offered_of_burst;
+                    let offers = if rest == 1 {
+                        1
+                    } else {
+                        rest.min((until_ns - self.next_offer_ns) / bursts.slot_ns + 1)
+                    };
+                    let accepted = offers.min(bursts.queue_frames - self.queued);
+                    self.queued += accepted;
+                    self.counters.offered += offers;
+                    self.counters.dropped += offers - accepted;
+                    self.next_offer_ns += offers * bursts.slot_ns;
+                    bursts.offered_of_burst += offers;
+                    if bursts.offered_of_burst == bursts.burst_frames {
+                        bursts.offered_of_burst = 0;
+                        bursts.burst_begin_ns += bursts.random.exponential_ns(bursts.mean_gap_ns);
+                        // A burst waits for the end of the one before it.
+                        self.next_offer_ns = self.next_offer_ns.max(bursts.burst_begin_ns);
+                    }
+                }
+                Offers::Pattern(pattern) => {
+                    self.queued += 1;
+                    self.counters.offered += 1;
+                    pattern.next += 1;
+                    self.next_offer_ns = pattern.next_ns();
+                }
             }
         }
     }
@@ -195,6 +280,42 @@ impl Source {
         self.take_offers(self.stop_ns);
         self.queued
     }
+}
+
+/// Refuses frames that no host sends, or that have no room for their identity.
+fn check_frame(flow: u32, length: usize, sequence_offset: usize) -> Result<(), Error> {
+    let wrong = |reason: String| Err(Error::Source { flow, reason });
+    if !(14..=MAX_FRAME_BYTES).contains(&length) {
+        return wrong(format!(
+            "the frame has {length} bytes: give 14 .. {MAX_FRAME_BYTES}, without FCS"
+        ));
+    }
+    let end = sequence_offset.saturating_add(4);
+    if sequence_offset < IDENTITY_BYTES / 2 || end > length {
+        return wrong(format!(
+            "sequence_offset {sequence_offset} leaves no room for flow and sequence number: give 4 .. {}",
+            length - 4
+        ));
+    }
+    Ok(())
+}
+
+/// The token bucket of a source, given as rate and burst; it must let a frame pass.
+fn shaper(
+    flow: u32,
+    frame_bytes: u64,
+    (rate_bps, burst_bytes): (f64, f64),
+) -> Result<TokenBucket, Error> {
+    let bucket = TokenBucket::new(rate_bps, burst_bytes)?;
+    if bucket.burst_bytes() < frame_bytes {
+        return Err(Error::Source {
+            flow,
+            reason: format!(
+                "shaper_burst_bytes {burst_bytes} never holds a frame of {frame_bytes} bytes: nothing would be sent"
+            ),
+        });
+    }
+    Ok(bucket)
 }
 
 #[cfg(test)]

@@ -17,13 +17,14 @@ fn settings_by_name() {
     let config = parse(
         "name = 's1'\nmac = '02:00:00:00:00:0A'\nopenflow_ports = [1, 2]\nnative_ports = [3, 4]\nfail_state = 'safe'\n\
          ip_address = '10.0.1.7'\ncontroller_address = '10.0.1.1'\ncontroller_port = 6653\n\
-         openflow_version = 1\nethertype_filter = true\nofchecks = false\nloop_phase_ns = 7",
+         openflow_version = 1\nethertype_filter = true\nofchecks = false\nloop_phase_ns = 7\ntimer_phase_ns = 8",
     )
     .unwrap();
     assert_eq!(config.mac, MacAddress([2, 0, 0, 0, 0, 10]));
     assert_eq!(config.fail_state, FailState::Safe);
     assert_eq!(config.openflow_ports.len(), 2);
     assert_eq!(config.loop_phase_ns, Some(7));
+    assert_eq!(config.timer_phase_ns, Some(8));
     assert_eq!(config.ip_address.octets(), [10, 0, 1, 7]);
     assert_eq!(config.controller_port, 6653);
 }

@@ -192,3 +192,39 @@ proptest! {
         prop_assert!(at_ns.windows(2).all(|pair| pair[1] - pair[0] >= 326 * 80));
     }
 }
+
+fn pattern(instants_ns: &[u64]) -> PatternConfig {
+    PatternConfig {
+        flow: 3,
+        frame: vec![0; 302],
+        sequence_offset: 50,
+        shaper_rate_bps: 2_448_000.0, // a frame each millisecond
+        shaper_burst_bytes: 612.0,
+        instants_ns: instants_ns.to_vec(),
+        observed: true,
+        destination: None,
+    }
+}
+
+#[test]
+fn a_pattern_is_sent_as_soon_as_the_bucket_allows() {
+    let instants_ns = [5, 5, 5, 900_000, 10_000_000];
+    let mut source = Source::of_pattern(&pattern(&instants_ns)).expect("a source that can send");
+    source.start(1_000, 11_000_000);
+    let mut at_ns = Vec::new();
+    while let Some(now_ns) = source.next_release_ns(0) {
+        source.release(now_ns);
+        at_ns.push(now_ns);
+    }
+    assert_eq!(at_ns, [1_005, 1_005, 1_001_005, 2_001_005, 10_001_000]);
+    assert_eq!((source.finish(), source.counters.offered), (0, 5));
+}
+
+#[test]
+fn a_pattern_that_goes_back_is_refused() {
+    let error = Source::of_pattern(&pattern(&[7, 6])).expect_err("instants that fall");
+    assert_eq!(
+        error.to_string(),
+        "flow 3: its instants fall: give them in order"
+    );
+}

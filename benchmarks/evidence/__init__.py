@@ -1,0 +1,1 @@
+"""The evidence: random admitted sets, every packet judged (docs/evidence.md)."""

@@ -1,0 +1,186 @@
+"""Attacks on full switches: every scheme, mistakes on purpose, and what the guarantees rest on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.adversary.attack import attack
+from evaluation.adversary.case import Case
+from evaluation.adversary.schemes import GUARANTEED, PACKET_GRANULAR, PRINTED, filled
+from evaluation.adversary.search import adversary
+from evaluation.virtual import profile_with_capacity
+from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
+from loko.lab import Lab, lab_of, load_lab, ring_lab
+from loko.plan import allocations_of
+from loko.ring import Ring
+from loko.scenario import EVALUATION
+
+_GENERATIONS: Final = 30
+_SECONDS: Final = 30.0
+_SEED: Final = 1
+_STAR: Final = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
+_TWO: Final = (*_STAR, ("H1", "H2"), ("H3", "H4"))
+_ROUND: Final = tuple((f"h{number}", f"h{number % 5 + 1}") for number in range(1, 6)) + tuple(
+    (f"h{number}", f"h{(number + 2) % 5 + 1}") for number in range(1, 6)
+)
+_RATE_BPS: Final = 200_000.0
+_CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
+
+Row = dict[str, Any]
+
+
+def every_attack(tell: Callable[[str], None]) -> dict[str, list[Row]]:
+    """All tables, as plain values."""
+    tables: Mapping[str, Callable[[], Iterator[Row]]] = {
+        "schemes": _schemes,
+        "mistakes": _mistakes,
+        "reserved": _reserved,
+        "capacity": _capacity,
+    }
+    found: dict[str, list[Row]] = {}
+    for name, rows in tables.items():
+        found[name] = []
+        for row in rows():
+            found[name].append(row)
+            tell(f"{name}: {', '.join(f'{key} {value}' for key, value in row.items())}")
+    return found
+
+
+def kept(tables: Mapping[str, list[Row]]) -> bool:
+    """Whether every guarantee held that must: everything reserved, on boards as modelled."""
+    rows = [
+        *(row for row in tables["schemes"] if row["scheme"] in GUARANTEED),
+        *(row for row in tables["mistakes"] if not row["too_many"]),
+        *(row for row in tables["reserved"] if row["reserved"]),
+        *(row for row in tables["capacity"] if row["capacity"] == 1 or row["told"]),
+    ]
+    return all(
+        row.get("worst", row.get("adversary", 0)) <= 1 and not row.get("lost", row.get("adversary_lost", 0))
+        for row in rows
+    )
+
+
+def star(profile: str = "zodiac-fx") -> Lab:
+    """One switch with four hosts: nothing but the switch's own queue."""
+    mac = "70:b3:d5:6c:00:01"
+    config = {"mac": mac, "ofchecks": False, "openflow_ports": [1, 2, 3, 4], "native_ports": []}
+    return lab_of(
+        {
+            "name": "star",
+            "title": "One switch with four hosts",
+            "switches": {"s1": {"datapath_id": f"00:00:{mac}", "profile": profile, "config": config}},
+            "hosts": {
+                f"H{number}": {"mac": f"02:00:00:00:00:0{number}", "ip": f"10.0.0.{number}/24"}
+                for number in range(1, 5)
+            },
+            "links": [{"a": f"H{number}", "b": f"s1:{number}"} for number in range(1, 5)],
+            "control_port": 0,
+        }
+    )
+
+
+def _schemes() -> Iterator[Row]:
+    """As many flows of 200 kbit/s and one frame as each scheme accepts."""
+    labs = (
+        ("one switch", star(), _STAR),
+        ("two switches", load_lab("two-switch"), _TWO),
+        ("ring of five", ring_lab(Ring(switches=5)), _ROUND),
+    )
+    for title, lab, pairs in labs:
+        for scheme in (*SCHEMES, PACKET_GRANULAR, "silo", "qjump-paper"):
+            case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
+            found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
+            yield {
+                "lab": title,
+                "scheme": scheme,
+                "flows": len(case.admitted),
+                "guarantee_ms": found.guarantee_ms,
+                "adversary": found.adversary.history[-1][1],
+                "adversary_lost": found.adversary.damage.lost,
+                "random": found.scattered.history[-1][1],
+                "random_lost": found.scattered.damage.lost,
+                "generator": max(run.worst for run in found.bursts),
+                "generator_lost": max(run.lost for run in found.bursts),
+            }
+
+
+def _mistakes() -> Iterator[Row]:
+    """One switch with more flows than the scheme accepts, under the same guarantees."""
+    for scheme, frame_bytes, entries, steps in (
+        (FULL_RATE.name, 128, 64, (0.0, 0.15)),
+        (FIFTH_RATE.name, 306, 17, (0.0, 0.15, 0.3)),
+        (PACKET_GRANULAR, 128, 64, (0.0, 0.01, 0.15)),
+    ):
+        for too_many in steps:
+            case = filled(
+                scheme,
+                star(),
+                _STAR,
+                rate_bps=60_000,
+                burst_bytes=frame_bytes,
+                frame_bytes=frame_bytes,
+                entries=entries,
+                too_many=too_many,
+            )
+            yield {
+                "scheme": scheme,
+                "frame_bytes": frame_bytes,
+                "entries": entries,
+                "too_many": too_many,
+                "flows": len(case.admitted),
+                **_damage(case),
+            }
+
+
+def _reserved() -> Iterator[Row]:
+    """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
+    for scheme in SCHEMES:
+        for name in (scheme + PRINTED, scheme):
+            for flows in (2, 4):
+                case = _sharing(name, flows)
+                yield {
+                    "scheme": scheme,
+                    "reserved": name == scheme,
+                    "flows": len(case.admitted),
+                    "rate_kbps": case.flows[0].rate_bps / 1e3,
+                    **_damage(case),
+                }
+
+
+def _capacity() -> Iterator[Row]:
+    """Boards that forward more or less than equation 6 says, within the 6 % of section 3.4.2."""
+    with tempfile.TemporaryDirectory(prefix="loko-profiles-") as folder:
+        for factor in _CAPACITIES:
+            path = Path(folder) / f"zodiac-fx-{factor}.toml"
+            path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
+            for scheme in (*SCHEMES, PACKET_GRANULAR):
+                for told in (False, True) if scheme == PACKET_GRANULAR and factor != 1 else (False,):
+                    case = _sharing(scheme, 4, star(str(path) if told else "zodiac-fx"))
+                    yield {
+                        "capacity": factor,
+                        "scheme": scheme,
+                        "told": told,
+                        "flows": len(case.admitted),
+                        "rate_kbps": case.flows[0].rate_bps / 1e3,
+                        **_damage(replace(case, profile_of={"s1": str(path)})),
+                    }
+
+
+def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
+    """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
+    lab = lab or star()
+    scheme = SCHEMES.get(name.removesuffix(PRINTED), FULL_RATE)
+    allocation = allocations_of(lab, scheme, EVALUATION, None if name.endswith(PRINTED) else {})["s1"]
+    rate_bps = allocation.max_rate_bps / flows
+    if name == PACKET_GRANULAR:
+        rate_bps *= 0.98  # so that all four fit
+    return filled(name, lab, _STAR[:flows], rate_bps=rate_bps, burst_bytes=306)
+
+
+def _damage(case: Case) -> Row:
+    found = adversary(case, generations=_GENERATIONS, seed=_SEED)
+    return {"worst": found.history[-1][1], "lost": found.damage.lost}

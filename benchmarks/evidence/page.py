@@ -1,0 +1,160 @@
+"""docs/evidence.md from a campaign's JSON. No number on it is typed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+_TEMPLATE: Final = Path(__file__).parents[1] / "templates" / "evidence.md"
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page of a result."""
+    total, attacks = found["total"], found["attacks"]
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        packets=_count(total["packets"]),
+        passages=_count(total["passages"]),
+        trials=_count(total["trials"]),
+        flows=_count(total["flows"]),
+        hours=f"{total['hours']:.0f}",
+        lost=_count(total["lost"]),
+        broken=_count(total["broken"]),
+        worst=f"{total['worst']:.3f}",
+        seed=found["seed"],
+        fingerprint=found["fingerprint"],
+        machine=", ".join(found["machine"].values()),
+        groups=_groups(found),
+        tightest=_tightest(found["tightest"]),
+        schemes=_schemes(attacks["schemes"]),
+        mistakes=_mistakes(attacks["mistakes"]),
+        reserved=_reserved(attacks["reserved"]),
+        capacity=_capacity(attacks["capacity"]),
+    )
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _groups(found: dict[str, Any]) -> str:
+    titles = {
+        "by_scheme": "",
+        "by_shape": "",
+        "by_way": "hosts send: ",
+        "by_sizes": "frames: ",
+        "by_control": "controller: ",
+    }
+    rows = []
+    for key, title in titles.items():
+        for name, group in found[key].items():
+            rows.append(
+                (
+                    f"{title}{name}",
+                    _count(group["trials"]),
+                    _count(group["packets"]),
+                    _count(group["lost"]),
+                    _count(group["broken"]),
+                    f"{group['worst']:.3f}",
+                )
+            )
+    heads = ("", "trials", "packets", "lost", "flows not kept", "longest delay / guarantee")
+    return _table(heads, rows)
+
+
+def _tightest(records: list[dict[str, Any]]) -> str:
+    rows = (
+        (
+            str(one["seed"]),
+            one["scheme"],
+            f"{one['shape']} of {one['switches']}",
+            ", ".join(map(str, one["sizes"])),
+            str(one["entries"]),
+            one["way"],
+            f"{one['worst']:.3f}",
+        )
+        for one in records
+    )
+    return _table(("seed", "scheme", "network", "bytes", "entries", "sent as", "delay / guarantee"), rows)
+
+
+def _schemes(rows: list[dict[str, Any]]) -> str:
+    return _table(
+        ("lab", "scheme", "flows", "guarantee", "adversary", "random instants", "the paper's bursts"),
+        (
+            (
+                row["lab"],
+                row["scheme"],
+                str(row["flows"]),
+                f"{row['guarantee_ms']:.2f} ms",
+                *(_damage(row[way], row[f"{way}_lost"]) for way in ("adversary", "random", "generator")),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _mistakes(rows: list[dict[str, Any]]) -> str:
+    return _table(
+        ("scheme", "frames", "entries", "flows too many", "flows", "adversary"),
+        (
+            (
+                row["scheme"],
+                f"{row['frame_bytes']} bytes",
+                str(row["entries"]),
+                _too_many(row, rows),
+                str(row["flows"]),
+                _damage(row["worst"], row["lost"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _too_many(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    right = next(one for one in rows if one["scheme"] == row["scheme"] and not one["too_many"])
+    more = row["flows"] - right["flows"]
+    return f"{more} ({100 * more / right['flows']:.0f} %)" if more else "none"
+
+
+def _reserved(rows: list[dict[str, Any]]) -> str:
+    return _table(
+        ("scheme", "interruptions", "flows that share the rate", "adversary"),
+        (
+            (
+                row["scheme"],
+                "reserved" if row["reserved"] else "not reserved, as printed",
+                f"{row['flows']} of {row['rate_kbps']:.1f} kbit/s",
+                _damage(row["worst"], row["lost"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _capacity(rows: list[dict[str, Any]]) -> str:
+    return _table(
+        ("true capacity / equation 6", "scheme", "flows that share the rate", "adversary"),
+        (
+            (
+                f"{row['capacity']:.2f}",
+                row["scheme"] + (", planned for this" if row["told"] else ""),
+                f"{row['flows']} of {row['rate_kbps']:.1f} kbit/s",
+                _damage(row["worst"], row["lost"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _damage(worst: float, lost: int) -> str:
+    text = f"{worst:.3f}" if worst < 10 else f"{worst:.1f}"
+    if lost:
+        return f"**{text}, {_count(lost)} lost**"
+    return f"**{text}**" if worst > 1 else text
+
+
+def _count(number: int) -> str:
+    return f"{number:,}".replace(",", " ")

@@ -1,0 +1,159 @@
+"""What is kept of a trial: one line of JSON, so that a campaign goes on where it was stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.adversary.trial import Trial
+from loko.document import InputError
+
+
+class Record(BaseModel):
+    """A trial that was carried out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    number: int
+    """Place in the campaign, from 0."""
+    seed: int
+    scheme: str
+    shape: str
+    way: str
+    switches: int
+    entries: int
+    sizes: tuple[int, ...]
+    flows: int
+    control: tuple[str, ...]
+    duration_ns: int
+    packets: int
+    passages: int
+    """Packets times the switches that they crossed."""
+    lost: int
+    broken: int
+    """Flows whose guarantee was not kept."""
+    worst: float
+    """Longest delay over its guarantee."""
+    events: int
+
+    @classmethod
+    def of(cls, number: int, trial: Trial) -> Self:
+        """The record of a trial."""
+        case, verdict = trial.drawn.case, trial.verdict
+        return cls(
+            number=number,
+            seed=trial.drawn.seed,
+            scheme=case.scheme,
+            shape=trial.drawn.shape,
+            way=trial.way,
+            switches=trial.drawn.switches,
+            entries=case.entries,
+            sizes=trial.drawn.sizes,
+            flows=len(case.admitted),
+            control=tuple(sorted(message.value for message in case.control)),
+            duration_ns=trial.duration_ns,
+            packets=verdict.packets,
+            passages=sum(
+                flow.sent * len(admitted.hops)
+                for flow, admitted in zip(verdict.flows, case.admitted, strict=True)
+            ),
+            lost=verdict.lost,
+            broken=len(verdict.broken),
+            worst=verdict.worst,
+            events=len(verdict.events),
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether a guarantee was broken, or a board complained."""
+        return bool(self.broken or self.events)
+
+
+def campaign_seed(seed: int, number: int) -> int:
+    """The seed of a campaign's trial; `--replay` takes it."""
+    text = f"{seed} {number}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
+
+
+class Journal:
+    """The file with the records of a campaign, in the order in which the trials ended."""
+
+    def __init__(self, path: Path, head: dict[str, object]) -> None:
+        """Open or begin it. Raises `InputError` if it is another campaign's, by its head, or none's."""
+        self._path = path
+        self.records: dict[int, Record] = {}
+        first = json.dumps(head, sort_keys=True)
+        whole = 0
+        if path.exists():
+            data = path.read_bytes()
+            # A line that a kill has cut off is not there.
+            whole = data.rfind(b"\n") + 1
+            lines = data[:whole].decode().splitlines()
+            if lines and lines[0] != first:
+                raise InputError(
+                    f"{path}: belongs to another campaign ({lines[0]}); choose another --out, or remove it"
+                )
+            self._read(lines[1:])
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.fdopen(descriptor, "r+b")
+        self._file.truncate(whole)
+        self._file.seek(whole)
+        if whole == 0:
+            self._append(first)
+
+    def _read(self, lines: Iterable[str]) -> None:
+        for place, line in enumerate(lines, start=2):
+            try:
+                record = Record.model_validate_json(line)
+            except ValidationError:
+                raise InputError(f"{self._path}:{place}: is no record; remove the line") from None
+            self.records[record.number] = record
+
+    def add(self, record: Record) -> None:
+        """Keep a record; a kill right afterwards does not lose it."""
+        self.records[record.number] = record
+        self._append(record.model_dump_json())
+
+    def _append(self, line: str) -> None:
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def up_to(records: dict[int, Record], packets: int) -> list[Record] | None:
+    """The first trials, in order, that have so many packets together; None as long as some are missing.
+
+    Whatever order they were carried out in, and with however many processes, these are the same.
+    """
+    chosen: list[Record] = []
+    total = 0
+    while total < packets:
+        record = records.get(len(chosen))
+        if record is None:
+            return None
+        chosen.append(record)
+        total += record.packets
+    return chosen
+
+
+def fingerprint(records: Iterable[Record]) -> str:
+    """A hash over records in their order: equal for equal results, bit for bit."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(record.model_dump_json().encode() + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,59 @@
+"""An attack on an admitted set: by the adversary, at random instants, by the paper's generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from evaluation.adversary.carriage import DRAIN_NS, RandomBursts, Verdict, add_bursts, judged, network_of
+from evaluation.adversary.case import Case
+from evaluation.adversary.search import Found, adversary, random_search
+
+LOADS: Final = (0.9, 4.0)
+"""Of the paper's generator: as its experiments, and more than the buckets let pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """What each way of sending found, of equally many patterns or in as much time."""
+
+    flows: int
+    """So many were attacked."""
+    guarantee_ms: float
+    """The largest guarantee of the set."""
+    adversary: Found
+    scattered: Found
+    """Bursts at independent random instants."""
+    bursts: tuple[Verdict, ...]
+    """The paper's generator at each of `LOADS`."""
+
+    @property
+    def lost(self) -> int:
+        """Packets that the worst way loses."""
+        return max(self.adversary.damage.lost, self.scattered.damage.lost, *(run.lost for run in self.bursts))
+
+    @property
+    def worst(self) -> float:
+        """The longest delay over its guarantee, whatever found it."""
+        return max(
+            self.adversary.history[-1][1],
+            self.scattered.history[-1][1],
+            *(run.worst for run in self.bursts),
+        )
+
+
+def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack:
+    """Attack a set. Deterministic."""
+    return Attack(
+        flows=len(case.admitted),
+        guarantee_ms=max(admitted.guarantee_ns for admitted in case.admitted) / 1e6,
+        adversary=adversary(case, generations=generations, seed=seed),
+        scattered=random_search(case, generations=generations, seed=seed),
+        bursts=tuple(_bursts(case, load, seconds, seed) for load in LOADS),
+    )
+
+
+def _bursts(case: Case, load: float, seconds: float, seed: int) -> Verdict:
+    network = network_of(case, seed=seed)
+    add_bursts(network, case, RandomBursts(load=load))
+    return judged(case, network.run(duration_ns=round(seconds * 1e9), drain_ns=DRAIN_NS))

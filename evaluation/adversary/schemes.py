@@ -1,0 +1,105 @@
+"""The admission schemes under attack, by name, and admitted sets that use them up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from evaluation.adversary.case import Case
+from loko.admission import Admission, Admitted, Refusal
+from loko.allocation import SCHEMES as ALLOCATIONS
+from loko.allocation import scheme_named
+from loko.control_traffic import ControlTraffic
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.plan import allocations_of
+from loko.rivals import rival_named
+from loko.scenario import Scenario, of_lokos_tables
+from loko.schemes import SchemeName, admission_of
+
+PACKET_GRANULAR: Final = "packet-granular"
+GUARANTEED: Final = (*ALLOCATIONS, PACKET_GRANULAR)
+"""Schemes whose guarantees must hold, with all that interrupts the CPU reserved."""
+PRINTED: Final = "-as-printed"
+"""Ending of a name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
+
+
+def admission_named(scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic) -> Admission:
+    """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there."""
+    rival = rival_named(scheme)
+    if rival is not None:
+        kind, epsilon = rival
+        return admission_of(lab, SchemeName(kind.value), scenario, epsilon=epsilon)
+    if scheme == PACKET_GRANULAR:
+        return admission_of(lab, SchemeName.PACKETS, scenario, traffic=control)
+    name = scheme.removesuffix(PRINTED)
+    reserved = None if scheme.endswith(PRINTED) else control
+    for switch, one in allocations_of(lab, scheme_named(name), scenario, reserved).items():
+        if not one.feasible:
+            raise InputError(f"{switch}: {one.reason}")
+    return admission_of(lab, SchemeName.LOKO, scenario, allocation=name, traffic=reserved)
+
+
+def filled(
+    scheme: str,
+    lab: Lab,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    rate_bps: float,
+    burst_bytes: float,
+    frame_bytes: int = 306,
+    entries: int = 17,
+    control: ControlTraffic | None = None,
+    too_many: float = 0.0,
+) -> Case:
+    """As many equal flows as the scheme accepts, round after round over the pairs of hosts.
+
+    `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a
+    mistake on purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
+    """
+    control = control or {}
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))
+    admission = admission_named(scheme, lab, scenario, control=control)
+    alone = admission_named(scheme, lab, scenario, control=control)
+    admitted: list[Admitted] = []
+    refused: list[Admitted] = []
+    passing = dict.fromkeys(lab.switches, 0)
+    full: set[tuple[str, str]] = set()
+    for number in range(2 * entries * len(lab.switches)):
+        pair = pairs[number % len(pairs)]
+        flow = Flow(
+            id=f"f{number}",
+            source=pair[0],
+            destination=pair[1],
+            udp_source=5000 + number,
+            udp_destination=6000 + number,
+            rate_bps=rate_bps,
+            burst_bytes=burst_bytes,
+            frame_bytes=frame_bytes,
+        )
+        answer = alone.check(flow)
+        if isinstance(answer, Refusal):
+            continue
+        fits = all(passing[hop.switch] < entries for hop in answer.hops)
+        if pair in full or not fits or isinstance(admission.request(flow), Refusal):
+            full.add(pair)
+            refused.append(answer)
+        else:
+            admitted.append(answer)
+            for hop in answer.hops:
+                passing[hop.switch] += 1
+    if not admitted:
+        raise InputError(f"{scheme}: accepts none of these flows")
+    more = refused[: math.ceil(too_many * len(admitted))]
+    for one in more:
+        for hop in one.hops:
+            passing[hop.switch] += 1
+    return Case(
+        lab=lab,
+        scheme=scheme,
+        admitted=(*admitted, *more),
+        entries=max(entries, *passing.values()),
+        control=control,
+    )

@@ -1,0 +1,171 @@
+"""The adversary: a local search for the release pattern that hurts an admitted set most.
+
+Many candidates share one simulated network: each gets a round of its own, after which all buckets are full
+and all boards idle again. Rounds are whole periods of the boards' timers apart, so that a candidate meets the
+timers at the same phase in whichever round it is tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import switch_emulator
+
+from evaluation.adversary.carriage import DRAIN_NS, add_control, add_releases, network_of
+from evaluation.adversary.case import Case
+from evaluation.adversary.release import (
+    LEAD_NS,
+    Bursts,
+    critical,
+    instants,
+    refill_ns,
+    scattered,
+    sustained,
+    varied,
+)
+from loko.device import Profile
+from loko.ring import Setting
+
+POPULATION: Final = 48
+_ELITE: Final = 8
+_SCALES_NS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
+_SCATTER_NS: Final = 20_000_000
+_SUSTAINED_S: Final = 8.0
+"""Many periods of the timers: what they take adds up if a switch is used up to its last bit."""
+_TIMERS_SPREAD_NS: Final = 3_000_000
+"""Timers run at most so long after the instant that the bursts aim at."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Damage:
+    """How much a pattern hurts: frames lost, then the longest delay over its guarantee."""
+
+    lost: int
+    worst: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The worst pattern of a search, and what is needed to see it again."""
+
+    damage: Damage
+    bursts: Bursts
+    seed: int
+    """Of the network: main loops' and timers' phases."""
+    history: tuple[tuple[int, float], ...]
+    """(patterns tried, longest delay over its guarantee so far)."""
+
+
+def adversary(case: Case, *, generations: int, seed: int) -> Found:
+    """Critical instants, made worse generation by generation, and one long greedy phase. Deterministic."""
+
+    def next_ones(best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
+        # A part of each generation begins anew, so that no local optimum keeps the search for good.
+        fresh = POPULATION // 4 if best else POPULATION
+        more = [critical(case, rng) for _ in range(fresh)]
+        while len(more) < POPULATION:
+            parent = best[int(rng.integers(len(best)))]
+            more.append(varied(parent, rng, scale_ns=float(rng.choice(_SCALES_NS))))
+        return more
+
+    found = _search(case, next_ones, generations=generations, seed=seed, aim_timers=True)
+    greedy = sustained(case, seconds=_SUSTAINED_S)
+    damage = damage_of(case, [greedy], seed=found.seed)[0]
+    if damage <= found.damage:
+        return found
+    last = (found.history[-1][0] + 1, max(damage.worst, found.history[-1][1]))
+    return replace(found, damage=damage, bursts=greedy, history=(*found.history, last))
+
+
+def random_search(case: Case, *, generations: int, seed: int) -> Found:
+    """As many patterns, each with bursts at independent random instants."""
+
+    def next_ones(_best: Sequence[Bursts], rng: np.random.Generator) -> list[Bursts]:
+        return [scattered(case, rng, within_ns=_SCATTER_NS) for _ in range(POPULATION)]
+
+    return _search(case, next_ones, generations=generations, seed=seed, aim_timers=False)
+
+
+_Next = Callable[[Sequence[Bursts], np.random.Generator], list[Bursts]]
+
+
+def _search(case: Case, next_ones: _Next, *, generations: int, seed: int, aim_timers: bool) -> Found:
+    rng = np.random.default_rng(seed)
+    ranked: list[tuple[Damage, int, Bursts]] = []
+    history: list[tuple[int, float]] = []
+    worst = 0.0
+    for generation in range(generations):
+        candidates = next_ones([bursts for _, _, bursts in ranked], rng)
+        # Half of the best are tried again with other phases of the boards.
+        candidates = [bursts for _, _, bursts in ranked[: _ELITE // 2]] + candidates
+        network_seed = int(rng.integers(1 << 62))
+        damages = damage_of(case, candidates, seed=network_seed, aim_timers=aim_timers)
+        ranked += [(damage, network_seed, bursts) for damage, bursts in zip(damages, candidates, strict=True)]
+        ranked = sorted(ranked, key=lambda one: one[0], reverse=True)[:_ELITE]
+        worst = max(worst, *(damage.worst for damage in damages))
+        history.append(((generation + 1) * POPULATION, worst))
+    damage, network_seed, bursts = ranked[0]
+    return Found(damage=damage, bursts=bursts, seed=network_seed, history=tuple(history))
+
+
+def damage_of(
+    case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
+) -> list[Damage]:
+    """What each candidate does, each in a round of its own."""
+    network, rounds_ns, round_ns = _rounds(case, candidates, seed=seed, aim_timers=aim_timers)
+    result = network.run(duration_ns=rounds_ns[-1] + round_ns, drain_ns=DRAIN_NS)
+    return _damages(case, result, rounds_ns[0] - LEAD_NS, round_ns, len(candidates))
+
+
+def _rounds(
+    case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool
+) -> tuple[switch_emulator.Network, list[int], int]:
+    """The network with all candidates' releases, the instants that they aim at, and from one to the next."""
+    profile = _profile(case)
+    period_ns = profile.cpu.timers.period_ns.value
+    rng = np.random.default_rng(seed)
+    anchor_ns = period_ns // 2
+    settings: dict[str, Mapping[str, Setting]] = {}
+    for name in case.lab.switches if aim_timers else ():
+        late_ns = int(rng.integers(-_TIMERS_SPREAD_NS // 3, _TIMERS_SPREAD_NS))
+        settings[name] = {
+            "timer_phase_ns": anchor_ns + late_ns,
+            "loop_phase_ns": int(rng.integers(profile.cpu.loop_ps.value // 1000)),
+        }
+    network = network_of(case, seed=seed, settings=settings)
+    # Instants of a run count from its beginning, phases from power-up.
+    first_ns = LEAD_NS + (anchor_ns - network.now_ns() - LEAD_NS) % period_ns
+    tail_ns = max(int(bursts.following.max(initial=0)) for bursts in candidates) * max(
+        flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows
+    )
+    round_ns = math.ceil((2 * LEAD_NS + refill_ns(case) + tail_ns) / period_ns) * period_ns
+    rounds_ns = [first_ns + number * round_ns for number in range(len(candidates))]
+    releases = instants(case, rounds_ns, candidates)
+    add_releases(network, case, releases, observed=True)
+    control_ns = {name: int(rng.integers(first_ns)) for name in case.lab.switches}
+    add_control(network, case, duration_ns=rounds_ns[-1] + round_ns, first_ns=control_ns)
+    return network, rounds_ns, round_ns
+
+
+def _damages(
+    case: Case, result: switch_emulator.RunResult, begin_ns: int, round_ns: int, count: int
+) -> list[Damage]:
+    guarantees = np.array([admitted.guarantee_ns for admitted in case.admitted])
+    place = np.clip((result.sent_ns - begin_ns) // round_ns, 0, count - 1)
+    lost = np.bincount(place[result.received_ns < 0], minlength=count)
+    ratio = (result.received_ns - result.sent_ns) / guarantees[result.flow]
+    worst = np.zeros(count)
+    np.maximum.at(worst, place, ratio)
+    return [Damage(lost=int(lost[index]), worst=float(worst[index])) for index in range(count)]
+
+
+def _profile(case: Case) -> Profile:
+    profiles = [switch.profile for switch in case.lab.switches.values()]
+    found = profiles[0]
+    if not isinstance(found, Profile):
+        raise TypeError(f"{case.lab.name}: the adversary knows the phases of Zodiac FX boards only")
+    return found

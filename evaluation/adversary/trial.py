@@ -1,0 +1,105 @@
+"""One random case, carried once: the unit of the evidence, made again from its seed alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from evaluation.adversary.carriage import (
+    DRAIN_NS,
+    RandomBursts,
+    Verdict,
+    add_bursts,
+    add_control,
+    add_releases,
+    judged,
+    network_of,
+)
+from evaluation.adversary.case import Case
+from evaluation.adversary.random_cases import Drawn, drawn
+from evaluation.adversary.release import LEAD_NS, Instants, critical, instants, refill_ns
+
+_SHORTEST_NS: Final = 1_500_000_000
+_LONGEST_NS: Final = 400_000_000_000
+_LONGEST_ROUND_NS: Final = 500_000_000
+_SHORTEST_SPAN_NS: Final = 50_000_000
+_DIFFERENT: Final = 256
+"""Critical instants of one trial that are different."""
+WAYS: Final = ("bursts", "greedy", "critical")
+"""How hosts send: the paper's random bursts, all they may for ever, or bursts that meet at a switch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A case, how it was sent, and what became of it."""
+
+    drawn: Drawn
+    way: str
+    duration_ns: int
+    verdict: Verdict
+
+    @property
+    def failed(self) -> bool:
+        """Whether a guarantee was broken, or a board complained."""
+        return bool(self.verdict.broken or self.verdict.events)
+
+
+def trial(
+    seed: int,
+    *,
+    packets: int,
+    scheme: str | None = None,
+    only: frozenset[int] | None = None,
+    most_ns: int | None = None,
+) -> Trial:
+    """Carry about so many packets of the seed's case. The same arguments give the same result everywhere.
+
+    To narrow a failure down: `only` these flows send, each as it would among all, and for `most_ns` at most.
+    """
+    found = drawn(seed, scheme=scheme)
+    case = found.case
+    rng = Random(f"{seed} traffic")
+    way = rng.choice(WAYS)
+    rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
+    duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS))
+    network = network_of(case, seed=rng.getrandbits(63))
+    if way == "critical":
+        releases = _critical(case, np.random.default_rng(rng.getrandbits(63)), duration_ns)
+        add_releases(network, case, releases, observed=False, only=only)
+    else:
+        load = rng.choice((0.7, 0.95)) if way == "bursts" else 4.0
+        add_bursts(network, case, RandomBursts(load=load), only=only)
+    first_ns = {name: rng.randrange(1_000_000, 1_000_000_000) for name in case.lab.switches}
+    add_control(network, case, duration_ns=duration_ns, first_ns=first_ns)
+    if most_ns is not None:
+        duration_ns = min(duration_ns, most_ns)
+    result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    return Trial(drawn=found, way=way, duration_ns=duration_ns, verdict=judged(case, result))
+
+
+def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:
+    """The fewest flows, one by one, and about the shortest time with which a failed trial still fails."""
+    seed, most_ns = failed.drawn.seed, failed.duration_ns
+    only = frozenset(range(len(failed.drawn.case.admitted)))
+
+    def fails(flows: frozenset[int], span_ns: int) -> bool:
+        return trial(seed, packets=packets, scheme=scheme, only=flows, most_ns=span_ns).failed
+
+    while most_ns > _SHORTEST_SPAN_NS and fails(only, most_ns // 2):
+        most_ns //= 2
+    for number in sorted(only):
+        if len(only) > 1 and fails(only - {number}, most_ns):
+            only -= {number}
+    return only, most_ns
+
+
+def _critical(case: Case, rng: np.random.Generator, duration_ns: int) -> list[Instants]:
+    """One critical instant after another, as fast as the buckets fill."""
+    round_ns = int(min(_LONGEST_ROUND_NS, refill_ns(case) * rng.choice([0.4, 1.0]) + 5_000_000))
+    at_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), round_ns)
+    drawn_bursts = [critical(case, rng) for _ in range(min(_DIFFERENT, len(at_ns)))]
+    chosen = rng.integers(0, len(drawn_bursts), len(at_ns))
+    return instants(case, at_ns, [drawn_bursts[index] for index in chosen])

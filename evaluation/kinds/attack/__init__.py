@@ -1,0 +1,1 @@
+"""Attacks on admitted sets: the longest delay over its guarantee, by the adversary and by chance."""

@@ -1,0 +1,131 @@
+"""From an attack's document to its rows, findings and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from evaluation.adversary.attack import Attack, attack
+from evaluation.adversary.schemes import filled
+from evaluation.adversary.search import Found
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.executor import each_done
+from evaluation.kinds.attack.document import Attacked, AttackFigure, Effort
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from loko.lab import load_lab
+
+Task = tuple[AttackFigure, Attacked, Effort, int]
+
+
+def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Attack every scheme. Raises `InputError` or `RunError` in one line."""
+    effort = figure.quick if options.quick else figure.effort
+    tasks = [(figure, one, effort, options.seed) for one in figure.schemes]
+    progress.begin(len(tasks), 0, "schemes")
+    found: dict[int, Attack] = {}
+    for place, done in each_done(
+        carry_out, tasks, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    ):
+        found[place] = done
+        progress.advance(f"{figure.figure}: {figure.schemes[place].label}")
+    attacks = [found[place] for place in range(len(tasks))]
+    lab = load_lab(figure.lab)
+    outcome = Outcome(
+        chart=_chart(figure, attacks, effort),
+        findings={
+            name: value
+            for one, done in zip(figure.schemes, attacks, strict=True)
+            for name, value in _findings(one.key, done)
+        },
+        x=AxisLabel(name="patterns tried", unit=""),
+        profile=next(iter(lab.switches.values())).profile.name,
+        table=_table(figure.schemes, attacks),
+        assumptions={"flow_rate_kbps": figure.rate_bps / 1e3, "flow_burst_bytes": figure.burst_bytes},
+        seconds=effort.seconds,
+    )
+    return outcome, pa.Table.from_pylist(list(_rows(figure.schemes, attacks)))
+
+
+def carry_out(task: Task) -> Attack:
+    """Attack one scheme."""
+    figure, attacked, effort, seed = task
+    case = filled(
+        attacked.scheme,
+        load_lab(figure.lab),
+        [(pair.source, pair.destination) for pair in figure.pairs],
+        rate_bps=figure.rate_bps,
+        burst_bytes=figure.burst_bytes,
+        frame_bytes=figure.frame_bytes,
+        entries=figure.entries,
+    )
+    return attack(case, generations=effort.generations, seconds=effort.seconds, seed=seed)
+
+
+def _findings(key: str, done: Attack) -> Iterator[tuple[str, float]]:
+    yield f"{key}_flows", done.flows
+    yield f"{key}_guarantee_ms", done.guarantee_ms
+    yield f"{key}_worst", done.worst
+    yield f"{key}_lost_packets", done.lost
+    yield f"{key}_adversary", done.adversary.history[-1][1]
+    yield f"{key}_chance", max(done.scattered.history[-1][1], *(run.worst for run in done.bursts))
+
+
+def _table(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> TableResult:
+    rows: list[list[str | float]] = [
+        [
+            one.label,
+            done.flows,
+            round(done.guarantee_ms, 3),
+            round(done.adversary.history[-1][1], 3),
+            round(done.scattered.history[-1][1], 3),
+            round(max(run.worst for run in done.bursts), 3),
+            done.lost,
+        ]
+        for one, done in zip(schemes, attacks, strict=True)
+    ]
+    return TableResult(
+        columns=["scheme", "flows", "guarantee_ms", "adversary", "random", "paper_bursts", "lost"], rows=rows
+    )
+
+
+def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> Chart:
+    pictures = (
+        ("the adversary", [done.adversary for done in attacks]),
+        ("bursts at random instants", [done.scattered for done in attacks]),
+    )
+    highest = max(done.worst for done in attacks)
+    return Chart(
+        panels=[
+            LinePanel(
+                title=title,
+                x=ChartAxis(label="patterns tried", low=0),
+                y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=20 * highest),
+                curves=[
+                    Curve(label=one.label, x=_tried(found), y=_worst(found), marker=False, steps=True)
+                    for one, found in zip(figure.schemes, searches, strict=True)
+                ],
+                references=[Reference(label="guarantee", value=1.0)],
+            )
+            for title, searches in pictures
+        ],
+        columns=2,
+        caption=f"{effort.generations} generations; as many flows of {figure.rate_bps / 1e3:g} kbit/s as fit",
+    )
+
+
+def _tried(found: Found) -> list[float]:
+    return [float(tried) for tried, _ in found.history]
+
+
+def _worst(found: Found) -> list[float | None]:
+    return [worst for _, worst in found.history]
+
+
+def _rows(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> Iterator[dict[str, object]]:
+    for one, done in zip(schemes, attacks, strict=True):
+        for way, found in (("adversary", done.adversary), ("random", done.scattered)):
+            for tried, worst in found.history:
+                yield {"scheme": one.scheme, "way": way, "tried": tried, "worst": worst}

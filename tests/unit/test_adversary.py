@@ -1,0 +1,186 @@
+"""The adversary keeps to the token buckets, finds what is wrong, and breaks no guarantee that must hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.evidence.attacks import star
+from evaluation.adversary.carriage import (
+    DRAIN_NS,
+    RandomBursts,
+    add_bursts,
+    add_releases,
+    judged,
+    network_of,
+)
+from evaluation.adversary.case import Case
+from evaluation.adversary.conformance import excess_bytes
+from evaluation.adversary.random_cases import drawn
+from evaluation.adversary.release import LEAD_NS, critical, instants, scattered, sustained, varied
+from evaluation.adversary.schemes import GUARANTEED, filled
+from evaluation.adversary.search import adversary, random_search
+from evaluation.adversary.trial import narrowed, trial
+from loko.allocation import FULL_RATE
+from loko.lab import load_lab
+from loko.plan import allocations_of
+from loko.scenario import EVALUATION
+
+PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
+SEEDS = st.integers(0, 10**9)
+
+
+def brute_force(sent_ns: list[int], frame_bytes: int, rate_bps: int, burst_bytes: int) -> bool:
+    """The definition, interval by interval."""
+    return all(
+        (last - first + 1) * frame_bytes
+        <= burst_bytes + Fraction(rate_bps * (sent_ns[last] - sent_ns[first]), 8_000_000_000)
+        for first in range(len(sent_ns))
+        for last in range(first, len(sent_ns))
+    )
+
+
+@given(
+    gaps=st.lists(st.integers(0, 3_000_000), min_size=1, max_size=25),
+    rate_bps=st.integers(1, 20_000_000),
+    frames=st.integers(1, 5),
+    frame_bytes=st.integers(64, 1518),
+)
+def test_the_checker_is_the_definition(gaps: list[int], rate_bps: int, frames: int, frame_bytes: int) -> None:
+    sent_ns = [int(at_ns) for at_ns in np.cumsum(gaps)]
+    burst_bytes = frames * frame_bytes
+    excess = excess_bytes(sent_ns, frame_bytes, rate_bps=rate_bps, burst_bytes=burst_bytes)
+    assert (excess <= 0) == brute_force(sent_ns, frame_bytes, rate_bps, burst_bytes)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=SEEDS, kind=st.sampled_from(["critical", "varied", "scattered", "sustained"]))
+def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
+    case = drawn(seed).case
+    rng = np.random.default_rng(seed)
+    bursts = {
+        "critical": lambda: critical(case, rng),
+        "varied": lambda: varied(critical(case, rng), rng, scale_ns=1e6),
+        "scattered": lambda: scattered(case, rng, within_ns=20_000_000),
+        "sustained": lambda: sustained(case, seconds=0.2),
+    }[kind]()
+    # The second round comes long before the buckets are full again.
+    releases = instants(case, [LEAD_NS, LEAD_NS + 3_000_000], [bursts, bursts])
+    network = network_of(case, seed=seed)
+    add_releases(network, case, releases, observed=True)
+    result = network.run(duration_ns=400_000_000, drain_ns=DRAIN_NS)
+    assert result.packets > 0
+    for number, flow in enumerate(case.flows):
+        sent_ns = result.sent_ns[result.flow == number].tolist()
+        excess = excess_bytes(sent_ns, flow.frame_bytes, rate_bps=flow.rate_bps, burst_bytes=flow.burst_bytes)
+        assert excess <= 0, flow
+        assert result.flows[number]["nonconforming"] == 0
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=SEEDS)
+def test_no_packet_of_a_random_admitted_set_is_lost_or_late(seed: int) -> None:
+    found = trial(seed, packets=10_000)
+    assert found.verdict.packets > 0
+    assert not found.failed, (found.verdict.broken, found.verdict.events)
+
+
+@settings(deadline=None, max_examples=6)
+@given(seed=SEEDS)
+def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
+    found = adversary(drawn(seed).case, generations=2, seed=seed)
+    assert found.damage.lost == 0
+    assert 0 < found.damage.worst <= 1
+
+
+@pytest.mark.parametrize(
+    ("scheme", "frame_bytes", "entries", "too_many"),
+    [("full-rate", 128, 64, 0.15), ("fifth-rate", 306, 17, 0.3), ("packet-granular", 128, 64, 0.01)],
+)
+def test_a_scheme_that_accepts_too_much_is_found_out(
+    scheme: str, frame_bytes: int, entries: int, too_many: float
+) -> None:
+    def attacked(extra: float) -> tuple[int, float]:
+        case = filled(
+            scheme,
+            star(),
+            PAIRS,
+            rate_bps=60_000,
+            burst_bytes=frame_bytes,
+            frame_bytes=frame_bytes,
+            entries=entries,
+            too_many=extra,
+        )
+        found = adversary(case, generations=6, seed=1)
+        return found.damage.lost, found.history[-1][1]
+
+    lost, worst = attacked(0.0)
+    assert lost == 0
+    assert worst <= 1
+    lost, worst = attacked(too_many)
+    assert lost > 0 or worst > 1
+
+
+def full_rate(scheme: str) -> Case:
+    """Two flows that share all that the scheme gives away of a switch."""
+    reserved = {} if scheme == "full-rate" else None
+    allocation = allocations_of(star(), FULL_RATE, EVALUATION, reserved)["s1"]
+    return filled(scheme, star(), PAIRS[:2], rate_bps=allocation.max_rate_bps / 2, burst_bytes=306)
+
+
+def test_full_rate_as_printed_loses_packets_to_the_boards_own_timers() -> None:
+    as_printed = adversary(full_rate("full-rate-as-printed"), generations=1, seed=1)
+    assert as_printed.damage.lost > 0
+    reserved = adversary(full_rate("full-rate"), generations=1, seed=1)
+    assert reserved.damage.lost == 0
+    assert reserved.damage.worst <= 1
+
+
+@pytest.mark.parametrize("scheme", ["silo", "qjump-paper"])
+def test_the_rivals_break(scheme: str) -> None:
+    case = filled(scheme, load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
+    assert adversary(case, generations=2, seed=1).damage.worst > 1
+
+
+def test_the_search_is_worse_than_chance_and_the_same_every_time() -> None:
+    case = filled("fifth-rate", load_lab("two-switch"), PAIRS, rate_bps=200_000, burst_bytes=306)
+    first, second = (adversary(case, generations=4, seed=7) for _ in range(2))
+    assert (first.damage, first.history) == (second.damage, second.history)
+    assert first.damage > random_search(case, generations=4, seed=7).damage
+
+
+def test_a_trial_is_the_same_every_time() -> None:
+    first, second = (trial(11, packets=5_000) for _ in range(2))
+    assert (first.verdict, first.duration_ns) == (second.verdict, second.duration_ns)
+
+
+def test_a_failure_is_narrowed_down() -> None:
+    failed = next(found for seed in range(50) if (found := trial(seed, packets=3_000, scheme="silo")).failed)
+    only, most_ns = narrowed(failed, packets=3_000, scheme="silo")
+    again = trial(failed.drawn.seed, packets=3_000, scheme="silo", only=only, most_ns=most_ns)
+    assert again.failed
+    assert len(only) < len(failed.drawn.case.admitted)
+    assert most_ns < failed.duration_ns
+
+
+def test_lost_and_late_packets_are_counted_without_records() -> None:
+    case = filled("fifth-rate", star(), PAIRS, rate_bps=200_000, burst_bytes=306)
+    network = network_of(case, seed=1)
+    add_bursts(network, case, RandomBursts(load=0.9))
+    result = network.run(duration_ns=2_000_000_000, drain_ns=DRAIN_NS)
+    assert not judged(case, result).broken
+    longest_ns = max(seen["max_delay_ns"] for seen in result.flows.values())
+    hurried = tuple(
+        replace(one, hops=tuple(replace(hop, delay_ns=longest_ns - 1) for hop in one.hops))
+        for one in case.admitted
+    )
+    assert len(judged(replace(case, admitted=hurried), result).broken) == 1
+
+
+def test_every_guaranteed_scheme_is_drawn() -> None:
+    assert {drawn(seed).case.scheme for seed in range(30)} == set(GUARANTEED)

@@ -1,0 +1,81 @@
+"""The evidence goes on where it was stopped, and its result depends on its seed alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner
+
+from benchmarks.evidence.__main__ import main
+from benchmarks.evidence.record import Journal, Record, campaign_seed, fingerprint, up_to
+from benchmarks.evidence.summary import summary
+from evaluation.adversary.trial import trial
+from loko.document import InputError
+
+HEAD: dict[str, object] = {"seed": 1}
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return [Record.of(number, trial(campaign_seed(1, number), packets=2_000)) for number in range(4)]
+
+
+def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[Record]) -> None:
+    path = tmp_path / "trials.jsonl"
+    with Journal(path, HEAD) as journal:
+        for record in (records[2], records[0]):
+            journal.add(record)
+    whole = path.read_bytes()
+    path.write_bytes(whole + records[1].model_dump_json().encode()[:40])  # killed while it wrote
+    with Journal(path, HEAD) as again:
+        assert again.records == {0: records[0], 2: records[2]}
+        again.add(records[1])
+    with Journal(path, HEAD) as last:
+        assert last.records == dict(enumerate(records[:3]))
+
+
+def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path / "trials.jsonl", HEAD):
+        pass
+    with pytest.raises(InputError, match="another campaign"):
+        Journal(tmp_path / "trials.jsonl", {"seed": 2})
+
+
+def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
+    wanted = records[0].packets + 1
+    assert up_to({0: records[0], 3: records[3]}, wanted) is None
+    chosen = [up_to({place: records[place] for place in order}, wanted) for order in ([0, 1], [3, 1, 2, 0])]
+    assert chosen[0] == chosen[1] == records[:2]
+    assert fingerprint(records[:2]) != fingerprint(records[1::-1])
+
+
+def test_totals_are_those_of_the_groups(records: list[Record]) -> None:
+    found = summary(records, HEAD)
+    for group in ("by_scheme", "by_shape", "by_way", "by_switches"):
+        assert sum(one["packets"] for one in found[group].values()) == found["total"]["packets"]
+
+
+def test_the_command_goes_on(tmp_path: Path) -> None:
+    app = Typer()
+    app.command()(main)
+    arguments = ["--packets", "1", "--trial-packets", "2000", "--no-attacks", "--out", str(tmp_path)]
+    results = []
+    for jobs in ("2", "1"):
+        done = CliRunner().invoke(app, [*arguments, "--jobs", jobs])
+        assert done.exit_code == 0, done.output
+        results.append(json.loads((tmp_path / "evidence.json").read_text())["fingerprint"])
+    assert results[0] == results[1]
+    seed = json.loads((tmp_path / "trials.jsonl").read_text().splitlines()[1])["seed"]
+    shown = CliRunner().invoke(app, ["--replay", str(seed), "--trial-packets", "2000"])
+    assert shown.exit_code == 0
+    assert f"seed {seed}" in shown.output
+
+
+def test_wrong_numbers_are_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    app = Typer()
+    app.command()(main)
+    done = CliRunner().invoke(app, ["--packets", "many"])
+    assert done.exit_code == 2
