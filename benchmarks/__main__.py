@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import (
-    captures,
     admission,
+    captures,
     closure,
     determinism,
     live_accuracy,

@@ -317,7 +317,7 @@ class Network:
         observed: bool = True,
         destination: str | None = None,
     ) -> None:
-        """Let a connected host offer a frame at each of these instants, in nanoseconds after the run's beginning.
+        """Let a connected host offer a frame at each of these instants, in ns after the run's beginning.
 
         They rise. A frame leaves as soon as the token bucket lets it, so whatever is asked for, what is sent
         conforms. The rest is as in `add_source`.
