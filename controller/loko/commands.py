@@ -108,8 +108,12 @@ def plan(
     ] = Epsilon.PAPER,
     control: ControlOption = None,
     echoes_per_s: Annotated[
-        float, typer.Option(help="EchoRequests a second to reserve for as the paper does, 66 bytes each.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each and for nothing"
+            " else. Default: for the boards' own timers, and for what --control says."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
@@ -119,17 +123,19 @@ def plan(
     with wrong_input_ends():
         requested, network = load_flows(flows), load_lab(lab)
         scenario = scenario_of(requested, entries=entries)
+        if echoes_per_s is not None and control is not None:
+            raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
         if scheme is SchemeName.LOKO:
             result = make_plan(
                 network,
                 requested,
                 scheme=scheme_named(allocation),
                 scenario=scenario,
-                control=echo_traffic(echoes_per_s),
-                traffic=None if control is None else parse_control(control),
+                control=echo_traffic(echoes_per_s or 0.0),
+                traffic=None if echoes_per_s is not None else parse_control(control or ()),
             )
         else:
-            if echoes_per_s or (control is not None and scheme is not SchemeName.PACKETS):
+            if echoes_per_s is not None or (control is not None and scheme is not SchemeName.PACKETS):
                 raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
             traffic = None if control is None else parse_control(control)
             admission = admission_of(network, scheme, scenario, traffic=traffic, epsilon=epsilon)
