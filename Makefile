@@ -41,7 +41,8 @@ lint: setup ## Format, lint and type checks of every language
 unit: clients ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
-	@$(WITH) pytest
+	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
+	@$(WITH) pytest -m 'live or namespaces'  # one after the other: they want the cores for themselves
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh

@@ -201,7 +201,7 @@ def _claims(loko, folder: Path, figure: str, options: list) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/fig"),
+        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/"),
         (["evaluate", "--runs", "-1"], "'--runs'"),
         (["evaluate", "--runs", "many"], "'--runs'"),
         (["evaluate", "--seconds", "0"], "'--seconds'"),
