@@ -110,8 +110,8 @@ def plan(
     echoes_per_s: Annotated[
         float | None,
         typer.Option(
-            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each and for nothing"
-            " else. Default: for the boards' own timers, and for what --control says."
+            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each and for"
+            " nothing else. Default: for the boards' own timers, and for what --control says."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
