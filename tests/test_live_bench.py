@@ -328,7 +328,7 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
         found = data_plane.measure(device, table, (64, 306), samples=30, seed=1)
         held = buffer.capacity_by_one_burst(device, 306, frames=4000)
     for samples in found.values():
-        assert len(samples.times_ns) + samples.disturbed == 30
+        assert 0 < len(samples.times_ns) <= 30 <= len(samples.times_ns) + samples.disturbed
         assert (samples.times_ns > 0).all()
     assert held.frames > 0
 
@@ -341,7 +341,8 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
         found = data_plane.measure(device, table, (306,), samples=30, seed=1)
         held = buffer.capacity(device, 306)
         again = buffer.capacity(device, 306)
-    assert len(found[306].times_ns) + found[306].disturbed == 30
+    # Frames that a stall of the host spoilt are sent again, as long as that may help.
+    assert 0 < len(found[306].times_ns) <= 30 <= len(found[306].times_ns) + found[306].disturbed
     assert np.all(found[306].times_ns > 0)
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
@@ -370,7 +371,7 @@ def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> 
     assert len(long_reply.times_ns) == len(search.times_ns) == 5
     assert added == 0
     assert len(series.times_ns) + series.missing == 1597
-    assert all(len(one.times_ns) + one.disturbed == 5 for one in times.values())
+    assert all(0 < len(one.times_ns) <= 5 <= len(one.times_ns) + one.disturbed for one in times.values())
     assert again.usual_ns > 0
 
 
