@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import LabFigure, Scheme
+from evaluation.figure import Scheme
 from evaluation.finding_checks import FindingClaim
+from evaluation.flow_figure import FlowFigure, Quick
 from loko.document import Strict
 
 
@@ -65,47 +66,16 @@ class LokoSystem(_System):
 System = Annotated[SiloSystem | QJumpSystem | LokoSystem, Field(discriminator="system")]
 
 
-class Ends(Strict):
-    """A flow. With Loko, `share` 1 gets r_1 and b_1 of equation 8, share 2 gets r_2 and b_2."""
-
-    source: str
-    destination: str
-    share: Literal[1, 2]
-
-    @property
-    def label(self) -> str:
-        """The direction, as the figures name it."""
-        return f"{self.source}->{self.destination}"
-
-
-class QuickDeployment(Strict):
-    """The small run of ``--quick``."""
-
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
-
-
-class Deployment(LabFigure):
+class Deployment(FlowFigure):
     """The delays of the observed flows under each system, beside what it guarantees."""
 
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     systems: list[System] = Field(min_length=1)
-    flows: list[Ends] = Field(min_length=1)
-    observed: list[str] = Field(min_length=1)
-    """Labels of the flows whose packets are recorded."""
-    sender_queue_frames: int = Field(default=160, ge=1)
-    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
-    quick: QuickDeployment
+    quick: Quick
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        labels = [flow.label for flow in self.flows]
-        for label in self.observed:
-            if label not in labels:
-                raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
         if len({system.key for system in self.systems}) < len(self.systems):
             raise ValueError("systems: two of them have the same label")
         return self

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import Claim, LabFigure, Scheme
+from evaluation.figure import Claim, Scheme
+from evaluation.flow_figure import FlowFigure, Quick
 from evaluation.kinds.sweep.checks import SweepCheck
 from loko.document import Strict
 
@@ -45,28 +46,13 @@ class Reservation(Strict):
     with the board's own interruptions (docs/model.md, section 8)."""
 
 
-class FlowEnds(Strict):
-    """A flow of the experiment. `share` 1 gets r_1 and b_1 of equation 8, share 2 gets r_2 and b_2."""
+class QuickSweep(Quick):
+    """The small run of ``--quick``, perhaps of fewer values."""
 
-    source: str
-    destination: str
-    share: Literal[1, 2]
-
-    @property
-    def label(self) -> str:
-        """The direction, as the figures name it."""
-        return f"{self.source}->{self.destination}"
-
-
-class Quick(Strict):
-    """The small run of ``--quick``."""
-
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
     values: list[float] | None = None
 
 
-class Sweep(LabFigure):
+class Sweep(FlowFigure):
     """Delay and loss over one multiplier."""
 
     kind: Literal["sweep"]
@@ -78,25 +64,15 @@ class Sweep(LabFigure):
     reserved: Reservation | None = None
     rate_multiplier: float = Field(default=1.0, gt=0)
     burst_multiplier: float = Field(default=1.0, gt=0)
-    flows: list[FlowEnds] = Field(min_length=1)
-    observed: list[str] = Field(min_length=1)
-    """Labels of the flows whose packets are recorded."""
     guaranteed: list[float]
     """Values of x at which the paper's guarantee holds."""
     offered_load: float = Field(default=1.0, gt=0)
     """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
-    sender_queue_frames: int = Field(default=160, ge=1)
-    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
-    quick: Quick
+    quick: QuickSweep
 
     @model_validator(mode="after")
     def _consistent(self) -> Sweep:
         labels = [flow.label for flow in self.flows]
-        for label in self.observed:
-            if label not in labels:
-                raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
         if len(set(labels)) != len(labels):
             raise ValueError("flows: two of them have the same ends")
         for values, where in ((self.guaranteed, "guaranteed"), (self.quick.values or [], "quick.values")):
