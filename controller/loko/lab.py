@@ -88,6 +88,11 @@ class Lab:
     Else the emulator keeps their TCP sessions for them.
     """
 
+    fillers: int = 0
+    """Entries that no frame hits, which the service keeps in every table (docs/service.md)."""
+    separate: bool = False
+    """Whether each emulated board is a process of its own in live runs, or all share one."""
+
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch; as it is without any."""
         if backend is None:
@@ -221,6 +226,8 @@ class _LabFile(Strict):
     control_port: int = Field(ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
+    fillers: int = Field(default=0, ge=0, le=127)
+    processes: Literal["together", "separate"] = "together"
 
     @field_validator("controller")
     @classmethod
@@ -275,6 +282,8 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
+            fillers=self._file.fillers,
+            separate=self._file.processes == "separate",
         )
         self._refuse_unreachable(lab)
         return lab

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation, Scheme, allocate, scheme_named
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import ControlTraffic, interference, ring_units
+from loko.control_traffic import HEARTBEAT, ControlTraffic, interference, ring_units
 from loko.device import deterministic, with_less_buffer
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
+from loko.packets import SCHEME as PACKETS
+from loko.packets import PacketAdmission
 from loko.rivals import rival_admission, rival_named
 from loko.routing import admit
 from loko.scenario import Scenario, of_lokos_tables
@@ -108,11 +110,14 @@ def plan(
 
 
 def plan_by_name(lab: Lab, flows: Sequence[Flow], name: str, *, entries: int) -> Plan:
-    """Request the flows from the scheme of that name: an allocation of Loko's, or a rival (`rival_named`).
+    """Request the flows from the scheme of that name.
 
-    Raises `InputError` as `plan`, and for an unknown name.
+    It is an allocation of Loko's, that of whole frames (`loko.packets`), or a rival (`rival_named`). Raises
+    `InputError` as `plan`, and for an unknown name.
     """
     scenario = scenario_of(flows, entries=entries)
+    if name == PACKETS:
+        return request_all(lab, flows, PacketAdmission(lab, scenario, traffic=HEARTBEAT))
     rival = rival_named(name)
     if rival is None:
         return plan(lab, flows, scheme=scheme_named(name), scenario=scenario)

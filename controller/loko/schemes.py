@@ -7,11 +7,12 @@ from enum import Enum
 from loko.admission import Admission, LokoAdmission
 from loko.allocation import scheme_named
 from loko.control_traffic import ControlTraffic
+from loko.document import InputError
 from loko.lab import Lab
 from loko.packets import PacketAdmission
 from loko.plan import allocations_of
 from loko.rivals import Epsilon, Rival, rival_admission
-from loko.scenario import Scenario
+from loko.scenario import Scenario, Unknown
 
 
 class SchemeName(Enum):
@@ -30,21 +31,27 @@ def admission_of(
     *,
     allocation: str = "fifth-rate",
     traffic: ControlTraffic | None = None,
-    least_entries: int | None = None,
+    fillers: int | None = None,
     epsilon: Epsilon = Epsilon.PAPER,
     target_ns: float | None = None,
 ) -> Admission:
     """An empty admission control of a lab.
 
     `allocation` is Loko's alone, `target_ns`, the delay of each switch, the packets' alone; `traffic` is of
-    both, and the rivals know of none. Who does not fill tables up with dummies says by `least_entries` how
-    short they may get: frames then follow each other faster, which the packets must know.
+    both, and the rivals know of none. By default tables are filled up with dummies to the planned number of
+    entries, whatever flows there are. Who does not says by `fillers` how many entries that no frame hits
+    stand beside those of the flows: with few entries frames follow each other faster, which the packets must
+    know.
 
     Raises `InputError`.
     """
+    entries = scenario.entries
+    if fillers is not None and not isinstance(entries, Unknown) and fillers >= entries:
+        raise InputError(f"fillers: {fillers} of {entries} entries leave none to flows; plan fewer")
     if scheme is SchemeName.LOKO:
-        return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
+        allocations = allocations_of(lab, scheme_named(allocation), scenario, traffic)
+        return LokoAdmission(lab, allocations, fillers=fillers or 0)
     if scheme is SchemeName.PACKETS:
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
-        return PacketAdmission(lab, scenario, targets, traffic=traffic, least_entries=least_entries)
+        return PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers)
     return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -20,7 +21,9 @@ from loko.lab import load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
-"""File from which the controller reads how many EchoRequests it sends."""
+"""File from which the controller reads how many EchoRequests it sends; no entry is renewed meanwhile."""
+_PAUSE_S = 0.15
+"""Between runs, in which the controller may renew entries that grow old."""
 
 
 class Session:
@@ -57,6 +60,7 @@ class Session:
     def run(self, request: TrafficRequest) -> RunRecords:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
+        time.sleep(_PAUSE_S)
         before = self._switches.report()
         rate = self._folder / _ECHO_RATE
         rate.write_text(f"{request.echoes_per_s}", encoding="ascii")

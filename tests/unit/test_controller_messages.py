@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, TableStats
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from loko.controller.messages import SEGMENT_BYTES, add_entry, encode, entry_of, session_segments
-from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, TableStats
 from loko.entries import FlowEntry
 
 ENTRY = FlowEntry(

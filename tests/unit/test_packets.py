@@ -227,7 +227,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     phase_ns, seed = when
     scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
-        RING, scenario, dict(zip(RING.switches, targets, strict=True)), least_entries=ENTRIES if full else 1
+        RING, scenario, dict(zip(RING.switches, targets, strict=True)), fillers=None if full else 0
     )
     for number, one in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]

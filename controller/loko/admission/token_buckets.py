@@ -30,12 +30,20 @@ class LokoAdmission:
     """Admission by token buckets. A decision costs O(path), however many flows are admitted."""
 
     def __init__(
-        self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
+        self,
+        lab: Lab,
+        allocations: Mapping[str, Allocation],
+        control: TokenBucket = NOTHING,
+        *,
+        fillers: int = 0,
     ) -> None:
-        """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP)."""
+        """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
+
+        Of the planned entries, `fillers` are no flow's.
+        """
         self._allocations = allocations
         self._register = Register(lab)
-        self._switches = {name: _Switch.empty(allocations[name], control) for name in lab.switches}
+        self._switches = {name: _Switch.empty(allocations[name], control, fillers) for name in lab.switches}
 
     @property
     def scheme(self) -> str:
@@ -118,7 +126,7 @@ class _Switch:
         self.burst_limit = self.max_burst_bytes * (1 + ROUNDING)
 
     @classmethod
-    def empty(cls, allocation: Allocation, control: TokenBucket) -> _Switch:
+    def empty(cls, allocation: Allocation, control: TokenBucket, fillers: int) -> _Switch:
         scenario = allocation.service.scenario
         sizes: Sequence[int] = scenario.frame_bytes
         if isinstance(scenario.packet_sizes_bytes, Unknown):
@@ -130,7 +138,7 @@ class _Switch:
             entries=0,
             max_rate_bps=allocation.max_rate_bps,
             max_burst_bytes=allocation.max_burst_bytes,
-            max_entries=table if isinstance(scenario.entries, Unknown) else scenario.entries,
+            max_entries=(table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers,
             delay_ns=allocation.delay_ns,
             sizes=sizes,
         )
