@@ -9,13 +9,13 @@ from board_end import BoardEnd
 
 from loko.admission import LokoAdmission
 from loko.allocation import scheme_named
-from loko.controller.driver import Driver
+from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.wire import decode, segment
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.plan import allocations_of
 from loko.scenario import of_lokos_tables
-from loko.serve.keeper import OWN_MARK, FlowKeeper
+from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
 from loko.serve.store import Store
 

@@ -153,7 +153,7 @@ class Driver:
     @property
     def complete(self) -> bool:
         """Whether the table holds what is wanted, and nothing of this service's beside it."""
-        unsettled = self._sent or self._processed or self._forced
+        unsettled = self._sent or self._processed or self._forced or self._unread
         return self.ready and not unsettled and self._actual.keys() == self._wanted.keys()
 
     @property
