@@ -11,8 +11,10 @@ from releases import SETTLED_NS, Seen, carry, conforming
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
 from loko.control_traffic import Message, MessageRate
+from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
 from loko.device import load_profile
 from loko.document import InputError
+from loko.entries import filler_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
@@ -245,6 +247,79 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     lost, ratio = worst(admitted, seen)
     assert lost == 0
     assert ratio <= 1
+
+
+def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple[int, bytes]]:
+    """What a driver sends that renews entries: segments with a barrier, a removal, an addition."""
+    own = [entry_of(one, cookie=number) for number, one in enumerate(filler_entries(RING, entries), start=1)]
+    return [
+        (
+            first_ns + number * pace_ns,
+            segment([Barrier(3 * number + 1), DeleteStrict(3 * number + 2, one), Add(3 * number + 3, one)]),
+        )
+        for number, one in enumerate(own[place % entries] for place in range(count))
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([(306,), (64, 306)]), st.integers(1, 10), requests, WHEN, st.randoms())
+def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, when, random) -> None:
+    """As above, with tables as the service keeps them and changes as fast as it paces them."""
+    phase_ns, seed = when
+    per_s = 40.0
+    admission = PacketAdmission(
+        RING,
+        of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes),
+        traffic={Message.CHANGE: MessageRate(per_s=per_s)},
+        fillers=fillers,
+    )
+    for number, one in enumerate(numbered(asked)):
+        size = sizes[number % len(sizes)]
+        frames = round(one.burst_bytes / 306)
+        admission.request(one.model_copy(update={"frame_bytes": size, "burst_bytes": float(size * frames)}))
+    admitted = list(admission.admitted.values())
+    assume(admitted)
+    critical_ns = SETTLED_NS + 20_000_000 + phase_ns
+    releases = critical(
+        admitted,
+        random.choice(list(RING.switches)),
+        critical_ns,
+        lambda delay_ns: random.choice([280_000, delay_ns, random.randrange(280_000, delay_ns + 280_000)]),
+    )
+    control = {
+        name: changes(fillers, critical_ns - random.randrange(3_000_000), round(1e9 / per_s), 6)
+        for name in RING.switches
+    }
+    seen = carry(
+        RING,
+        [one.flow for one in admitted],
+        releases,
+        entries=ENTRIES,
+        seed=seed,
+        dummies=False,
+        fillers=fillers,
+        control=control,
+    )
+    lost, ratio = worst(admitted, seen)
+    assert lost == 0
+    assert ratio <= 1
+
+
+def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
+    """That the test above can fail: as many flows as fit without changes, and two changes at once."""
+    quiet = PacketAdmission(RING, EVALUATION)
+    answers = [quiet.request(flow(number)) for number in range(20)]
+    admitted = [one for one in answers if isinstance(one, Admitted)]
+    start_ns = SETTLED_NS + 20_000_000
+    releases = {number: [start_ns] for number in range(len(admitted))}
+    (one,) = filler_entries(RING, 1)
+    absent = entry_of(one, cookie=1)
+    change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
+    control = {"s1": [(start_ns - 20_000, change), (start_ns - 10_000, change)]}  # without a pace
+    flows = [one.flow for one in admitted]
+    seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
+    lost, ratio = worst(admitted, seen)
+    assert lost or ratio > 1
 
 
 def at_once(number_of_flows: int) -> list[Flow]:
