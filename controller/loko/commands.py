@@ -106,6 +106,14 @@ def plan(
     epsilon: Annotated[
         Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
     ] = Epsilon.PAPER,
+    fillers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Plan as for 'loko serve --fillers': so many entries of no flow stay in tables that are not"
+            " filled up otherwise. Default: tables are filled up with dummies.",
+        ),
+    ] = None,
     control: ControlOption = None,
     echoes_per_s: Annotated[
         float | None,
@@ -125,7 +133,7 @@ def plan(
         scenario = scenario_of(requested, entries=entries)
         if echoes_per_s is not None and control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
-        if scheme is SchemeName.LOKO:
+        if scheme is SchemeName.LOKO and fillers is None:
             result = make_plan(
                 network,
                 requested,
@@ -135,10 +143,21 @@ def plan(
                 traffic=None if echoes_per_s is not None else parse_control(control or ()),
             )
         else:
-            if echoes_per_s is not None or (control is not None and scheme is not SchemeName.PACKETS):
+            is_rival = scheme not in (SchemeName.LOKO, SchemeName.PACKETS)
+            if echoes_per_s is not None or (control is not None and is_rival):
                 raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
             traffic = None if control is None else parse_control(control)
-            admission = admission_of(network, scheme, scenario, traffic=traffic, epsilon=epsilon)
+            if scheme is SchemeName.LOKO and traffic is None:
+                traffic = {}
+            admission = admission_of(
+                network,
+                scheme,
+                scenario,
+                allocation=allocation,
+                traffic=traffic,
+                epsilon=epsilon,
+                fillers=fillers,
+            )
             result = request_all(network, requested, admission)
     if as_json:
         typer.echo(json.dumps(result.as_values(), indent=2))
