@@ -53,8 +53,8 @@ def carry(
 ) -> list[Seen]:
     """What becomes of the frames released at these instants (flow number -> instants in ns).
 
-    Without dummies the tables have so many fillers behind the flows' entries. `control` is what the controller
-    sends to each switch: instants and segments.
+    Without dummies the tables have so many fillers behind the flows' entries. `control` is what the
+    controller sends to each switch: instants and segments.
     """
     table = filler_entries(lab, fillers)
     return _Run(lab, flows, entries, seed, dummies=dummies, fillers=table).carry(releases, control)
