@@ -80,4 +80,4 @@ def test_nothing_is_left_of_separate_emulators_when_a_run_is_killed() -> None:
             process.send_signal(signal.SIGKILL)
             process.wait(timeout=30)
     wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended")
-    wait_until(lambda: Machine.now() == before, "the machine is as before")
+    wait_until(lambda: Machine.now() == before, f"the machine is as before: {before}, {Machine.now()}")

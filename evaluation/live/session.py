@@ -61,6 +61,7 @@ class Session:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
         time.sleep(_PAUSE_S)
+        readiness = self._controller.readiness() if self._controller else None
         before = self._switches.report()
         rate = self._folder / _ECHO_RATE
         rate.write_text(f"{request.echoes_per_s}", encoding="ascii")
@@ -69,10 +70,9 @@ class Session:
         finally:
             rate.unlink()
         after = self._switches.report()
-        alone = [name for name, connected in after.connected.items() if not connected]
-        if self._controller and alone:
+        if self._controller and (readiness is None or readiness != self._controller.readiness()):
             raise RunError(
-                f"{', '.join(alone)}: lost the connection to the controller, and with it the table"
+                "a switch lost the connection to the controller, and with it the table"
                 + (
                     "; lower the rate of EchoRequests, or leave the machine alone"
                     if request.echoes_per_s

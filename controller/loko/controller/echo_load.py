@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -19,9 +20,9 @@ Send = Callable[[bytes], None]
 class EchoLoad:
     """Sends EchoRequests to every switch at equal distances, one in a TCP segment.
 
-    A request waits for the reply to the one before: two in one segment get two replies at once, which a board
-    does not survive (quirks 14 and 15), and whoever reads a stream late reads both at once. What is late is
-    not made up for.
+    Two requests in one segment get two replies at once, which a board does not survive (quirks 14 and 15),
+    and whoever reads a stream late reads both at once. So one reply is outstanding at a time, to a request of
+    the load or to what else is sent. What is late is not made up for.
     """
 
     def __init__(self, switches: Callable[[], Mapping[int, Send]], sleep: Callable[[float], None]) -> None:
@@ -29,35 +30,58 @@ class EchoLoad:
         self._switches = switches
         self._sleep = sleep
         self._rate_pps = 0.0
-        self._unanswered: set[int] = set()
-        self._sent = 0
+        self._lock = threading.Lock()
+        self._outstanding: set[int] = set()
+        self._deferred: dict[int, bytes] = {}
+        self._turn = 0
 
     def set_rate(self, rate_pps: float) -> None:
         """EchoRequests a second to each switch; 0 for none."""
         self._rate_pps = rate_pps
 
-    def replied(self, connection: int, xid: int) -> None:
-        """A switch has answered an EchoRequest, perhaps one of the load."""
-        if xid >= FIRST_XID:
-            self._unanswered.discard(connection)
+    def carry(self, connection: int, send: Send, data: bytes) -> None:
+        """Send something else, that has a reply, when no reply to the load is outstanding."""
+        with self._lock:
+            if self._rate_pps > 0 and connection in self._outstanding:
+                self._deferred[connection] = data
+                return
+            self._outstanding.add(connection)
+        send(data)
+
+    def replied(self, connection: int, send: Send) -> None:
+        """A switch has answered whatever was outstanding."""
+        with self._lock:
+            data = self._deferred.pop(connection, None)
+            if data is None:
+                self._outstanding.discard(connection)
+                return
+        send(data)
 
     def run_forever(self) -> None:
         """Send to the switches in turn, so that each gets the rate. Ends with the thread."""
         due = time.monotonic()
         while True:
             switches = dict(self._switches())
-            self._unanswered &= switches.keys()
+            with self._lock:
+                self._outstanding &= switches.keys()
+                self._deferred = {
+                    number: data for number, data in self._deferred.items() if number in switches
+                }
             if not switches or self._rate_pps <= 0:
                 self._sleep(_IDLE_S)
                 due = time.monotonic()
                 continue
             self._sleep(max(0.0, due - time.monotonic()))
-            numbers = sorted(switches)
-            number = numbers[self._sent % len(numbers)]
-            self._sent += 1
-            if number not in self._unanswered:
-                self._unanswered.add(number)
-                xid = FIRST_XID + self._sent % (0x1_0000_0000 - FIRST_XID)
-                switches[number](_ECHO_REQUEST.pack(1, 2, _ECHO_REQUEST.size, xid))
-            gap = 1 / (self._rate_pps * len(numbers))
+            self._turn += 1
+            number = sorted(switches)[self._turn % len(switches)]
+            self._request(number, switches[number])
+            gap = 1 / (self._rate_pps * len(switches))
             due = max(due + gap, time.monotonic() + gap / 2)
+
+    def _request(self, number: int, send: Send) -> None:
+        with self._lock:
+            if number in self._outstanding:
+                return
+            self._outstanding.add(number)
+        xid = FIRST_XID + self._turn % (0x1_0000_0000 - FIRST_XID)
+        send(_ECHO_REQUEST.pack(1, 2, _ECHO_REQUEST.size, xid))

@@ -54,7 +54,7 @@ class Service:
                     if frame.kind is Kind.LOAD:
                         self.load.set_rate(float(frame.data))
                     elif switch is not None and frame.kind is Kind.SEND:
-                        switch.send(frame.data)
+                        self.load.carry(frame.connection, switch.send, frame.data)
                     elif switch is not None and frame.kind is Kind.CLOSE:
                         switch.end()
         finally:
@@ -121,7 +121,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     @_on(framework.ofp_event.EventOFPErrorMsg, _MAIN)  # type: ignore[untyped-decorator]
     def error_msg_handler(self, event: Any) -> None:
         """In place of the framework's, which fails on errors of OpenFlow 1.0 and ends the session."""
-        self._pass(event)
+        self._tell(event)
 
     @_on(framework.ofp_event.EventOFPBarrierReply, _MAIN)  # type: ignore[untyped-decorator]
     def _on_barrier_reply(self, event: Any) -> None:
@@ -138,9 +138,18 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     @_on(framework.ofp_event.EventOFPEchoReply, _MAIN)  # type: ignore[untyped-decorator]
     def echo_reply_handler(self, event: Any) -> None:
         """In place of the framework's: nobody else but the load asks for echoes."""
-        self._service.load.replied(event.msg.datapath.number, event.msg.xid)
+        self._replied(event)
 
     def _pass(self, event: Any) -> None:
+        """A reply that was waited for."""
+        self._replied(event)
+        self._tell(event)
+
+    def _replied(self, event: Any) -> None:
+        switch = event.msg.datapath
+        self._service.load.replied(switch.number, switch.send)
+
+    def _tell(self, event: Any) -> None:
         self._service.tell(Kind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
 
 
