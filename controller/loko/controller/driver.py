@@ -97,8 +97,9 @@ class Driver:
     What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
     Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
     reported and left alone unless `delete_strangers`. While it keeps a table, at least `pace_ns` pass between
-    two segments, each of at most `batch` FLOW_MODs, from 2 on. With `counts_promptly` changes are followed by
-    a count. While `quiet` is set, entries are renewed only if they are twice as old as else.
+    two segments, each of at most `batch` FLOW_MODs, from 2 on. A `fixed` table is one that is not to change:
+    it is counted as soon as it is there, and its entries keep their order when they are renewed. While
+    `quiet` is set, they are renewed only if they are twice as old as else.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Driver:
         delete_strangers: bool = False,
         pace_ns: int = 0,
         batch: int = BATCH,
-        counts_promptly: bool = False,
+        fixed: bool = False,
     ) -> None:
         self.phase = Phase.AWAY
         self.quiet = False
@@ -120,7 +121,7 @@ class Driver:
         self._delete_strangers = delete_strangers
         self._pace_ns = pace_ns
         self._batch = batch
-        self._counts_promptly = counts_promptly
+        self._fixed = fixed
         self._wanted: dict[int, Entry] = {}
         self._leaving: dict[int, Entry] = {}
         self._notices: list[Notice] = []
@@ -253,7 +254,7 @@ class Driver:
             return [TableStats(self._next_xid())]
         if not self._checked and self._actual:
             return self._check_first()
-        if self._counts_promptly and self.complete and not self._counted:
+        if self._fixed and self.complete and not self._counted:
             return [TableStats(self._next_xid())]
         return []
 
@@ -288,7 +289,7 @@ class Driver:
                 ops.append((DeleteStrict, entry))
         if self._checked or not self._actual:
             ops += self._additions(now_ns, unsettled, self._batch - len(ops))
-        if self._is_board and len(ops) <= self._batch - 2:
+        if self._is_board and not ops:
             ops += self._renewals(now_ns, unsettled)
         return ops
 
@@ -319,7 +320,12 @@ class Driver:
                 break
             if cookie in self._wanted and cookie not in unsettled:
                 entry = self._wanted[cookie]
-                return [(DeleteStrict, entry), (Add, entry)]
+                renewed: list[_Change] = [(DeleteStrict, entry), (Add, entry)]
+                last = next(reversed(self._wanted.values()))
+                if self._fixed and entry is not last:
+                    # The last entry moves into the gap, and the renewed one is the last: change them back.
+                    renewed += [(DeleteStrict, last), (Add, last)]
+                return renewed
         return []
 
     def _settle(self, now_ns: int, processed: list[_Op]) -> None:
@@ -461,7 +467,7 @@ def _same(wanted: Entry, listed: Entry) -> bool:
 
 
 def driver_of(
-    switch: Switch, *, delete_strangers: bool = False, pace_ns: int = 0, counts_promptly: bool = False
+    switch: Switch, *, delete_strangers: bool = False, pace_ns: int = 0, fixed: bool = False
 ) -> Driver:
     """A driver for a switch of a lab, whatever is in its place."""
     return Driver(
@@ -471,5 +477,5 @@ def driver_of(
         delete_strangers=delete_strangers,
         pace_ns=pace_ns,
         batch=PACED_BATCH if pace_ns else BATCH,
-        counts_promptly=counts_promptly,
+        fixed=fixed,
     )

@@ -32,9 +32,7 @@ class FixedTables:
 
     def __init__(self, lab: Lab, tables: Mapping[str, Sequence[FlowEntry]]) -> None:
         """`tables` says by name what each switch shall hold."""
-        self.drivers = {
-            name: driver_of(switch, counts_promptly=True) for name, switch in lab.switches.items()
-        }
+        self.drivers = {name: driver_of(switch, fixed=True) for name, switch in lab.switches.items()}
         self._effects = Effects()
         self._were_ready: set[str] = set()
         for name, driver in self.drivers.items():
