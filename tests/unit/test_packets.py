@@ -15,8 +15,8 @@ from loko.device import load_profile
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
+from loko.lab_allocation import allocations_of
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
-from loko.plan import allocations_of
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
 from loko.service import capacity_frames
