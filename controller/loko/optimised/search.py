@@ -22,9 +22,9 @@ from loko.optimised.filling import Flags, Network, Vector, fill
 from loko.optimised.streams import Stream, expected_requests, streams_of
 from loko.scenario import Scenario, Unknown
 
-SAMPLES: Final = (0, 1, 2, 3)
+SAMPLES: Final = tuple(range(8))
 """Sequences of requests by which splits are compared."""
-_FITTING: Final = (4, 5)
+_FITTING: Final = (8, 9)
 """Others, to which they are fitted."""
 _FINALISTS: Final = 5
 """Candidates that are compared by all of `SAMPLES`."""

@@ -77,7 +77,7 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
                     for mean, base in zip(means[scheme], means[first], strict=True)
                 ],
             )
-            for scheme in figure.schemes[1:]
+            for scheme in figure.schemes  # the first too: so each has one colour in all panels
         ],
     )
     guaranteed = LinePanel(
