@@ -22,9 +22,10 @@ from loko.packets import PacketAdmission, optimised_targets
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import Scenario
 
-_REQUESTS_FOR_TARGETS: Final = 400
+_REQUESTS_FOR_TARGETS: Final = 150
 _FEW_SWITCHES: Final = 8
-"""So many get delay targets of their own; in larger labs all share one."""
+"""So many get delay targets of their own, by several samples of requests; in larger labs all share one."""
+_SAMPLES_IF_FEW: Final = 4
 
 
 class SchemeName(Enum):
@@ -162,14 +163,18 @@ def _targets(
     least_entries: int | None,
 ) -> dict[str, float]:
     streams = streams_of(lab, mix)
-    expected = expected_requests(streams, mix.requests or _REQUESTS_FOR_TARGETS)
-    stream_of = {flow.id: streams[number] for flow, number in expected}
+    is_small = len(lab.switches) <= _FEW_SWITCHES
+    samples = [
+        expected_requests(streams, mix.requests or _REQUESTS_FOR_TARGETS, sample)
+        for sample in range(_SAMPLES_IF_FEW if is_small else 1)
+    ]
+    stream_of = {flow.id: streams[number] for sample in samples for flow, number in sample}
     return optimised_targets(
         lab,
         scenario,
-        [flow for flow, _ in expected],
+        [[flow for flow, _ in sample] for sample in samples],
         largest_ns=largest_ns,
-        rounds=1 if len(lab.switches) <= _FEW_SWITCHES else 0,
+        rounds=1 if is_small else 0,
         worth=lambda admitted: stream_of[admitted.flow.id].worth(admitted.guarantee_ns),
         traffic=traffic,
         least_entries=least_entries,

@@ -23,7 +23,7 @@ Score = tuple[float, float]
 def optimised_targets(
     lab: Lab,
     scenario: Scenario,
-    mix: Sequence[Flow],
+    samples: Sequence[Sequence[Flow]],
     *,
     largest_ns: Mapping[str, float] | None = None,
     rounds: int = 1,
@@ -31,7 +31,7 @@ def optimised_targets(
     traffic: ControlTraffic | None = None,
     least_entries: int | None = None,
 ) -> dict[str, float]:
-    """Delay targets in ns with which most flows of the mix fit, requested in their order.
+    """Delay targets in ns with which most flows of all samples fit, each requested in its order.
 
     A smaller target leaves less room in that switch, but also less jitter, and so smaller bursts, in those
     behind it. First all switches get the same part of `largest_ns` (by default the paper's full-rate D), then
@@ -57,12 +57,10 @@ def optimised_targets(
         except InputError:  # a target that not even one frame keeps
             return -1, 0.0
         value = 0.0
-        for flow in mix:
-            answer = admission.request(flow)
-            if isinstance(answer, Admitted):
-                value += worth(answer)
-                if not worth(answer):
-                    admission.release(flow.id)
+        for flows in samples:
+            value += sum(_requested(admission, flow, worth) for flow in flows)
+            for flow_id in list(admission.admitted):
+                admission.release(flow_id)
         return value, -sum(chosen.values())
 
     uniform = [(step,) * len(lab.switches) for step in range(len(PARTS))]
@@ -78,3 +76,13 @@ def optimised_targets(
     if score(best)[0] <= 0:
         raise InputError("expected traffic: no flow of it fits, whatever the delay targets are")
     return targets(best)
+
+
+def _requested(admission: PacketAdmission, flow: Flow, worth: Callable[[Admitted], float]) -> float:
+    """What the flow is worth, if it is accepted."""
+    answer = admission.request(flow)
+    if not isinstance(answer, Admitted):
+        return 0.0
+    if not (value := worth(answer)):
+        admission.release(flow.id)
+    return value
