@@ -14,8 +14,10 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from loko.allocation import allocation_name
 from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
+from loko.mix import Mix
 from loko.ring import Ring, Setting
 
 
@@ -87,6 +89,10 @@ class Lab:
     """The controller's address if the boards reach it by frames on their control ports (`control: network`).
     Else the emulator keeps their TCP sessions for them.
     """
+    allocation: str | None = None
+    """How Loko allocates if nobody says otherwise."""
+    mix: Mix | None = None
+    """The traffic for which the allocation `optimised` is chosen."""
 
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch; as it is without any."""
@@ -221,6 +227,13 @@ class _LabFile(Strict):
     control_port: int = Field(ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
+    allocation: str | None = None
+    mix: Mix | None = None
+
+    @field_validator("allocation")
+    @classmethod
+    def _known_allocation(cls, text: str | None) -> str | None:
+        return None if text is None else allocation_name(text)
 
     @field_validator("controller")
     @classmethod
@@ -275,6 +288,8 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
+            allocation=self._file.allocation,
+            mix=self._file.mix,
         )
         self._refuse_unreachable(lab)
         return lab

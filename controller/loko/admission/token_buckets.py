@@ -33,14 +33,15 @@ class LokoAdmission:
         self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP)."""
-        self._allocations = allocations
+        self.allocations = allocations
+        """Of each switch."""
         self._register = Register(lab)
         self._switches = {name: _Switch.empty(allocations[name], control) for name in lab.switches}
 
     @property
     def scheme(self) -> str:
         """The allocation schemes in use."""
-        return ", ".join(dict.fromkeys(allocation.scheme.name for allocation in self._allocations.values()))
+        return ", ".join(dict.fromkeys(allocation.scheme.name for allocation in self.allocations.values()))
 
     @property
     def admitted(self) -> Mapping[str, Admitted]:

@@ -12,14 +12,19 @@ import numpy as np
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.schemes import empty_admission
 from loko.admission import Admission, Admitted
+from loko.allocation import OPTIMISED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.packets import optimised_targets
+from loko.mix import FlowKind, Mix, PathLength
 from loko.scenario import of_lokos_tables
 
 _MAIN_LIMITS: Final = ("burst", "delay")
 """What fills up in a switch beside its rate, by the words of the schemes."""
+_KINDS: Final = 5
+"""Rates that stand for the range in an expected mix."""
+_EXPECTED: Final = 400
+"""Requests that are looked at to choose for; of more, most are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,6 @@ class Trial:
     entries: int
     buffer_factor: int
     seed: int
-    target_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: ra
 def carry_out(trial: Trial) -> list[RunRow]:
     """All runs of the trial. Raises `InputError` if the lab is no ring with two hosts at each switch."""
     lab = _lab(trial.lab)
-    admission = _empty(replace(trial, hops=0, first_run=0, runs=0, requests=0))
+    admission = _empty(trial)
     rows = []
     for run in range(trial.first_run, trial.first_run + trial.runs):
         refused = {"rate": 0, "burst": 0}
@@ -98,15 +102,22 @@ def carry_out(trial: Trial) -> list[RunRow]:
     return rows
 
 
-def best_target_ns(trial: Trial) -> float:
-    """The delay target with which most requests of the trial's first run fit.
-
-    The ring and the requests are the same everywhere on it, so all its switches get one target.
-    """
-    lab = _lab(trial.lab)
-    scenario = of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,))
-    mix = list(requests(trial, len(lab.switches), trial.first_run))
-    return next(iter(optimised_targets(lab, scenario, mix, rounds=0).values()))
+def expected(trial: Trial) -> Mix:
+    """What a trial may expect: as many flows as far, with rates spread evenly over the range."""
+    low, high = trial.rate_kbps
+    length = PathLength(hops=trial.hops)
+    return Mix(
+        kinds=[
+            FlowKind(
+                rate_bps=1e3 * (low + (high - low) * (part + 0.5) / _KINDS),
+                burst_bytes=trial.burst_bytes,
+                frame_bytes=trial.frame_bytes,
+                path_lengths=[length],
+            )
+            for part in range(_KINDS)
+        ],
+        requests=min(trial.requests, _EXPECTED),
+    )
 
 
 def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
@@ -162,13 +173,18 @@ def _lab(name: str) -> Lab:
     return lab
 
 
-@lru_cache(maxsize=8)
 def _empty(trial: Trial) -> Admission:
     """Kept for the next trial of the process: it is empty again after each run."""
+    made_for = trial.hops if trial.scheme.endswith(OPTIMISED) else 0
+    return _made(replace(trial, hops=made_for, first_run=0, runs=0, seed=0))
+
+
+@lru_cache(maxsize=8)
+def _made(trial: Trial) -> Admission:
     return empty_admission(
         trial.scheme,
         _lab(trial.lab),
         of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,)),
-        buffer_factor=trial.buffer_factor,
-        target_ns=trial.target_ns,
+        expected(trial),
+        trial.buffer_factor,
     )
