@@ -13,6 +13,9 @@ _MEAN_PAUSE: Final = 0.1
 
 Without it, flows with one period would keep for ever the offset at which they began.
 """
+_TOGETHER: Final = 0.25
+"""Probability that a burst waits for an instant at which others begin theirs too."""
+_TOGETHER_NS: Final = 100_000_000
 
 
 class Bucket:
@@ -50,7 +53,10 @@ class Bucket:
 
 
 class Sender:
-    """One flow's source: whole bursts, separated by the time to fill the bucket and a random pause."""
+    """One flow's source: whole bursts, separated by the time to fill the bucket and a random pause.
+
+    Some bursts of all flows begin together: no random offsets would find the critical instant soon.
+    """
 
     def __init__(self, flow: Flow, frame: bytes, *, number: int, sequence_offset: int, now_ns: int) -> None:
         """`frame` is without FCS; the flow's number and the frame's are written into it, as mgen does.
@@ -77,4 +83,6 @@ class Sender:
         if self.next_ns > now_ns:  # the burst is over
             pause_ns = self._random.expovariate(1 / (_MEAN_PAUSE * max(self._bucket.fill_ns, 1)))
             self.next_ns = self._bucket.full_ns() + int(pause_ns)
+            if self._random.random() < _TOGETHER:
+                self.next_ns = -(-self.next_ns // _TOGETHER_NS) * _TOGETHER_NS
         return sequence, bytes(self._frame)

@@ -1,6 +1,6 @@
 """A program that runs beside the service: emulated boards, and whatever measures the flows' delays.
 
-It is told, a line each time, which flows are installed, and answers with lines of observations
+It is told, a line each time, which flows are in place, and answers with lines of observations
 (`loko.serve.delays`). It ends when its standard input does, so it never outlives the service.
 """
 
@@ -13,12 +13,12 @@ import logging
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from loko.flow import Flow
 from loko.serve.delays import decode_observation
-from loko.serve.outcome import FlowState
-from loko.serve.run import Operation
+from loko.serve.outcome import FlowState, Happening
+from loko.serve.run import News, Operation
 
 _LOG: Final = logging.getLogger("loko.serve")
 _LIMIT_BYTES: Final = 1 << 20
@@ -61,25 +61,31 @@ class Companion:
             await process.wait()
 
     async def _tell(self, process: Process) -> None:
-        """Say which flows are installed, whenever that has changed."""
+        """Say which flows are in place, whenever that has changed: installed, and no switch of their path away."""
         assert process.stdin is not None
-        told: dict[str, Flow] | None = None
+        told: list[Flow] | None = None
         with self._operation.watching() as news, contextlib.suppress(ConnectionError):
             while True:
-                promises = self._operation.keeper.promises
-                installed = {
-                    name: promise for name, promise in promises.items() if promise.state is FlowState.INSTALLED
-                }
-                flows = {name: promise.flow for name, promise in installed.items()}
-                if flows != told:
-                    told = flows
-                    self._operation.delays.keep(
-                        {name: promise.admitted.guarantee_ns for name, promise in installed.items()}
-                    )
-                    values: list[dict[str, Any]] = [flow.model_dump() for flow in flows.values()]
-                    process.stdin.write(json.dumps({"flows": values}).encode() + b"\n")
+                installed = [
+                    promise
+                    for promise in self._operation.keeper.promises.values()
+                    if promise.state is FlowState.INSTALLED
+                ]
+                self._operation.delays.keep(
+                    {promise.flow.id: promise.admitted.guarantee_ns for promise in installed}
+                )
+                in_place = [promise.flow for promise in installed if not promise.waiting]
+                if in_place != told:
+                    told = in_place
+                    values = {"flows": [flow.model_dump() for flow in in_place]}
+                    process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
-                await news.get()
+                await self._happened(news)
+
+    @staticmethod
+    async def _happened(news: asyncio.Queue[News]) -> None:
+        while not isinstance(await news.get(), Happening):
+            pass
 
     async def _listen(self, process: Process) -> None:
         assert process.stdout is not None

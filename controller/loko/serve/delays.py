@@ -14,8 +14,8 @@ from typing import Any, Final
 
 RECENT: Final = 2000
 """Quantiles and the histogram are of so many packets of a flow, the latest."""
-BINS: Final = 48
-_BOUND_BIN: Final = 40
+BINS: Final = 96
+_BOUND_BIN: Final = 80
 """The guarantee lies where this bin begins; beyond it are the late ones."""
 _LINE_BYTES: Final = 60_000
 

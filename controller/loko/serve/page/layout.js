@@ -60,7 +60,7 @@ function inLine(chain, graph, narrow) {
   const radius = 36;
   const [along, away] = narrow ? [170, 120] : [270, 190];
   const most = Math.max(1, ...[...graph.hosts.values()].map((names) => names.length));
-  const across = Math.max(150, (most * (narrow ? 90 : 80)) / 2 + 40);
+  const across = Math.max(chain.length > 2 ? 150 : 105, (most * (narrow ? 90 : 80)) / 2 + 25);
   const length = (chain.length - 1) * along + 2 * away + 2 * 60;
   const place = (x, y) => (narrow ? { x: y, y: x } : { x, y });
   const switches = new Map();

@@ -63,6 +63,7 @@ class Page {
     const time = html("time", { datetime: now.toISOString() }, now.toLocaleTimeString("en-GB"));
     const what = kind === "switch" ? `${name}: ${text}` : `${kind} ${name} ${text}`;
     const log = byId("log");
+    byId("no-notes").hidden = true;
     log.prepend(html("li", { class: warning ? "warning" : null }, time, " ", what));
     while (log.children.length > MOST_NOTES) log.lastElementChild.remove();
   }

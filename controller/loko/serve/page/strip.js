@@ -69,7 +69,7 @@ export class Strip {
     );
   }
 
-  drawBars({ bin_ns: _, counts }) {
+  drawBars({ counts }) {
     const most = Math.max(...counts, 1);
     const width = WIDTH / counts.length;
     this.bars.replaceChildren(
@@ -78,7 +78,7 @@ export class Strip {
         const height = Math.max(2, (FLOOR - 4) * Math.sqrt(number / most));
         const late = index * width >= WIDTH / REACH - 0.001;
         return svg("rect", {
-          x: index * width + 0.5, y: FLOOR - height, width: width - 1, height, class: late ? "late" : null,
+          x: index * width + 0.25, y: FLOOR - height, width: width - 0.5, height, class: late ? "late" : null,
         });
       }),
     );

@@ -7,7 +7,11 @@ const figures = (value) => {
   return value.toLocaleString("en", { maximumFractionDigits: 2 });
 };
 
-export const milliseconds = (ns) => `${figures(ns / 1e6)} ms`;
+/** Two decimals below 10 ms, so that columns of them line up. */
+export function milliseconds(ns) {
+  if (ns >= 1e7) return `${figures(ns / 1e6)} ms`;
+  return `${(ns / 1e6).toFixed(ns < 1e5 ? 3 : 2)} ms`;
+}
 
 export function rate(bps) {
   if (bps >= 1e6) return `${figures(bps / 1e6)} Mbit/s`;
