@@ -1,6 +1,6 @@
 """Run emulated boards of a lab, in a process of their own.
 
-    python -m evaluation.emulation two-switch --controller 127.0.0.1:6633
+python -m evaluation.emulation two-switch --controller 127.0.0.1:6633
 """
 
 from __future__ import annotations

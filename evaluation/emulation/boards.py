@@ -17,8 +17,9 @@ from typing import Final, Protocol
 
 import switch_emulator
 
-from loko.document import PROFILES
-from loko.lab import Lab
+from loko.device import Profile
+from loko.document import PROFILES, InputError
+from loko.lab import Lab, Switch
 
 SEGMENT_BYTES: Final = 536
 _HEADER_BYTES: Final = 8
@@ -179,12 +180,21 @@ def free_of_control_cost(profile: str, folder: Path) -> str:
     return str(path)
 
 
+def profile_of(switch: Switch) -> Profile:
+    """What a board is made of. Raises `InputError` if the switch is something else."""
+    if not isinstance(switch.profile, Profile):
+        raise InputError(
+            f"{switch.name}: {switch.profile.name} is no board that can be emulated beside a service"
+        )
+    return switch.profile
+
+
 def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
-    """The boards of a lab, at 0. Their TCP sessions are kept for them."""
+    """The boards of a lab, at 0. Their TCP sessions are kept for them. Raises `InputError`."""
     with tempfile.TemporaryDirectory() as folder:
         boards = {}
         for number, (name, switch) in enumerate(lab.switches.items()):
-            profile = switch.profile.name
+            profile = profile_of(switch).name
             if free_control:
                 profile = free_of_control_cost(profile, Path(folder))
             config = {**switch.config, "control": "session"}

@@ -12,6 +12,7 @@ from typing import Final
 
 import switch_emulator
 
+from evaluation.emulation.boards import profile_of
 from evaluation.emulation.senders import Sender
 from evaluation.emulation.taps import Taps
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
@@ -27,15 +28,15 @@ class CabledLab:
     """Everything happens in order of time: what is caused at an instant never lies before it."""
 
     def __init__(self, lab: Lab, boards: Mapping[str, switch_emulator.Board]) -> None:
-        """The boards are powered up and at 0."""
+        """The boards are powered up and at 0. Raises `InputError` if a switch is of another kind."""
         self._lab = lab
         self._boards = boards
         self._peer = dict(lab.cables())
         rates = {end: lab.rate_bps(link) for link in lab.links for end in (link.a, link.b)}
         self._byte_ns = {end: 8 * _NS_PER_S // rate for end, rate in rates.items()}
-        ports = next(iter(lab.switches.values())).profile.ports
-        self._preamble_bytes = ports.preamble_bytes.value
-        self._gap_bytes = ports.interframe_gap_bytes.value
+        profiles = [profile_of(switch) for switch in lab.switches.values()]
+        self._preamble_bytes = profiles[0].ports.preamble_bytes.value
+        self._gap_bytes = profiles[0].ports.interframe_gap_bytes.value
         self._events: list[tuple[int, int, Callable[[int], None]]] = []
         self._count = 0
         self._polls: dict[str, int | None] = {}
@@ -151,13 +152,15 @@ class CabledLab:
         for name, flow in wanted.items():
             if name not in self._senders:
                 self._last_number += 1
-                self._add(Sender(
-                    flow,
-                    frame_of(self._lab, flow),
-                    number=self._last_number,
-                    sequence_offset=SEQUENCE_OFFSET,
-                    now_ns=self.now_ns,
-                ))
+                self._add(
+                    Sender(
+                        flow,
+                        frame_of(self._lab, flow),
+                        number=self._last_number,
+                        sequence_offset=SEQUENCE_OFFSET,
+                        now_ns=self.now_ns,
+                    )
+                )
 
     def observations(self) -> list[Observation]:
         """What the hosts' taps have seen since the last call."""

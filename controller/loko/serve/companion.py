@@ -61,7 +61,7 @@ class Companion:
             await process.wait()
 
     async def _tell(self, process: Process) -> None:
-        """Say which flows are in place, whenever that has changed: installed, and no switch of their path away."""
+        """Say which flows are in place, whenever that has changed: installed, no switch of theirs away."""
         assert process.stdin is not None
         told: list[Flow] | None = None
         with self._operation.watching() as news, contextlib.suppress(ConnectionError):

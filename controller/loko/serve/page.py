@@ -16,7 +16,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _HEADERS: Final = {
-    # Nothing from elsewhere, nothing inline, in no frame: what the service says of flows can only ever be text.
+    # Nothing from elsewhere, nothing inline, in no frame: what the service says is never markup.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
         " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"

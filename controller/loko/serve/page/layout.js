@@ -98,8 +98,8 @@ function hostBeside({ x, across, away, place, narrow, chain, index, number, tota
 }
 
 function onCircle(order, graph) {
-  const radius = order.length > 12 ? 21 : 32;
-  const step = order.length > 12 ? 58 : 130;
+  const radius = order.length > 12 ? 25 : 34;
+  const step = order.length > 12 ? 66 : 130;
   const circle = Math.max(130, (order.length * step) / (2 * Math.PI));
   const outer = circle + (order.length > 12 ? 74 : 110);
   const middle = outer + 52;

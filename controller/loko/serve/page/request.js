@@ -125,7 +125,7 @@ export class Requests {
         + ` + ${quantity(error.requested, error.unit)} asked for`
         + ` > ${quantity(error.allowed, error.unit)} allowed.`,
     ];
-    if (error.remedy) lines.push(`It would fit with ${error.remedy}.`);
+    if (error.remedy) lines.push(`To make it fit: ${error.remedy}.`);
     this.show("bad", `${id} does not fit`, ...lines);
   }
 
