@@ -147,7 +147,8 @@ class CabledLab:
             if wanted.get(name) != sender.flow:
                 del self._senders[name], self._numbers[sender.number]
                 self._hosts[sender.flow.source].remove(sender)
-        self._taps.watch(set(self._senders))
+                self._arm(sender.flow.source)
+        self._taps.watch(set(self._senders))  # first without those that begin anew under an old name
         self._taps.watch(set(wanted))
         for name, flow in wanted.items():
             if name not in self._senders:
