@@ -66,7 +66,7 @@ def serve(
     traffic: Annotated[
         bool,
         typer.Option(
-            "--traffic", help="With --emulate: send what the flows may send, and measure its delays."
+            "--traffic", help="With --emulate or --live: hosts send what the flows may send at worst."
         ),
     ] = False,
     live: Annotated[
@@ -113,8 +113,15 @@ def serve(
     }
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
-    if traffic and not emulate:
-        raise InputError("--traffic: hosts are emulated with --emulate only; add it")
+    if traffic and not (emulate or live):
+        raise InputError(
+            "--traffic: here are no hosts; add --emulate, or --live for those of a lab that is up"
+        )
+    companion = None
+    if emulate:
+        companion = _boards(network, free_control=free_control, traffic=traffic)
+    elif live:
+        companion = _taps(network, traffic=traffic)
     target_ns = None if target_ms is None else target_ms * 1e6
     settings = Settings(
         lab=network,
@@ -138,8 +145,8 @@ def serve(
         changes_per_s=changes_per_s,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
-        companion=_boards(network, free_control=free_control, traffic=traffic) if emulate else None,
-        measures="emulated hosts" if traffic else None,
+        companion=companion,
+        measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
     )
     run(settings)
 
@@ -179,3 +186,8 @@ def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], S
         return words
 
     return command
+
+
+def _taps(lab: Lab, *, traffic: bool) -> Callable[[str], Sequence[str]]:
+    words = [sys.executable, "-m", "evaluation.live.watching", str(lab.path)]
+    return lambda _: [*words, "--traffic"] if traffic else words

@@ -13,8 +13,8 @@ from typing import Final
 import switch_emulator
 
 from evaluation.emulation.boards import profile_of
-from evaluation.emulation.senders import Sender
-from evaluation.emulation.taps import Taps
+from evaluation.senders import Sender
+from evaluation.taps import Taps
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab

@@ -7,19 +7,17 @@ it is slower, and the delays in it are what they were.
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import switch_emulator
 
+from evaluation.beside import report
 from evaluation.emulation.boards import EmulatedBoard, power_up
 from evaluation.emulation.cabled import CabledLab
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.serve.delays import encode_observations
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
@@ -90,16 +88,10 @@ class TrafficLab:
                 self._connections[name].take(outputs)
             if time.monotonic() >= report_s:
                 report_s = time.monotonic() + _REPORT_S
-                self._report()
+                report(self._cabled.observations())
             await asyncio.sleep(_STEP_S)
 
-    def told(self, line: bytes) -> None:
-        """The service says which flows are installed."""
-        flows = [Flow.model_validate(values) for values in json.loads(line)["flows"]]
+    def told(self, flows: Sequence[Flow]) -> None:
+        """The service says which flows are in place."""
         self._lab.advance()
         self._cabled.carry(flows)
-
-    def _report(self) -> None:
-        if observations := self._cabled.observations():
-            sys.stdout.buffer.write(encode_observations(observations))
-            sys.stdout.buffer.flush()

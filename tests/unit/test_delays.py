@@ -83,5 +83,5 @@ def test_observations_travel_in_lines_and_many_in_several() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"no", b"{}", b"[]", b'{"flow": "a", "delays_ns": []}', b"3"])
 def test_other_lines_are_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match=".*"):
+    with pytest.raises(ValueError):  # noqa: PT011 - the text is whatever the parser says
         decode_observation(line)

@@ -1,4 +1,4 @@
-"""Hosts and cables of the emulation beside the service: conforming traffic, exact delays, what becomes of frames."""
+"""Hosts and cables of the emulation beside the service: conforming traffic, exact delays, lost frames."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evaluation.emulation.boards import power_up
 from evaluation.emulation.cabled import CabledLab
-from evaluation.emulation.senders import Sender
-from evaluation.emulation.taps import LOST_AFTER_NS, Taps
+from evaluation.senders import Sender
+from evaluation.taps import LOST_AFTER_NS, Taps
 from loko.controller.messages import session_segments
 from loko.document import InputError
 from loko.entries import flow_entry
