@@ -21,7 +21,8 @@ class Page {
     document.title = `${topology.lab} – Loko`;
     say(byId("title"), topology.title);
     const sizes = options["frame-bytes"] ? `, frames of ${options["frame-bytes"].replaceAll(",", ", ")} bytes` : "";
-    say(byId("options"), `scheme ${scheme}, at most ${options.entries} entries a switch${sizes}`);
+    const name = options.scheme === scheme ? scheme : `${options.scheme} (${scheme})`;
+    say(byId("options"), `scheme ${name}, at most ${options.entries} entries a switch${sizes}`);
     this.measures = service.measures;
     say(byId("measures"), service.measures
       ? `Delays measured at ${service.measures}; the red line is the guarantee, quantiles are of the latest 2,000 packets.`
