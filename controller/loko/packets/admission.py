@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from loko.admission import Admitted, HopTerm, Refusal, Register, Share, Usage
+from loko.admission import Admitted, Refusal, Register, Share, Usage
 from loko.admission.exact import ExactSum
 from loko.allocation import FULL_RATE, allocate
-from loko.calculus import TokenBucket, bytes_in
+from loko.calculus import bytes_in
 from loko.control_traffic import ControlTraffic
 from loko.device import deterministic
 from loko.document import InputError
@@ -67,7 +67,7 @@ class PacketAdmission:
         Without it that of the paper's full-rate allocation. `traffic`, `least_entries`: see `frame_server`.
         Raises `InputError` if a switch has no worst case or cannot forward even a single frame in time.
         """
-        self._register = Register(lab)
+        self._register = Register(lab, lambda _source, path: path)
         self._far = dict(lab.cables())
         self._grid = grid or Grid.standard()
         wanted = targets or default_targets(lab, scenario)
@@ -108,12 +108,17 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        passages = tuple(self._passages(flow, self._register.path(flow, path)))
+        hops = self._register.route(flow, path)
+        passages = tuple(self._passages(flow, hops))
         for passage in passages:
             switch = self._switches[passage.switch]
             if refusal := switch.refusal(flow, passage):
                 return refusal
-        return Admitted(flow=flow, hops=tuple(_term(flow, passage) for passage in passages))
+        bursts = (
+            flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
+            for passage in passages
+        )
+        return Admitted(flow, hops, tuple(bursts), tuple(passage.delay_ns for passage in passages))
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -124,15 +129,20 @@ class PacketAdmission:
         answer = self.check(flow, path)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            for passage in self._passages(flow, _path(answer)):
+            for passage in self._passages(flow, answer.path):
                 self._switches[passage.switch].add(flow, passage)
         return answer
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
         admitted = self._register.remove(flow_id)
-        for passage in self._passages(admitted.flow, _path(admitted)):
+        for passage in self._passages(admitted.flow, admitted.path):
             self._switches[passage.switch].remove(admitted.flow, passage)
+
+    def release_all(self) -> None:
+        """Give back what all flows use: as `release` of each, but without looking at them."""
+        for flow_id in list(self.admitted):
+            self.release(flow_id)
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
@@ -155,20 +165,6 @@ class PacketAdmission:
                 jitter_ns = switch.server.sender_queue_ns(switch.work_ns)
             jitter_ns += switch.server.jitter_ns(flow.frame_bytes, switch.work_ns)
             before = Endpoint(node=hop.switch, port=hop.output_port)
-
-
-def _path(admitted: Admitted) -> tuple[Hop, ...]:
-    return tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in admitted.hops)
-
-
-def _term(flow: Flow, passage: _Passage) -> HopTerm:
-    grown = flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
-    return HopTerm(
-        switch=passage.switch,
-        output_port=passage.output_port,
-        arrival=TokenBucket(rate_bps=flow.rate_bps, burst_bytes=grown),
-        delay_ns=passage.delay_ns,
-    )
 
 
 @dataclass(kw_only=True)
@@ -378,5 +374,5 @@ def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[floa
         requested=requested,
         allowed=allowed,
         unit=what[1],
-        remedy=remedy,
+        advice=remedy,
     )

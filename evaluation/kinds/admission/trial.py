@@ -45,7 +45,7 @@ class Trial:
 class RunRow:
     """What a run found. Percentages are of the allocation."""
 
-    scheme: str
+    scheme: SchemeName
     hops: int
     run: int
     accepted: int
@@ -93,8 +93,7 @@ def carry_out(trial: Trial) -> list[RunRow]:
             if not isinstance(answer, Admitted):
                 refused["rate" if answer.quantity == "rate" else "burst"] += 1
         rows.append(_row(trial, run, lab, admission, refused))
-        for flow_id in list(admission.admitted):
-            admission.release(flow_id)
+        admission.release_all()
     return rows
 
 
@@ -115,26 +114,36 @@ def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
     sources = chance.integers(switches, size=trial.requests).tolist()
     low, high = trial.rate_kbps
     rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
-    for number, (source, rate_bps) in enumerate(zip(sources, rates, strict=True)):
-        # Not checked again for each of millions: the document's numbers are.
-        yield Flow.model_construct(
+    ends = _ends(switches, trial.hops)
+    burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
+    for number, (place, rate_bps) in enumerate(zip(sources, rates, strict=True)):
+        source, destination = ends[place]
+        # Not checked for each of millions: the document's numbers are.
+        yield Flow.trusted(
             id=str(number),
-            source=f"h{source + 1}a",
-            destination=f"h{(source + trial.hops) % switches + 1}b",
+            source=source,
+            destination=destination,
             udp_source=1024 + number,
             udp_destination=1024 + number,
             rate_bps=rate_bps,
-            burst_bytes=trial.burst_bytes,
-            frame_bytes=trial.frame_bytes,
+            burst_bytes=burst_bytes,
+            frame_bytes=frame_bytes,
         )
 
 
+@lru_cache(maxsize=64)
+def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
+    """Source and destination of the flows from each switch."""
+    return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
+
+
 def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[str, int]) -> RunRow:
-    rates, mains = [], []
-    for name in lab.switches:
-        shares = {share.quantity: share.fraction for share in admission.usage(name).shares}
-        rates.append(shares["rate"])
-        mains.append(next(shares[limit] for limit in _MAIN_LIMITS if limit in shares))
+    usages = [admission.usage(name).shares for name in lab.switches]
+    quantities = [share.quantity for share in usages[0]]
+    rate = quantities.index("rate")
+    main = next(place for place, quantity in enumerate(quantities) if quantity in _MAIN_LIMITS)
+    rates = [shares[rate].fraction for shares in usages]
+    mains = [shares[main].fraction for shares in usages]
     bottleneck = max(range(len(rates)), key=lambda place: max(rates[place], mains[place]))
     admitted = admission.admitted
     return RunRow(
