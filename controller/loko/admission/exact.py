@@ -23,7 +23,8 @@ class ExactSum:
         self._total = 0
         self.value = 0.0
         """The sum, rounded once to the nearest double; what `math.fsum` gives."""
-        self.add(start)
+        if start:
+            self.add(start)
 
     def add(self, term: float) -> None:
         """Add a finite number. Raises `OverflowError` or `ValueError` for others."""

@@ -80,7 +80,8 @@ class LokoAdmission:
         """Give back what all flows use: as `release` of each, but without looking at them."""
         self._register.clear()
         for switch in self._switches.values():
-            switch.clear()
+            if switch.entries:
+                switch.clear()
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
@@ -153,6 +154,8 @@ class _Switch:
     rate_room: float = field(init=False)
     burst_room: float = field(init=False)
     """The most that still fits; in a full table there is no room for any rate."""
+    _usage: Usage | None = field(init=False)
+    """Unless it has changed since it was asked for."""
     delay_ns: float
     sizes: Sizes
     """Frames for which the service curve was made; no guarantee would hold for others."""
@@ -198,11 +201,17 @@ class _Switch:
         self._make_room()
 
     def _make_room(self) -> None:
+        self._usage = None
         self.burst_room = self.burst_limit - self.burst.value
         self.rate_room = self.rate_limit - self.rate.value if self.entries < self.max_entries else -math.inf
 
     def usage(self) -> Usage:
         """With the shares in the order in which they are checked."""
+        if self._usage is None:
+            self._usage = self._as_usage()
+        return self._usage
+
+    def _as_usage(self) -> Usage:
         shares = (
             Share("rate", self.rate.value, self.max_rate_bps, "bit/s"),
             Share("burst", self.burst.value, self.max_burst_bytes, "bytes"),

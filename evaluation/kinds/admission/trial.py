@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.schemes import empty_admission
-from loko.admission import Admission, Admitted
+from loko.admission import Admission, Refusal
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
@@ -87,11 +88,8 @@ def carry_out(trial: Trial) -> list[RunRow]:
     admission = _empty(replace(trial, hops=0, first_run=0, runs=0, requests=0))
     rows = []
     for run in range(trial.first_run, trial.first_run + trial.runs):
-        refused = {"rate": 0, "burst": 0}
-        for flow in requests(trial, len(lab.switches), run):
-            answer = admission.request(flow)
-            if not isinstance(answer, Admitted):
-                refused["rate" if answer.quantity == "rate" else "burst"] += 1
+        answers = map(admission.request, requests(trial, len(lab.switches), run))
+        refused = Counter(answer.quantity for answer in answers if isinstance(answer, Refusal))
         rows.append(_row(trial, run, lab, admission, refused))
         admission.release_all()
     return rows
@@ -116,19 +114,25 @@ def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
     rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
     ends = _ends(switches, trial.hops)
     burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
-    for number, (place, rate_bps) in enumerate(zip(sources, rates, strict=True)):
+    for (number, port), place, rate_bps in zip(_names(trial.requests), sources, rates, strict=True):
         source, destination = ends[place]
         # Not checked for each of millions: the document's numbers are.
         yield Flow.trusted(
-            id=str(number),
+            id=number,
             source=source,
             destination=destination,
-            udp_source=1024 + number,
-            udp_destination=1024 + number,
+            udp_source=port,
+            udp_destination=port,
             rate_bps=rate_bps,
             burst_bytes=burst_bytes,
             frame_bytes=frame_bytes,
         )
+
+
+@lru_cache(maxsize=2)
+def _names(requests: int) -> tuple[tuple[str, int], ...]:
+    """Id and ports of a run's flows."""
+    return tuple((str(number), 1024 + number) for number in range(requests))
 
 
 @lru_cache(maxsize=64)
@@ -137,14 +141,15 @@ def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
     return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
 
 
-def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[str, int]) -> RunRow:
+def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counter[str]) -> RunRow:
     usages = [admission.usage(name).shares for name in lab.switches]
     quantities = [share.quantity for share in usages[0]]
     rate = quantities.index("rate")
     main = next(place for place, quantity in enumerate(quantities) if quantity in _MAIN_LIMITS)
     rates = [shares[rate].fraction for shares in usages]
     mains = [shares[main].fraction for shares in usages]
-    bottleneck = max(range(len(rates)), key=lambda place: max(rates[place], mains[place]))
+    larger = list(map(max, rates, mains))
+    bottleneck = larger.index(max(larger))
     admitted = admission.admitted
     return RunRow(
         scheme=trial.scheme,
@@ -157,7 +162,7 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[s
         bottleneck_burst_percent=100 * mains[bottleneck],
         bottleneck_rate_percent=100 * rates[bottleneck],
         refused_for_rate=refused["rate"],
-        refused_for_burst=refused["burst"],
+        refused_for_burst=refused.total() - refused["rate"],
         guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
     )
 
