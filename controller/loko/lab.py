@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -127,18 +128,26 @@ class Lab:
 
     def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
-        against = {link.b for link in self.links if link.one_way}
-        return tuple(
-            (port, far)
-            for port, far in self.neighbours(node)
-            if Endpoint(node=node, port=port) not in against
-        )
+        return self._ways.get(node, ())
 
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
-        here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
-        here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
-        return tuple(sorted(here, key=lambda cable: cable[0]))
+        return self._neighbours.get(node, ())
+
+    @cached_property
+    def _ways(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        against = {(link.b.node, link.b.port) for link in self.links if link.one_way}
+        return {
+            node: tuple((port, far) for port, far in cables if (node, port) not in against)
+            for node, cables in self._neighbours.items()
+        }
+
+    @cached_property
+    def _neighbours(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        found: dict[str, list[tuple[int, Endpoint]]] = {}
+        for end, far in self.cables():
+            found.setdefault(end.node, []).append((end.port, far))
+        return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in found.items()}
 
     def rate_bps(self, link: Link) -> int:
         """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
