@@ -48,8 +48,8 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 	@setup/fuzz.sh
 	@switch-emulator/fuzz/run.sh $(ARGS)
 
-smoke: setup ## A live run of the two-switch lab, a few seconds
-	@$(WITH) pytest -m live
+smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
+	@$(WITH) python -m evaluation.smoke $(ARGS)
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)

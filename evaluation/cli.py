@@ -17,8 +17,9 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.bench.commands import bench_app
+from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor
-from evaluation.live.commands import doctor, lab_app
+from evaluation.live.commands import lab_app
 from evaluation.runner import RunError
 from evaluation.serving import serve
 from loko.commands import model, plan

@@ -1,4 +1,4 @@
-"""The commands `loko lab` and `loko doctor`."""
+"""The command `loko lab`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rich.table import Table
 
 from evaluation.live.background import BackgroundLab, ProcessLine, state_folder, up
 from evaluation.live.cores import CorePlan
-from evaluation.live.doctor import examine
 from evaluation.live.messages import LabStatus
 from evaluation.runner import RunError
 from loko.document import InputError
@@ -116,24 +115,6 @@ def lab_status(
     else:
         for view in shown:
             view.print()
-
-
-def doctor(*, as_json: JsonOption = False) -> None:
-    """Find out whether live runs are possible here, and what to do if not. Status 1 if they are not.
-
-    Example: sudo loko doctor
-    """
-    findings = examine()
-    if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
-    else:
-        table = Table("", "live runs need", "found", "what to do", box=None)
-        for finding in findings:
-            sign = "[green]ok" if finding.ok else "[red]missing" if finding.needed else "[yellow]better with"
-            table.add_row(sign, finding.what, finding.found, finding.remedy)
-        Console().print(table)
-    if not all(finding.ok for finding in findings if finding.needed):
-        raise typer.Exit(1)
 
 
 def _refuse_unbuilt(builder: Builder) -> None:
