@@ -13,8 +13,10 @@ if ! done_before bundle-wheels "$key"; then
     say "fetching every package of requirements.lock"
     logged bundle uv venv --quiet --clear --python /usr/bin/python3 "$tools"
     logged bundle retried uv pip install --python "$tools/bin/python" pip
-    logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes --only-binary :all: \
+    logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes \
         --dest "$bundle/wheels" -r "$root/requirements.lock"
+    # What comes as source is built there, and that needs these.
+    logged bundle retried "$tools/bin/python" -m pip download --quiet --dest "$bundle/wheels" setuptools wheel
     remember bundle-wheels "$key"
 fi
 install -m 755 "$root/switch-emulator/target/release/zodiac-fx" "$(find_uv)" "$bundle"
@@ -22,4 +24,4 @@ rm -rf "$bundle"/module
 mkdir "$bundle/module"
 cp "$state"/wheels/*.whl "$bundle/module"
 fingerprint switch-emulator >"$bundle/emulator.key"
-say "$(du -sh --exclude='*.box' "$bundle" | cut -f 1) in prebuilt/"
+say "$(du -sh --exclude="*.box" "$bundle/" | cut -f 1) in prebuilt/"

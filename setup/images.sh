@@ -18,15 +18,16 @@ file_system() {
     dpkg-query -W mmdebstrap >/dev/null 2>&1 || "$root/setup/apt-install.sh" images mmdebstrap
     say "making the image $project/$image"
     while [ $# -gt 0 ]; do
-        hooks+=(--customize-hook="copy-in $1 $2")
+        hooks+=(--extract-hook="copy-in $1 $2")
         shift 2
     done
     mkdir -p "$images"
     # shellcheck disable=SC2016 # $1 is mmdebstrap's
     logged images mmdebstrap --variant=extract --include="$packages" \
         --dpkgopt='path-exclude=/usr/share/*' --aptopt='APT::Install-Recommends "false"' \
-        --customize-hook='chroot "$1" /bin/busybox --install -s' \
-        --customize-hook='rm -rf "$1"/usr/share/* "$1"/var/lib/apt "$1"/var/cache "$1"/var/lib/dpkg' \
+        --extract-hook='cd "$1" && mkdir -p run tmp root proc sys dev etc usr/bin usr/sbin bin sbin' \
+        --extract-hook='chroot "$1" /bin/busybox --install -s' \
+        --extract-hook='rm -rf "$1"/usr/share/* "$1"/var/lib/apt "$1"/var/cache' \
         "${hooks[@]}" "$suite" "$file"
     remember "image-$image" "$key"
 }
@@ -41,9 +42,9 @@ import() {
 }
 
 [ -x "$emulator" ] || fail "the emulator is not built: run 'make setup' first"
-file_system zodiac-fx "$emulator_packages" "$(sha256sum "$emulator" setup/container/start-board | sha256sum)" \
+file_system zodiac-fx "$emulator_packages" "$(sha256sum "$emulator" "$root/setup/container/start-board" "$0" | sha256sum)" \
     "$emulator" /usr/bin "$root/setup/container/start-board" /usr/bin
-file_system host "$host_packages" "$host_packages"
+file_system host "$host_packages" "$(sha256sum "$0")"
 if ! docker info >/dev/null 2>&1; then
     say "Docker does not answer: the images are in ${images#"$root/"}, and not imported. Start it, then repeat."
     exit 0

@@ -18,11 +18,12 @@ import typer
 from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
 from typer.testing import CliRunner
 
+from evaluation.doctor.commands import doctor
 from evaluation.live.background import BackgroundLab
 from evaluation.live.boards import STALL_THRESHOLD_US
-from evaluation.doctor.commands import doctor
 from evaluation.live.commands import lab_app
 from evaluation.live.confinement import NEW_TREE, Confinement
+from evaluation.live.containerlab import deployment
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
@@ -206,11 +207,16 @@ def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
     assert "the emulator is not built: run 'make setup'" in result.output
 
 
-def test_containerlab_is_not_there_yet():
-    for verb in ("up", "down", "status"):
-        result = command("lab", verb, "two-switch", "--builder", "containerlab")
-        assert result.exit_code == 2
-        assert "not available yet" in result.output
+def test_without_containerlab_one_line_says_so_and_nothing_is_left(machine, monkeypatch):
+    monkeypatch.setattr(deployment, "locate", lambda name: None)
+    result = command("lab", "up", "two-switch", "--builder", "containerlab")
+    assert result.exit_code == 2
+    assert result.output == (
+        "error: the program 'containerlab' is missing: 'make containerlab' builds it\n"
+    )
+    result = command("lab", "down", "two-switch", "--builder", "containerlab")
+    assert result.exit_code == 2
+    assert "the program 'docker' is missing: apt-get install docker.io" in result.output
 
 
 def test_the_doctor_finds_that_live_runs_are_possible_here_and_judges_what_it_measured(machine):

@@ -7,7 +7,7 @@ import subprocess
 
 
 class Afterwards:
-    """A small process outside the tree; its command reads standard input, which ends when the tree has ended."""
+    """A small process outside the tree. Its command reads standard input, which ends when the tree has."""
 
     def __init__(self, *command: str) -> None:
         """Start it. The tree's first process has to hold `descriptor` open as long as the tree is there."""

@@ -101,7 +101,7 @@ def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> N
 def lab_status(
     lab: Annotated[str | None, typer.Argument(help="Name of a lab. Default: all that are up.")] = None,
     *,
-    builder: BuilderOption = Builder.MININET,
+    builder: BuilderOption = Builder.MININET,  # noqa: ARG001 (labs of either are shown alike)
     as_json: JsonOption = False,
 ) -> None:
     """Show the labs that are up: their processes, connected switches, counters.

@@ -92,7 +92,7 @@ class Confinement:
             held = [theirs.fileno(), claimed.fileno(), *limit.descriptors]
             if removal and removal.descriptor is not None:
                 held.append(removal.descriptor)
-            ends = [limit, *([removal] if removal else [])]
+            ends: list[RealtimeLimit | Afterwards] = [limit, *([removal] if removal else [])]
             stderr = log.open("wb") if log else None
             try:
                 process = _start_in_a_thread([*command, *map(str, held)], held, stderr)

@@ -1,5 +1,6 @@
-"""Has containerlab build a lab and remove it again. This happens outside of the confined tree: Docker's daemon
-makes the containers, and it lives outside.
+"""Has containerlab build a lab and remove it again.
+
+This happens outside of the confined tree: Docker's daemon makes the containers, and it lives outside.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def found(lab: Lab, nodes: Sequence[str]) -> Containers:
 
 
 def remove(lab: Lab, folder: Path) -> list[str]:
-    """Remove the containers of a lab, such as those of a run that was killed; their names. Raises `RunError`."""
+    """Remove the containers of a lab, such as a killed run's, and tell their names. Raises `RunError`."""
     names = left(lab)
     if names:
         _docker("rm", "--force", "--volumes", *names)

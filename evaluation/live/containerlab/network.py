@@ -25,7 +25,7 @@ class ContainerNetwork(Network):
         return Path(self._containers.namespaces[host])
 
     def inside(self, host: str) -> list[str]:
-        """What to put before a command so that it runs in the namespace of a node, with this machine's files."""
+        """What to put before a command so that it runs in the namespace of a node, with our own files."""
         return [require("nsenter"), f"--net={self.namespace(host)}", "--"]
 
     def _name(self, end: Endpoint) -> str:
