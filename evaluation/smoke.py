@@ -19,7 +19,9 @@ import typer
 
 from evaluation.doctor.facts import Part
 from evaluation.doctor.parts import parts
+from evaluation.live.containerlab.deployment import obstacle as no_containers
 from evaluation.live.runner import LiveRunner
+from evaluation.options import Builder
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.commands import wrong_input_ends
@@ -45,12 +47,16 @@ class Combination:
     lab: Lab
     flows: tuple[Flow, ...]
     backend: Backend
+    builder: Builder = Builder.MININET
 
     def __str__(self) -> str:
-        return f"{self.lab.name}, {self.backend}"
+        built = self.backend if self.builder is Builder.MININET else self.builder
+        return f"{self.lab.name}, {built}"
 
     def obstacle(self, tried: Sequence[Part]) -> str | None:
         """Why this machine does not allow it, if it does not."""
+        if self.builder is Builder.CONTAINERLAB and (reason := no_containers()):
+            return reason
         for part in tried:
             needed = not part.backends or (self.backend in part.backends and not part.optional)
             if needed and not part.there:
@@ -67,10 +73,13 @@ class Verdict:
 
 
 def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
-    """What is tried, the emulator first. Raises `InputError`."""
+    """What is tried, the emulator first, and again in containers. Raises `InputError`."""
     loaded = [(load_lab(lab), load_flows(flows)) for lab, flows in LABS_AND_FLOWS]
     for backend, (lab, flows) in itertools.product(backends, loaded):
         yield Combination(lab=lab, flows=flows, backend=backend)
+    if Backend.FIRMWARE in backends:
+        for lab, flows in loaded:
+            yield Combination(lab=lab, flows=flows, backend=Backend.FIRMWARE, builder=Builder.CONTAINERLAB)
 
 
 def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
@@ -116,7 +125,9 @@ def judge(flows: Sequence[Flow], records: RunRecords) -> Verdict:
 def carry(combination: Combination, seconds: float) -> Verdict:
     """Build the lab, carry traffic for so long, and judge. What fails is told in one line."""
     try:
-        with LiveRunner(combination.lab, combination.flows, backend=combination.backend) as runner:
+        with LiveRunner(
+            combination.lab, combination.flows, backend=combination.backend, builder=combination.builder
+        ) as runner:
             status = runner.status()
             if status.connected < status.switches:
                 told = f"only {status.connected} of {status.switches} switches reached the controller"

@@ -15,7 +15,9 @@ if [ ! -x "$program" ]; then
     rm -f "$state/containerlab.log"
     mkdir -p "$root/prebuilt"
     cd "$root/setup/containerlab"
-    logged containerlab env CGO_ENABLED=0 go build -mod=readonly -trimpath -ldflags '-s -w' -o "$program" \
-        github.com/srl-labs/containerlab
+    pinned=$(sed -n 's|^require github.com/srl-labs/containerlab v||p' go.mod)
+    logged containerlab env CGO_ENABLED=0 go build -mod=readonly -trimpath \
+        -ldflags "-s -w -X github.com/srl-labs/containerlab/cmd.version=$pinned" \
+        -o "$program" github.com/srl-labs/containerlab
 fi
 as_root ln -sfn "$program" /usr/local/bin/containerlab

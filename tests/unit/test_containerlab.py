@@ -98,13 +98,10 @@ def test_containers_of_an_earlier_lab_are_named_and_can_be_removed(docker, tmp_p
     docker("containerlab", "exit 0")
     (tmp_path / "modules").touch()
     log = tmp_path / "log"
-    docker(
-        "docker",
-        f'echo "$*" >>{log}; case "$1" in ps) printf "clab-two-switch-s1\\nclab-two-switch-H1\\n";; *) echo x;; esac',
-    )
-    with pytest.raises(
-        RunError, match="clab-two-switch-H1, clab-two-switch-s1.*loko lab down two-switch --builder"
-    ):
+    names = '"clab-two-switch-s1\\nclab-two-switch-H1\\n"'
+    docker("docker", f'echo "$*" >>{log}; case "$1" in ps) printf {names};; *) echo x;; esac')
+    told = r"clab-two-switch-H1, clab-two-switch-s1.*loko lab down two-switch --builder"
+    with pytest.raises(RunError, match=told):
         deployment.refuse(lab)
     assert deployment.remove(lab, tmp_path) == ["clab-two-switch-H1", "clab-two-switch-s1"]
     assert "rm --force --volumes clab-two-switch-H1 clab-two-switch-s1" in log.read_text()
