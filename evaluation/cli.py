@@ -16,8 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor
-from evaluation.live.commands import doctor, lab_app
+from evaluation.live.commands import lab_app
+from evaluation.options import Builder
 from evaluation.runner import RunError
 from evaluation.serving import serve
 from loko.commands import model, plan
@@ -95,6 +97,7 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
 ExecutorOption = Annotated[
     Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
 ]
@@ -119,6 +122,7 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    builder: BuilderOption = Builder.MININET,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     strict: StrictOption = False,
@@ -151,6 +155,7 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        builder=builder,
         executor=executor,
         scheduler=scheduler,
     )

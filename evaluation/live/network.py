@@ -52,26 +52,33 @@ class Network:
     """Hosts, each in a network namespace of its own, and veth pairs, in the order of the lab file."""
 
     def __init__(self, lab: Lab) -> None:
-        """Build it all in the current network namespace. Raises `RunError` in one line."""
+        """Build it all. Raises `RunError` in one line."""
         self.lab = lab
         ends = [end for link in lab.links for end in (link.a, link.b)]
-        self._interfaces = {(end.node, end.port): interface(end, lab) for end in ends}
+        self._interfaces = {(end.node, end.port): self._name(end) for end in ends}
+        self._build(lab)
+        self._configure()
+        self.verify()
+
+    def _name(self, end: Endpoint) -> str:
+        return interface(end, self.lab)
+
+    def _build(self, lab: Lab) -> None:
+        """Make it in the current network namespace."""
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        _silence_ipv6()
+        _silence_own_ipv6()
         run(["ip", "link", "set", "lo", "up"], what="loopback")
         self._net = LabNetwork(controller=None, build=False)
         for host in lab.hosts.values():
             self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
-            self._silence_host(host.name)
+            silence_ipv6(host.name, self.inside(host.name))
         for switch in lab.switches.values():
             self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
         for link in lab.links:
             self._cable(link.a, link.b)
         self._net.build()
-        self._configure()
-        self.verify()
 
     def ports(self, switch: str) -> dict[int, str]:
         """Interface of every connected port of a switch."""
@@ -81,13 +88,13 @@ class Network:
         """The interface of a host."""
         return self._interfaces[host, 1]
 
-    def pid(self, host: str) -> int:
-        """A process in the namespace of a host."""
-        return int(self._node(host).pid)
+    def namespace(self, host: str) -> Path:
+        """The file of a host's network namespace."""
+        return Path(f"/proc/{self._node(host).pid}/ns/net")
 
     def inside(self, host: str) -> list[str]:
         """What to put before a command so that it runs in the namespace of a host."""
-        return [require("mnexec"), "-a", str(self.pid(host))]
+        return [require("mnexec"), "-a", str(self._node(host).pid)]
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
@@ -125,11 +132,6 @@ class Network:
             prefix=self.inside(host.name),
         )
 
-    def _silence_host(self, host: str) -> None:
-        for scope in _ipv6_scopes():
-            setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
-            run(["sysctl", "-q", "-w", setting], what=f"{host}: IPv6 off", prefix=self.inside(host))
-
     def _cable(self, a: Endpoint, b: Endpoint) -> None:
         names = [self._interfaces[end.node, end.port] for end in (a, b)]
         macs = [self.lab.hosts[end.node].mac if end.node in self.lab.hosts else None for end in (a, b)]
@@ -163,10 +165,17 @@ def refuse_difference(where: str, what: str, wanted: object, found: object) -> N
         )
 
 
+def silence_ipv6(node: str, prefix: Sequence[str]) -> None:
+    """Switch IPv6 off in the namespace of a node, so that it sends nothing of its own accord."""
+    for scope in _ipv6_scopes():
+        setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
+        run(["sysctl", "-q", "-w", setting], what=f"{node}: IPv6 off", prefix=prefix)
+
+
 def _ipv6_scopes() -> Sequence[str]:
     return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
 
 
-def _silence_ipv6() -> None:
+def _silence_own_ipv6() -> None:
     for scope in _ipv6_scopes():
         (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")

@@ -9,6 +9,9 @@ from pathlib import Path
 import psutil
 
 from evaluation.live.carriage import carry, records
+from evaluation.live.containerlab import topology
+from evaluation.live.containerlab.boards import ContainerBoards
+from evaluation.live.containerlab.network import ContainerNetwork
 from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
@@ -31,12 +34,15 @@ class Session:
         self.lab = load_lab(request.lab).with_backend(request.backend)
         refuse(self.lab, request)
         self._folder = folder
-        self.network = Network(self.lab)
+        containers = request.containers
+        self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
         control = ControlNetwork(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
         ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
-        self._switches = Switches(self.lab, ports, request, folder)
+        self._switches = (
+            ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
+        )
         if self._controller:
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
@@ -82,6 +88,7 @@ class Session:
             self._controller.check()
 
     def _start_controller(self, request: BuildRequest) -> Daemon:
+        containers = request.containers
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
         options = {
@@ -90,14 +97,15 @@ class Session:
             "--allocation": request.allocation,
             "--entries": request.entries,
             **({"--backend": request.backend} if request.backend else {}),
-            "--listen": controller_address(self.lab),
+            "--listen": topology.controller_address() if containers else controller_address(self.lab),
             "--ready": ready,
             "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
+        prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",
-            [sys.executable, "-m", "loko.controller", *words],
+            [*prefix, sys.executable, "-m", "loko.controller", *words],
             log=self._folder / "controller.log",
             ready=ready,
         )
