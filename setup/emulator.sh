@@ -3,11 +3,14 @@
 . "$(dirname "$0")/step.sh"
 use_tools
 
-key=$(fingerprint switch-emulator)-$(rustc --version | tr ' ' '-')
+compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
+key=$(fingerprint switch-emulator)-$compiler
 if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ]; then exit 0; fi
 
-say "building the emulator (Rust, release)"
-rm -rf "$state/emulator.log" "$state/wheels"
+changing "building the emulator (Rust, release)"
+room 1500 "$root"
+begin emulator
+rm -rf "$state/wheels"
 cd "$root/switch-emulator"
 logged emulator retried cargo fetch --locked
 logged emulator cargo build --release --locked --offline -p zodiac-live
