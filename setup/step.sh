@@ -31,7 +31,8 @@ changing() {
 
 # begin NAME: what NAME left no longer counts, until it is remembered; its log begins anew.
 begin() {
-    mkdir -p "$state" 2>/dev/null && [ -w "$state" ] ||
+    mkdir -p "$state" 2>/dev/null || true
+    [ -w "$state" ] ||
         fail "cannot write into $state: make room if the disk is full; else give it to this user (chown -R)"
     rm -f "$state/$1.done" "$state/$1.log"
 }
