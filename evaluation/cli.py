@@ -97,6 +97,9 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+CablingOption = Annotated[
+    Path | None, typer.Option(help="Which switches are real boards (live), and how they are cabled.")
+]
 ExecutorOption = Annotated[
     Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
 ]
@@ -121,6 +124,7 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     strict: StrictOption = False,
@@ -153,6 +157,7 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        cabling=cabling,
         executor=executor,
         scheduler=scheduler,
     )

@@ -28,6 +28,8 @@ class Options:
     offered_load: float | None = None
     capacity_factor: float | None = None
     backend: Backend | None = None
+    cabling: Path | None = None
+    """The file that says which switches of a live run are real boards."""
     executor: Executor = Executor.PROCESSES
     """Where what needs no lab is computed."""
     scheduler: str | None = None

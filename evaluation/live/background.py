@@ -18,6 +18,7 @@ from typing import Self
 
 import psutil
 
+from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement, Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
@@ -144,9 +145,11 @@ def up(
     _socket(lab.name).unlink(missing_ok=True)
     tree = Confinement.start(outlive=True, log=_log(lab.name))
     try:
+        hand_in(lab, tree.pid)
         tree.request(
             BuildRequest(
                 lab=lab.path.resolve(),
+                cabling=lab.cabling,
                 flows=flows,
                 allocation=allocation,
                 entries=entries,

@@ -63,6 +63,7 @@ def lab_up(
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: BackendOption = None,
+    cabling: Annotated[Path | None, typer.Option(help="Which switches are real boards, and how they are cabled.")] = None,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
@@ -70,7 +71,7 @@ def lab_up(
     """
     with _errors_end():
         _refuse_unbuilt(builder)
-        the_lab = load_lab(lab)
+        the_lab = load_lab(lab, cabling)
         if warning := CorePlan.here().warning:
             typer.echo(f"warning: {warning}", err=True)
         running = up(the_lab, _flows(the_lab, flows), allocation=allocation, entries=entries, backend=backend)

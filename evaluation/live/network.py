@@ -11,11 +11,12 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from mininet.link import Link
+from mininet.link import Intf, Link
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Node, Switch
 
+from evaluation.live.cards import wait_for_carrier
 from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
@@ -54,12 +55,18 @@ class Network:
     def __init__(self, lab: Lab) -> None:
         """Build it all in the current network namespace. Raises `RunError` in one line."""
         self.lab = lab
-        ends = [end for link in lab.links for end in (link.a, link.b)]
-        self._interfaces = {(end.node, end.port): interface(end, lab) for end in ends}
+        cards = lab.cards()
+        self._cards = frozenset(cards.values())
+        self._interfaces = {
+            (end.node, end.port): cards.get(end) or interface(end, lab)
+            for link in lab.links
+            for end in (link.a, link.b)
+            if not lab.is_real(end.node)
+        }
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        _silence_ipv6()
+        silence_ipv6()
         run(["ip", "link", "set", "lo", "up"], what="loopback")
         self._net = LabNetwork(controller=None, build=False)
         for host in lab.hosts.values():
@@ -67,8 +74,11 @@ class Network:
             self._silence_host(host.name)
         for switch in lab.switches.values():
             self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
+        for end, card in cards.items():
+            self._plug_in(end, card)
         for link in lab.links:
-            self._cable(link.a, link.b)
+            if not (lab.is_real(link.a.node) or lab.is_real(link.b.node)):
+                self._cable(link.a, link.b)
         self._net.build()
         self._configure()
         self.verify()
@@ -99,8 +109,9 @@ class Network:
             offloads = run_json(["ethtool", "--json", "-k", name], what=where, prefix=prefix)[0]
             for shown in OFFLOADS.values():
                 refuse_difference(where, shown, False, offloads[shown]["active"])
-            queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
-            refuse_difference(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
+            if name not in self._cards:  # a card has queues of its own
+                queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
+                refuse_difference(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
             addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
             if host := self.lab.hosts.get(node):
                 refuse_difference(where, "MAC address", host.mac, found["address"])
@@ -113,6 +124,9 @@ class Network:
             where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
             switch_off_offloads(name, what=where, prefix=prefix)
             run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
+        for (node, _), name in self._interfaces.items():
+            if name in self._cards:
+                wait_for_carrier(name, prefix=self._prefix(node))
         for host, other in itertools.permutations(self.lab.hosts.values(), 2):
             self._introduce(host, other)
 
@@ -129,6 +143,11 @@ class Network:
         for scope in _ipv6_scopes():
             setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
             run(["sysctl", "-q", "-w", setting], what=f"{host}: IPv6 off", prefix=self.inside(host))
+
+    def _plug_in(self, end: Endpoint, card: str) -> None:
+        """Give a host the network card that is cabled to a real board; a switch's is where it should be."""
+        if host := self.lab.hosts.get(end.node):
+            Intf(card, node=self._node(host.name), port=0, mac=host.mac)
 
     def _cable(self, a: Endpoint, b: Endpoint) -> None:
         names = [self._interfaces[end.node, end.port] for end in (a, b)]
@@ -167,6 +186,7 @@ def _ipv6_scopes() -> Sequence[str]:
     return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
 
 
-def _silence_ipv6() -> None:
+def silence_ipv6() -> None:
+    """Have this network namespace send nothing of its own accord."""
     for scope in _ipv6_scopes():
         (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")

@@ -9,6 +9,7 @@ from typing import Self
 
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
+from evaluation.live.cards import hand_in
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
@@ -60,9 +61,11 @@ class LiveRunner:
         self._confinement = Confinement.start()
         try:
             os.sched_setaffinity(0, self._plan.others)
+            hand_in(self._lab, self._confinement.pid)
             self._confinement.request(
                 BuildRequest(
                     lab=self._lab.path.resolve(),
+                    cabling=self._lab.cabling,
                     flows=self._flows,
                     allocation=self._allocation,
                     entries=self._entries,
