@@ -29,6 +29,6 @@ mapfile -t missing < <(missing_packages "$@")
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
 changing "installing ${#missing[@]} packages: ${missing[*]}"
-room 600 /usr
+room $((40 * ${#missing[@]})) /usr
 begin packages
 "$root/setup/apt-install.sh" packages "${missing[@]}"

@@ -39,7 +39,9 @@ def board(folder, *, ports=None, powered=True):
         if not powered:
             yield
             return
-        named = "\n".join(f'{port} = "port{cable}"' for port, cable in (ports or dict(zip(CARDS, CARDS))).items())
+        named = "\n".join(
+            f'{port} = "port{cable}"' for port, cable in (ports or dict(zip(CARDS, CARDS))).items()
+        )
         (folder / "board.toml").write_text(
             f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
             '[[board]]\nname = "s1"\n[board.ports]\n' + named + '\n[board.config]\ncontrol = "network"\n'
@@ -90,9 +92,7 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(t
     ],
     ids=["swapped", "cut", "no controller", "no power"],
 )
-def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(
-    how, complaint, tmp_path
-):
+def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(how, complaint, tmp_path):
     with board(tmp_path, **how), pytest.raises(RunError, match=complaint) as caught:
         LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()
     assert "\n" not in str(caught.value)

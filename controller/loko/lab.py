@@ -109,7 +109,9 @@ class Lab:
         if backend is None:
             return self
         if backend is Backend.HARDWARE:
-            raise InputError("--backend hardware: say with --cabling FILE which boards are real (docs/hardware.md)")
+            raise InputError(
+                "--backend hardware: say with --cabling FILE which boards are real (docs/hardware.md)"
+            )
         switches = {
             name: switch if switch.backend is Backend.HARDWARE else replace(switch, backend=backend)
             for name, switch in self.switches.items()
@@ -436,9 +438,7 @@ class _Checker:
                     raise self._error(f"switches.{switch.name}.cards", "for `backend: hardware` only")
                 continue
             far = {port: end.node for port, end in lab.neighbours(switch.name)}
-            if problem := disagreement(
-                switch.cards, far=far, real=real, control_port=lab.control_port
-            ):
+            if problem := disagreement(switch.cards, far=far, real=real, control_port=lab.control_port):
                 raise error_at(self._cabling or self._path, ["switches", switch.name], problem)
 
     def _refuse_unreachable(self, lab: Lab) -> None:

@@ -63,7 +63,11 @@ def main() -> None:
         module.fail_json(
             msg=f"{script} is missing: {root} is no copy of the testbed's repository; set testbed_root to one"
         )
-    command: list[str] = [str(script), *(["--check"] if module.check_mode else []), *module.params["arguments"]]
+    command: list[str] = [
+        str(script),
+        *(["--check"] if module.check_mode else []),
+        *module.params["arguments"],
+    ]
     done = _run(command, root)
     if done.returncode != 0:
         module.fail_json(msg=f"{name}: {reason(done.stdout + done.stderr)}", log=done.stderr[-4000:])
