@@ -98,6 +98,9 @@ BackendOption = Annotated[
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
+CablingOption = Annotated[
+    Path | None, typer.Option(help="Which switches are real boards (live), and how they are cabled.")
+]
 ExecutorOption = Annotated[
     Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
 ]
@@ -123,6 +126,7 @@ def evaluate(
     offered_load: LoadOption = None,
     backend: BackendOption = None,
     builder: BuilderOption = Builder.MININET,
+    cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     strict: StrictOption = False,
@@ -156,6 +160,7 @@ def evaluate(
         capacity_factor=capacity_factor,
         backend=backend,
         builder=builder,
+        cabling=cabling,
         executor=executor,
         scheduler=scheduler,
     )
