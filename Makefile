@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke bench evidence endurance \
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance \
     topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -18,6 +18,9 @@ setup: ## Install everything (quick when nothing changed)
 
 clients: setup ## Also install the controllers that others wrote, for the tests only
 	@setup/clients.sh
+
+browser: setup ## Also install a browser, for the tests of the service's page only
+	@setup/browser.sh
 
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)
@@ -39,7 +42,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
-unit: clients ## All Rust and Python tests
+unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'

@@ -37,6 +37,8 @@ class Options:
     capacity_factor: float | None = None
     backend: Backend | None = None
     builder: Builder = Builder.MININET
+    cabling: Path | None = None
+    """The file that says which switches of a live run are real boards."""
     executor: Executor = Executor.PROCESSES
     """Where what needs no lab is computed."""
     scheduler: str | None = None

@@ -7,19 +7,22 @@ use_tools
 if ! find_rust >/dev/null && prebuilt_emulator; then
     key=prebuilt-$(cat "$prebuilt/emulator.key")
     if done_before emulator "$key" && "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null; then exit 0; fi
-    say "installing the emulator that was built elsewhere"
-    rm -f "$state/emulator.log"
+    changing "installing the emulator that was built elsewhere"
+    begin emulator
     logged emulator install -D -m 755 "$prebuilt/zodiac-fx" "$root/switch-emulator/target/release/zodiac-fx"
     logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$prebuilt"/module/*.whl
     remember emulator "$key"
     exit 0
 fi
 
-key=$(fingerprint switch-emulator)-$(rustc --version | tr ' ' '-')
+compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
+key=$(fingerprint switch-emulator)-$compiler
 if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ]; then exit 0; fi
 
-say "building the emulator (Rust, release)"
-rm -rf "$state/emulator.log" "$state/wheels"
+changing "building the emulator (Rust, release)"
+room 1500 "$root"
+begin emulator
+rm -rf "$state/wheels"
 cd "$root/switch-emulator"
 logged emulator retried cargo fetch --locked
 logged emulator cargo build --release --locked --offline -p zodiac-live

@@ -19,9 +19,10 @@ else
     readonly home="$HOME/.local/share/loko-testbed/uv" bin="$HOME/.local/bin"
 fi
 
-say "installing uv $uv_pinned in $home"
-rm -f "$state/uv.log"
+changing "installing uv $uv_pinned in $home"
+begin uv
 mkdir -p "$(dirname "$home")" "$bin"
+room 200 "$(dirname "$home")"
 logged uv /usr/bin/python3 -m venv --clear "$home"
 if [ -z "${PIP_CERT:-}" ] && [ -f /etc/ssl/certs/ca-certificates.crt ]; then
     export PIP_CERT=/etc/ssl/certs/ca-certificates.crt # the machine's certificates, not pip's own

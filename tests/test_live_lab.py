@@ -211,9 +211,7 @@ def test_without_containerlab_one_line_says_so_and_nothing_is_left(machine, monk
     monkeypatch.setattr(deployment, "locate", lambda name: None)
     result = command("lab", "up", "two-switch", "--builder", "containerlab")
     assert result.exit_code == 2
-    assert result.output == (
-        "error: the program 'containerlab' is missing: 'make containerlab' builds it\n"
-    )
+    assert result.output == ("error: the program 'containerlab' is missing: 'make containerlab' builds it\n")
     result = command("lab", "down", "two-switch", "--builder", "containerlab")
     assert result.exit_code == 2
     assert "the program 'docker' is missing: apt-get install docker.io" in result.output

@@ -19,6 +19,7 @@ from typing import Self
 import psutil
 
 from evaluation.live.building import start
+from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
@@ -152,6 +153,7 @@ def up(
     _socket(lab.name).unlink(missing_ok=True)
     request = BuildRequest(
         lab=lab.path.resolve(),
+        cabling=lab.cabling,
         flows=flows,
         allocation=allocation,
         entries=entries,
@@ -161,6 +163,7 @@ def up(
     )
     tree, request = start(lab, request, builder, outlive=True, log=_log(lab.name))
     try:
+        hand_in(lab, tree.pid)
         tree.request(request)
         tree.request(ServeRequest(_socket(lab.name)))
     except BaseException:

@@ -10,6 +10,7 @@ from evaluation.live.containerlab import deployment, topology
 from evaluation.live.messages import BuildRequest
 from evaluation.options import Builder
 from evaluation.runner import RunError
+from loko.document import InputError
 from loko.lab import Lab
 
 CONTAINERS = Path("/run/loko/containers")
@@ -22,6 +23,8 @@ def start(
     """Start the tree; the request that comes back knows what is there already. Raises `RunError`."""
     if builder is Builder.MININET:
         return Confinement.start(outlive=outlive, log=log), request
+    if lab.cabling is not None:
+        raise InputError("--builder containerlab: its boards are emulated; leave --cabling out")
     if request.backend is not None:
         lab = lab.with_backend(request.backend)
     tree = Confinement.start(outlive=outlive, log=log, outside=lambda: deployment.deploy(lab, CONTAINERS))

@@ -43,6 +43,9 @@ BackendOption = Annotated[
     Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
+CablingOption = Annotated[
+    Path | None, typer.Option(help="Which switches are real boards, and how they are cabled.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -57,13 +60,14 @@ def lab_up(
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: BackendOption = None,
+    cabling: CablingOption = None,
 ) -> None:
     """Start a lab and leave it running: hosts, boards, and the controller with its tables. Needs root.
 
     Example: sudo loko lab up two-switch
     """
     with _errors_end():
-        the_lab = load_lab(lab)
+        the_lab = load_lab(lab, cabling)
         if warning := CorePlan.here().warning:
             typer.echo(f"warning: {warning}", err=True)
         running = up(
@@ -118,6 +122,24 @@ def lab_status(
     else:
         for view in shown:
             view.print()
+
+
+@lab_app.command("draw")
+def lab_draw(
+    lab: LabArgument,
+    *,
+    out: Annotated[Path, typer.Option(help="Where to; an SVG, and a PNG beside it.")],
+    cabling: CablingOption = None,
+) -> None:
+    """Draw a lab: its cables with their ports and, of real boards, the network cards of this machine.
+
+    Example: loko lab draw two-switch --cabling cabling.yml --out two-switch.svg
+    """
+    from evaluation.pictures.cabling import draw  # noqa: PLC0415 - `loko lab up` need not load it
+
+    with _errors_end():
+        draw(load_lab(lab, cabling), out)
+    typer.echo(f"{out.with_suffix('.svg')}")
 
 
 @lab_app.command("clab")

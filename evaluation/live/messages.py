@@ -27,6 +27,8 @@ class BuildRequest:
     """Build the lab and have the controller set up the tables. Answered by `LabStatus`."""
 
     lab: Path
+    cabling: Path | None
+    """The file that says which of its switches are real boards."""
     flows: tuple[Flow, ...]
     """Without flows no controller is started."""
     allocation: str

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from evaluation.live.building import start
+from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
@@ -63,6 +64,7 @@ class LiveRunner:
         self._affinity = os.sched_getaffinity(0)
         request = BuildRequest(
             lab=self._lab.path.resolve(),
+            cabling=self._lab.cabling,
             flows=self._flows,
             allocation=self._allocation,
             entries=self._entries,
@@ -73,6 +75,7 @@ class LiveRunner:
         self._confinement, request = start(self._lab, request, self._builder)
         try:
             os.sched_setaffinity(0, self._plan.others)
+            hand_in(self._lab, self._confinement.pid)
             self._confinement.request(request)
         except BaseException:
             self._end()

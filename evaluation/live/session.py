@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from evaluation.bench.live.board_wiring import self_test_of_boards
+from evaluation.live.cards import prepare
 from evaluation.live.carriage import carry, records
 from evaluation.live.containerlab import topology
 from evaluation.live.containerlab.boards import ContainerBoards
@@ -15,7 +17,7 @@ from evaluation.live.containerlab.network import ContainerNetwork
 from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
-from evaluation.live.network import Network
+from evaluation.live.network import Network, silence_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
@@ -31,12 +33,15 @@ class Session:
 
     def __init__(self, request: BuildRequest, folder: Path) -> None:
         """Build the lab and wait until every table is set up. Raises `RunError` or `InputError`."""
-        self.lab = load_lab(request.lab).with_backend(request.backend)
+        self.lab = load_lab(request.lab, request.cabling).with_backend(request.backend)
         refuse(self.lab, request)
         self._folder = folder
+        silence_own_network()
+        prepare(self.lab)
+        control = ControlNetwork(self.lab)
+        self_test_of_boards(self.lab, controller_address(self.lab))
         containers = request.containers
         self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
-        control = ControlNetwork(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
         ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
@@ -44,6 +49,7 @@ class Session:
             ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
         )
         if self._controller:
+            self._switches.wait_for_real_boards()
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
     def status(self) -> LabStatus:

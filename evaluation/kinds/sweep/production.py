@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evaluation.facts import fact
@@ -31,7 +32,8 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.traffic import prepare
+from evaluation.traffic import Setting, prepare
+from loko.lab import load_lab
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
@@ -65,7 +67,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         values = [x for x in values if x in sweep.guaranteed]
     default = sweep.quick if options.quick else sweep
     return Plan(
-        setting=prepare(sweep),
+        setting=_with_real_boards(prepare(sweep), options.cabling),
         mode=options.mode,
         seed=options.seed,
         runs=options.runs if options.runs is not None else default.runs,
@@ -77,6 +79,12 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         builder=options.builder,
         commit=commit(),
     )
+
+
+def _with_real_boards(setting: Setting, cabling: Path | None) -> Setting:
+    if cabling is None:
+        return setting
+    return replace(setting, lab=load_lab(setting.lab.path, cabling))
 
 
 def _point_path(out: Path, plan: Plan, x: float) -> Path:

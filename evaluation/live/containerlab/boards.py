@@ -25,6 +25,9 @@ class ContainerBoards:
         """They run already: see `deployment`."""
         self._lab = lab
 
+    def wait_for_real_boards(self) -> None:
+        """There are none in containers."""
+
     def consoles(self) -> dict[str, str]:
         """None: the consoles' devices are in the containers, at /run/console."""
         return {}

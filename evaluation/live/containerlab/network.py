@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import interface
-from evaluation.live.network import Network, silence_ipv6
+from evaluation.live.network import Network, silence_node
 from evaluation.live.programs import require, run
 from loko.lab import Endpoint, Lab
 
@@ -34,7 +34,7 @@ class ContainerNetwork(Network):
     def _build(self, lab: Lab) -> None:
         run(["ip", "link", "set", "lo", "up"], what="loopback")
         for node in (*lab.hosts, *lab.switches):
-            silence_ipv6(node, self.inside(node))
+            silence_node(node, self.inside(node))
 
     def _prefix(self, node: str) -> Sequence[str]:
         return self.inside(node)
