@@ -12,7 +12,7 @@ from typing import Any, Self
 from evaluation.live.daemon import Daemon
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError, Stall
-from loko.lab import Lab
+from loko.lab import Lab, Switch
 
 STALL_THRESHOLD_US = 50
 """A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""
@@ -51,20 +51,35 @@ def configuration(
             continue
         lines += [
             "",
-            "[[board]]",
-            f"name = {json.dumps(switch.name)}",
-            f"profile = {json.dumps(switch.profile.name)}",
-            f"controller = {json.dumps(controller)}",
-            f"seed = {seed + index}",
-            f"console = {json.dumps(str(_console(folder, switch.name)))}",
-            "[board.ports]",
-            *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports[switch.name].items())),
-            "[board.config]",
-            *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+            *board_tables(
+                switch,
+                ports[switch.name],
+                controller=controller,
+                seed=seed + index,
+                console=str(_console(folder, switch.name)),
+            ),
         ]
         if lab.controller is not None:
             lines += ['control = "network"', f"netmask = {json.dumps(str(lab.controller.netmask))}"]
     return "\n".join(lines) + "\n"
+
+
+def board_tables(
+    switch: Switch, ports: Mapping[int, str], *, controller: str, seed: int, console: str
+) -> list[str]:
+    """The lines of the configuration file about one board; more of its settings may follow."""
+    return [
+        "[[board]]",
+        f"name = {json.dumps(switch.name)}",
+        f"profile = {json.dumps(switch.profile.name)}",
+        f"controller = {json.dumps(controller)}",
+        f"seed = {seed}",
+        f"console = {json.dumps(console)}",
+        "[board.ports]",
+        *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports.items())),
+        "[board.config]",
+        *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+    ]
 
 
 def _console(folder: Path, switch: str) -> Path:

@@ -14,6 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
+from loko.allocation import FIFTH_RATE
 from loko.commands import wrong_input_ends
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
@@ -23,7 +24,8 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
 from loko.flow import load_flows
 from loko.lab import Backend, Lab, load_lab
-from loko.plan import plan_by_name
+from loko.plan import plan, scenario_of
+from loko.schemes import admission_of, choice_named, heartbeat_of
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.controller")
@@ -34,8 +36,12 @@ def main(
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
     allocation: Annotated[
-        str, typer.Option(help="full-rate, fifth-rate, packet-granular, or a rival: silo, qjump.")
-    ] = "fifth-rate",
+        str | None,
+        typer.Option(
+            help="full-rate, fifth-rate, optimised (for the lab's mix), packet-granular, or a rival: silo,"
+            " qjump. Default: as the lab says, else fifth-rate."
+        ),
+    ] = None,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
@@ -171,9 +177,13 @@ class Controller:
         unfinished.replace(self._ready)
 
 
-def _admitted_tables(lab: Lab, flows: str, allocation: str, entries: int) -> dict[str, tuple[FlowEntry, ...]]:
+def _admitted_tables(
+    lab: Lab, flows: str, allocation: str | None, entries: int
+) -> dict[str, tuple[FlowEntry, ...]]:
     requested = load_flows(flows)
-    result = plan_by_name(lab, requested, allocation, entries=entries)
+    choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
+    scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)

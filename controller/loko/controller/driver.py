@@ -32,7 +32,7 @@ from loko.controller.wire import (
     TableCount,
     TableStats,
 )
-from loko.lab import Backend, Switch
+from loko.lab import Switch
 
 OWN_MARK: Final = 0x4C6F
 """The first 16 bits of the cookies of this project's entries."""
@@ -473,7 +473,7 @@ def driver_of(
     return Driver(
         capacity=switch.profile.table.entries.value,
         own_mark=OWN_MARK,
-        listing=Listing.OF_THE_BOARD if switch.backend is Backend.FIRMWARE else Listing.COMPLETE,
+        listing=Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE,
         delete_strangers=delete_strangers,
         pace_ns=pace_ns,
         batch=PACED_BATCH if pace_ns else BATCH,

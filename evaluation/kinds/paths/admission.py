@@ -12,7 +12,8 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.network import shortest_path
-from loko.plan import plan_by_name
+from loko.plan import plan, scenario_of
+from loko.schemes import admission_of, choice_named, heartbeat_of
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
@@ -42,7 +43,9 @@ def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
     """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
     lab = load_lab(figure.lab)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
-    result = plan_by_name(lab, requested, figure.scheme, entries=figure.entries)
+    choice = choice_named(figure.scheme)
+    scenario = scenario_of(requested, entries=figure.entries)
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
     flows = [admitted.flow for admitted in result.accepted]
     if not flows:
         raise InputError(f"{figure.name}: {figure.scheme} admits none of the flows; lower rate_bps")
