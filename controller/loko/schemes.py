@@ -103,9 +103,9 @@ def admission_of(
     `mix` is what `optimised` is made for, by default the lab's. `traffic`, which Loko and the packets reserve
     for, is in CPU time; `control` is Loko's alone, the paper's token bucket of bytes; the rivals know of
     neither. `target_ns`, the delay of each switch, is the packets' alone. By default tables are filled up
-    with dummies to the planned number of entries, whatever flows there are. Who does not says by `fillers` how
-    many entries that no frame hits stand beside those of the flows: with few entries frames follow each other
-    faster, which the packets must know.
+    with dummies to the planned number of entries, whatever flows there are. Who does not says by `fillers`
+    how many entries that no frame hits stand beside those of the flows: with few entries frames follow each
+    other faster, which the packets must know.
 
     Raises `InputError`.
     """

