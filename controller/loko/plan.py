@@ -46,7 +46,7 @@ class Plan:
                 for name, allocation in self.allocations.items()
             },
             "accepted": [_admitted_values(flow) for flow in self.accepted],
-            "refused": [_refusal_values(refusal) for refusal in self.refused],
+            "refused": [{**refusal.as_values(), "flow": refusal.flow.id} for refusal in self.refused],
         }
 
 
@@ -103,7 +103,3 @@ def _admitted_values(admitted: Admitted) -> dict[str, object]:
             for hop in admitted.hops
         ],
     }
-
-
-def _refusal_values(refusal: Refusal) -> dict[str, object]:
-    return {**{key: value for key, value in vars(refusal).items() if key != "flow"}, "flow": refusal.flow.id}

@@ -97,7 +97,7 @@ def _admitted_tables(lab: Lab, flows: str, allocation: str | None, entries: int)
 
 
 def _listing(switch: Switch) -> Listing:
-    return Listing.OF_THE_BOARD if switch.backend is Backend.FIRMWARE else Listing.COMPLETE
+    return Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE
 
 
 def _address(text: str) -> tuple[str, int]:

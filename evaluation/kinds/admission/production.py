@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
@@ -48,7 +48,8 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         found[place] = rows
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
-    return _outcome(figure, rows, hops, runs), pa.Table.from_pylist([asdict(row) for row in rows])
+    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(RunRow)}
+    return _outcome(figure, rows, hops, runs), pa.table(columns)
 
 
 def _parts(runs: int) -> list[range]:
@@ -57,10 +58,10 @@ def _parts(runs: int) -> list[range]:
 
 def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
     by_place: dict[tuple[SchemeName, int], list[RunRow]] = {
-        (scheme, length): [row for row in rows if row.scheme == scheme and row.hops == length]
-        for scheme in figure.schemes
-        for length in hops
+        (scheme, length): [] for scheme in figure.schemes for length in hops
     }
+    for row in rows:
+        by_place[row.scheme, row.hops].append(row)
     service = _service(figure)
     first = [row for row in rows if row.scheme == figure.schemes[0]]
     return Outcome(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.schemes import empty_admission
-from loko.admission import Admission, Admitted
+from loko.admission import Admission, Refusal
 from loko.allocation import OPTIMISED
 from loko.document import InputError
 from loko.flow import Flow
@@ -49,7 +50,7 @@ class Trial:
 class RunRow:
     """What a run found. Percentages are of the allocation."""
 
-    scheme: str
+    scheme: SchemeName
     hops: int
     run: int
     accepted: int
@@ -91,14 +92,10 @@ def carry_out(trial: Trial) -> list[RunRow]:
     admission = _empty(trial)
     rows = []
     for run in range(trial.first_run, trial.first_run + trial.runs):
-        refused = {"rate": 0, "burst": 0}
-        for flow in requests(trial, len(lab.switches), run):
-            answer = admission.request(flow)
-            if not isinstance(answer, Admitted):
-                refused["rate" if answer.quantity == "rate" else "burst"] += 1
+        answers = map(admission.request, requests(trial, len(lab.switches), run))
+        refused = Counter(answer.quantity for answer in answers if isinstance(answer, Refusal))
         rows.append(_row(trial, run, lab, admission, refused))
-        for flow_id in list(admission.admitted):
-            admission.release(flow_id)
+        admission.release_all()
     return rows
 
 
@@ -126,27 +123,44 @@ def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
     sources = chance.integers(switches, size=trial.requests).tolist()
     low, high = trial.rate_kbps
     rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
-    for number, (source, rate_bps) in enumerate(zip(sources, rates, strict=True)):
-        # Not checked again for each of millions: the document's numbers are.
-        yield Flow.model_construct(
-            id=str(number),
-            source=f"h{source + 1}a",
-            destination=f"h{(source + trial.hops) % switches + 1}b",
-            udp_source=1024 + number,
-            udp_destination=1024 + number,
+    ends = _ends(switches, trial.hops)
+    burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
+    for (number, port), place, rate_bps in zip(_names(trial.requests), sources, rates, strict=True):
+        source, destination = ends[place]
+        # Not checked for each of millions: the document's numbers are.
+        yield Flow.trusted(
+            id=number,
+            source=source,
+            destination=destination,
+            udp_source=port,
+            udp_destination=port,
             rate_bps=rate_bps,
-            burst_bytes=trial.burst_bytes,
-            frame_bytes=trial.frame_bytes,
+            burst_bytes=burst_bytes,
+            frame_bytes=frame_bytes,
         )
 
 
-def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[str, int]) -> RunRow:
-    rates, mains = [], []
-    for name in lab.switches:
-        shares = {share.quantity: share.fraction for share in admission.usage(name).shares}
-        rates.append(shares["rate"])
-        mains.append(next(shares[limit] for limit in _MAIN_LIMITS if limit in shares))
-    bottleneck = max(range(len(rates)), key=lambda place: max(rates[place], mains[place]))
+@lru_cache(maxsize=2)
+def _names(requests: int) -> tuple[tuple[str, int], ...]:
+    """Id and ports of a run's flows."""
+    return tuple((str(number), 1024 + number) for number in range(requests))
+
+
+@lru_cache(maxsize=64)
+def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
+    """Source and destination of the flows from each switch."""
+    return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
+
+
+def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counter[str]) -> RunRow:
+    usages = [admission.usage(name).shares for name in lab.switches]
+    quantities = [share.quantity for share in usages[0]]
+    rate = quantities.index("rate")
+    main = next(place for place, quantity in enumerate(quantities) if quantity in _MAIN_LIMITS)
+    rates = [shares[rate].fraction for shares in usages]
+    mains = [shares[main].fraction for shares in usages]
+    larger = list(map(max, rates, mains))
+    bottleneck = larger.index(max(larger))
     admitted = admission.admitted
     return RunRow(
         scheme=trial.scheme,
@@ -159,7 +173,7 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[s
         bottleneck_burst_percent=100 * mains[bottleneck],
         bottleneck_rate_percent=100 * rates[bottleneck],
         refused_for_rate=refused["rate"],
-        refused_for_burst=refused["burst"],
+        refused_for_burst=refused.total() - refused["rate"],
         guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
     )
 
