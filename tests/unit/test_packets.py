@@ -19,6 +19,7 @@ from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
+from loko.packets.staircase import Staircase
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
 from loko.service import capacity_frames
@@ -139,6 +140,44 @@ def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> No
     assert {one.id: again.request(one) for one in kept} == guarantees
 
 
+class WholeGrid(PacketAdmission):
+    """Looks at all intervals, however long."""
+
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        cells = len(Grid.standard().right_ns)
+        for switch in self._switches.values():
+            switch._cells = lambda *_: cells
+
+
+@settings(max_examples=30, deadline=None)
+@given(requests, st.sampled_from([0.9e6, 1.2e6, PAPER_D_NS]), st.randoms())
+def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) -> None:
+    """The same answers and the same use, whatever comes and goes, as with the whole grid."""
+    targets = dict.fromkeys(RING.switches, target_ns)
+    part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
+    for one in numbered(asked):
+        assert part.request(one) == whole.request(one)
+        if part.admitted and random.random() < 0.3:
+            gone = random.choice(list(part.admitted))
+            part.release(gone)
+            whole.release(gone)
+        if random.random() < 0.3:
+            assert [part.usage(name) for name in RING.switches] == [
+                whole.usage(name) for name in RING.switches
+            ]
+
+
+def test_releasing_all_leaves_nothing() -> None:
+    fresh, used = PacketAdmission(RING, EVALUATION), PacketAdmission(RING, EVALUATION)
+    flows = [flow(number, source=number % 5 + 1, hops=number % 4) for number in range(60)]
+    answers = [used.request(one) for one in flows]
+    used.release_all()
+    assert not used.admitted
+    assert [used.usage(name) for name in RING.switches] == [fresh.usage(name) for name in RING.switches]
+    assert [used.request(one) for one in flows] == answers
+
+
 def test_ring_of_the_server_is_that_of_the_board() -> None:
     for size in (64, 306, 1516):
         server = frame_server(ZODIAC, of_lokos_tables(entries=40, packet_sizes_bytes=(size,)))
@@ -178,9 +217,10 @@ def test_open_dimensions_count_as_the_worst_case() -> None:
 @given(st.floats(1e3, 1e7), st.floats(306, 5000), st.integers(0, 10**7), st.integers(0, 399_999_999))
 def test_a_cell_bounds_the_staircase_inside_it(rate_bps, burst_bytes, jitter_ns, interval_ns) -> None:
     grid = Grid.standard()
-    curve = grid.staircase(
+    staircase = Staircase.of(
         rate_bps=rate_bps, burst_bytes=burst_bytes, jitter_ns=jitter_ns, frame_bytes=306, service_ns=1
     )
+    curve = staircase.work(grid, 0, len(grid.right_ns))
     cell = int(np.searchsorted(grid.right_ns, interval_ns))
     frames = int((burst_bytes + rate_bps / 8e9 * (interval_ns + jitter_ns)) / 306)
     assert grid.left_ns[cell] <= interval_ns <= grid.right_ns[cell]
