@@ -7,10 +7,11 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance lock clean
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance \
+    topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## Install everything (quick when nothing changed)
 	@setup/all.sh
@@ -35,7 +36,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
+	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
@@ -51,8 +52,8 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 	@setup/fuzz.sh
 	@switch-emulator/fuzz/run.sh $(ARGS)
 
-smoke: setup ## A live run of the two-switch lab, a few seconds
-	@$(WITH) pytest -m live
+smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
+	@$(WITH) python -m evaluation.smoke $(ARGS)
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
@@ -62,6 +63,24 @@ evidence: setup ## Try to break the guarantees with 10^9 packets; in pieces with
 
 endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
 	@$(WITH) python -m benchmarks.endurance $(ARGS)
+
+topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
+	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
+
+images: setup ## The container images for that, from Debian packages and our own build
+	@setup/images.sh
+
+containerlab: ## The program containerlab, unless it is there (needs Go)
+	@setup/containerlab.sh
+
+bundle: setup ## Gather in prebuilt/ what another machine needs to be set up without compiler and network
+	@setup/bundle.sh
+
+vagrant-box: ## Build a Vagrant box for libvirt from Debian packages (as root)
+	@setup/vagrant-box.sh
+
+vagrant-smoke: bundle ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
+	@setup/vagrant-smoke.sh
 
 lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
 	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --universal --python-version 3.11 \

@@ -13,7 +13,8 @@ import typer
 
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import network_of
-from loko.commands import ControlOption
+from loko.allocation import FIFTH_RATE
+from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
 from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -29,7 +30,8 @@ def serve(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     *,
     scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
-    allocation: Annotated[str, typer.Option(help="Loko's: full-rate or fifth-rate.")] = "fifth-rate",
+    allocation: AllocationOption = None,
+    mix: MixOption = None,
     target_ms: Annotated[
         float | None, typer.Option(min=0, help="Packets': delay of each switch. Default: the paper's.")
     ] = None,
@@ -91,7 +93,10 @@ def serve(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("loko").setLevel(level)
     network = load_lab(lab).with_backend(backend)
-    sizes = tuple(sorted(set(frame_bytes or EVALUATION.frame_bytes)))
+    choice = choice_of(network, scheme, allocation)
+    expected = mix_of(network, choice, mix)
+    expected_sizes = () if expected is None else expected.frame_bytes
+    sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
     if framework not in ("os-ken", "ryu"):
         raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
@@ -102,9 +107,10 @@ def serve(
             "packets: guarantees hold while no flow comes or goes; in so small a buffer nothing is left once"
             " all changes are reserved for; --control reserves for less"
         )
+    allocated = choice.allocation or FIFTH_RATE.name
     options = {
         "scheme": scheme.value,
-        "allocation": allocation,
+        "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(target_ms),
         "entries": str(entries),
         "frame-bytes": ",".join(map(str, sizes)),
@@ -127,9 +133,9 @@ def serve(
         lab=network,
         admission=admission_of(
             network,
-            scheme,
+            choice,
             scenario,
-            allocation=allocation,
+            mix=expected,
             traffic=reserved,
             target_ns=target_ns,
             least_entries=1,  # the driver installs no dummies

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Install everything: each step looks first whether there is anything to do.
+# all.sh [--check]: install everything; each step looks first whether there is anything to do.
 . "$(dirname "$0")/step.sh"
 
+check=()
+if $checking; then check=(--check); fi
 for step in packages openvswitch rust uv python emulator; do
-    "$root/setup/$step.sh"
+    "$root/setup/$step.sh" "${check[@]}"
 done

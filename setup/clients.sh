@@ -11,7 +11,7 @@ readonly system_python=/usr/bin/python3
 testcontroller() {
     local program="$clients/openvswitch/usr/bin/ovs-testcontroller"
     if command -v ovs-testcontroller >/dev/null || [ -x "$program" ]; then return; fi
-    rm -f "$state/testcontroller.log"
+    begin testcontroller
     if ! "$root/setup/apt-install.sh" testcontroller openvswitch-common; then
         say "note: no package openvswitch-common here; the tests with ovs-testcontroller are skipped"
         return
@@ -35,8 +35,8 @@ python_controllers() {
     fi
     key=$(fingerprint $tests/requirements-build.lock $tests/requirements.lock)-$("$system_python" --version | tr ' ' '-')
     if done_before clients "$key" && "$python" -c '' 2>/dev/null; then return; fi
-    say "installing Ryu and an early os-ken in .clients"
-    rm -f "$state/clients.log"
+    changing "installing Ryu and an early os-ken in .clients"
+    begin clients
     logged clients uv venv --quiet --clear --python "$system_python" "$clients/python"
     logged clients retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
     logged clients retried uv pip install --python "$python" --require-hashes --no-build-isolation -r $tests/requirements.lock

@@ -19,7 +19,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 readonly host
 
 cd "$fuzz"
-rm -f "$state/fuzz.log"
+begin fuzz
 cargo fetch --locked --offline --quiet 2>/dev/null || logged fuzz retried cargo fetch --locked
 # The target is named so that the flags apply to it alone and not to build scripts and macros.
 logged fuzz env RUSTFLAGS="--cfg fuzzing ${coverage[*]}" \

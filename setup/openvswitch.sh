@@ -10,10 +10,11 @@ allow_services() {
     if grep -qsF "$mark" "$policy"; then as_root rm -f "$policy"; fi
 }
 
-allow_services # of a set-up that was killed
+if ! $checking; then allow_services; fi # of a set-up that was killed
 [ "$(dpkg-query -W -f '${db:Status-Status}' openvswitch-switch 2>/dev/null)" != installed ] || exit 0
-say "installing openvswitch-switch, without its service"
-rm -f "$state/openvswitch.log"
+changing "installing openvswitch-switch, without its service"
+room 200 /usr
+begin openvswitch
 if [ ! -e "$policy" ]; then
     trap allow_services EXIT
     printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | as_root tee "$policy" >/dev/null

@@ -1,22 +1,34 @@
 #!/usr/bin/env bash
-# Step 1: the distribution's packages named in packages.txt.
+# packages.sh [--check] [GROUP …]: the distribution's packages that packages.txt names in these groups, or in all.
 . "$(dirname "$0")/step.sh"
 
 readonly list="$root/setup/packages.txt"
 
-missing_packages() {
-    local package
-    grep -v -e '^#' -e '^$' "$list" | while IFS= read -r package; do
-        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s\n' "$package"
-    done
+# wanted GROUP …: the packages of these groups; of all without any.
+wanted() {
+    awk -v groups=" $* " '
+        { sub(/#.*/, ""); gsub(/[ \t]/, "") }
+        /^\[/ { group = substr($0, 2, length - 2); next }
+        $0 != "" && (groups == "  " || index(groups, " " group " ")) { print }' "$list"
 }
 
+missing_packages() {
+    local package
+    while IFS= read -r package; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s\n' "$package"
+    done < <(wanted "$@")
+}
+
+for group in "$@"; do
+    grep -q "^\[$group\]" "$list" || fail "setup/packages.txt has no group '$group'"
+done
 command -v apt-get >/dev/null ||
     fail "no apt-get here: set-up knows Debian and Ubuntu. Elsewhere install what setup/packages.txt names."
 
-mapfile -t missing < <(missing_packages)
+mapfile -t missing < <(missing_packages "$@")
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
-say "installing ${#missing[@]} packages: ${missing[*]}"
-rm -f "$state/packages.log"
+changing "installing ${#missing[@]} packages: ${missing[*]}"
+room $((40 * ${#missing[@]})) /usr
+begin packages
 "$root/setup/apt-install.sh" packages "${missing[@]}"

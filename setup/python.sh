@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Step 5: .venv with exactly the packages of requirements.lock, and this project in it.
 . "$(dirname "$0")/step.sh"
+. "$root/setup/prebuilt.sh"
 use_tools
 
 readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter
@@ -11,8 +12,9 @@ readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distri
 key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version | tr ' ' '-')
 if done_before python "$key" && [ -x "$venv/bin/loko" ] && "$venv/bin/python" -c '' 2>/dev/null; then exit 0; fi
 
-say "installing the Python environment .venv"
-rm -f "$state/python.log"
+changing "installing the Python environment .venv"
+room 1200 "$root"
+begin python
 if ! "$venv/bin/python" -c '' 2>/dev/null; then
     # System site packages, because Mininet is a package of the distribution.
     logged python uv venv --quiet --clear --python "$system_python" --system-site-packages "$venv"

@@ -2,7 +2,9 @@
 # Step 3: a Rust tool-chain, unless one that is new enough is there.
 . "$(dirname "$0")/step.sh"
 
-if find_rust >/dev/null; then exit 0; fi
+. "$root/setup/prebuilt.sh"
+
+if find_rust >/dev/null || prebuilt_emulator; then exit 0; fi
 
 candidate() {
     apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
@@ -30,11 +32,12 @@ choose() {
     done < <(choices)
 }
 
-rm -f "$state/rust.log"
 chosen=$(choose)
 [ -n "$chosen" ] ||
     fail "no Rust $rust_minimum or newer here, nor among this distribution's packages. Install one from https://rustup.rs, then repeat."
-say "installing Rust: $chosen"
+changing "installing Rust: $chosen"
+room 900 /usr
+begin rust
 # shellcheck disable=SC2086 # a list of package names
 "$root/setup/apt-install.sh" rust $chosen
 find_rust >/dev/null || fail "the packages $chosen brought no cargo that works; see .setup/rust.log"

@@ -3,8 +3,15 @@
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/trouble.sh"
 readonly state="$root/.setup" # logs, and what has been done
-mkdir -p "$state"
+
+# Every step takes --check first: it then says what it would do, and does nothing.
+checking=false
+if [ "${1:-}" = --check ]; then
+    checking=true
+    shift
+fi
 
 say() {
     printf 'setup: %s\n' "$*"
@@ -14,6 +21,28 @@ say() {
 fail() {
     printf 'setup: %s\n' "$*" >&2
     exit 1
+}
+
+# changing WHAT: announce a change that is about to be made; with --check that is all.
+changing() {
+    say "$*"
+    if $checking; then exit 0; fi
+}
+
+# begin NAME: what NAME left no longer counts, until it is remembered; its log begins anew.
+begin() {
+    mkdir -p "$state" 2>/dev/null || true
+    [ -w "$state" ] ||
+        fail "cannot write into $state: make room if the disk is full; else give it to this user (chown -R)"
+    rm -f "$state/$1.done" "$state/$1.log"
+}
+
+# room MEGABYTES FOLDER: fail before anything is half done if the disk of FOLDER has less left.
+room() {
+    local left
+    left=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
+    [ "$left" -ge "$1" ] ||
+        fail "the disk is full: $2 has $left MB left and this needs $1 MB; make room, then repeat. What is done is kept."
 }
 
 # as_root COMMAND …: run it as root; sudo only when needed.
@@ -29,10 +58,11 @@ as_root() {
 
 # logged NAME COMMAND …: run COMMAND with its output in .setup/NAME.log; show the log's tail when it fails.
 logged() {
-    local name=$1 log="$state/$1.log"
+    local name=$1 log="$state/$1.log" reason
     shift
     printf '\n$ %s\n' "$*" >>"$log"
     if ! "$@" >>"$log" 2>&1 </dev/null; then
+        if reason=$(trouble "$log"); then fail "$reason. The whole log: ${log#"$root/"}"; fi
         tail -n 25 "$log" >&2
         fail "$name failed at: $*. The whole log: ${log#"$root/"}"
     fi
@@ -43,7 +73,7 @@ retried() {
     local attempt
     for attempt in 1 2 3; do
         if "$@"; then return; fi
-        [ "$attempt" -eq 3 ] || sleep $((attempt * 5))
+        [ "$attempt" -eq 3 ] || sleep $((attempt * ${LOKO_SETUP_PAUSE_S:-5}))
     done
     return 1
 }

@@ -4,7 +4,14 @@
 
 readonly uv_pinned=0.13.8
 
+. "$root/setup/prebuilt.sh"
+
 if find_uv >/dev/null; then exit 0; fi
+if [ -x "$prebuilt/uv" ]; then
+    say "installing uv in /usr/local/bin"
+    logged uv as_root install -m 755 "$prebuilt/uv" /usr/local/bin/uv
+    exit 0
+fi
 
 if [ "$(id -u)" -eq 0 ]; then
     readonly home=/usr/local/lib/loko-testbed/uv bin=/usr/local/bin
@@ -12,9 +19,10 @@ else
     readonly home="$HOME/.local/share/loko-testbed/uv" bin="$HOME/.local/bin"
 fi
 
-say "installing uv $uv_pinned in $home"
-rm -f "$state/uv.log"
+changing "installing uv $uv_pinned in $home"
+begin uv
 mkdir -p "$(dirname "$home")" "$bin"
+room 200 "$(dirname "$home")"
 logged uv /usr/bin/python3 -m venv --clear "$home"
 if [ -z "${PIP_CERT:-}" ] && [ -f /etc/ssl/certs/ca-certificates.crt ]; then
     export PIP_CERT=/etc/ssl/certs/ca-certificates.crt # the machine's certificates, not pip's own

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -14,8 +15,11 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from loko.allocation import allocation_name
+from loko.cabling import Cards, disagreement, load_cabling
 from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
+from loko.mix import Mix
 from loko.ring import Ring, Setting
 
 
@@ -28,6 +32,13 @@ class Backend(StrEnum):
     """The coarse twin: Open vSwitch behind one shared, rate-limited queue (docs/twin.md)."""
     MININET_LINK = "mininet-link"
     """Open vSwitch with Mininet's rate-limited links, for comparison: what is usually done."""
+    HARDWARE = "hardware"
+    """A real board, cabled to network cards of this machine (docs/hardware.md)."""
+
+    @property
+    def is_board(self) -> bool:
+        """Whether it behaves as a board's firmware does, emulated or real."""
+        return self in {Backend.FIRMWARE, Backend.HARDWARE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,8 @@ class Switch:
     profile: Device
     config: Mapping[str, Setting]
     backend: Backend = Backend.FIRMWARE
+    cards: Cards = field(default_factory=dict)
+    """Of a real board: by port, the network card of this machine at the other end of its cable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +100,29 @@ class Lab:
     """The controller's address if the boards reach it by frames on their control ports (`control: network`).
     Else the emulator keeps their TCP sessions for them.
     """
+    allocation: str | None = None
+    """How Loko allocates if nobody says otherwise."""
+    mix: Mix | None = None
+    """The traffic for which the allocation `optimised` is chosen."""
+
+    cabling: Path | None = None
+    """The file that says which switches are real boards."""
 
     def with_backend(self, backend: Backend | None) -> Lab:
-        """The lab with this backend for every switch; as it is without any."""
+        """The lab with this backend for every switch but real boards; as it is without any.
+
+        Raises `InputError` for real boards, of which it must be known how they are cabled.
+        """
         if backend is None:
             return self
-        switches = {name: replace(switch, backend=backend) for name, switch in self.switches.items()}
+        if backend is Backend.HARDWARE:
+            raise InputError(
+                "--backend hardware: say with --cabling FILE which boards are real (docs/hardware.md)"
+            )
+        switches = {
+            name: switch if switch.backend is Backend.HARDWARE else replace(switch, backend=backend)
+            for name, switch in self.switches.items()
+        }
         return replace(self, switches=MappingProxyType(switches))
 
     def behind(self, backend: Backend) -> tuple[Switch, ...]:
@@ -103,6 +133,19 @@ class Lab:
     def backends(self) -> tuple[Backend, ...]:
         """Every backend that is used, each once."""
         return tuple(backend for backend in Backend if self.behind(backend))
+
+    def is_real(self, node: str) -> bool:
+        """Whether a node is a real board."""
+        return node in self.switches and self.switches[node].backend is Backend.HARDWARE
+
+    def cards(self) -> Mapping[Endpoint, str]:
+        """The network cards that stand in this machine for an end of a cable, by that end."""
+        return {
+            far: switch.cards[port]
+            for switch in self.behind(Backend.HARDWARE)
+            for port, far in self.neighbours(switch.name)
+            if port in switch.cards
+        }
 
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
@@ -121,18 +164,26 @@ class Lab:
 
     def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
-        against = {link.b for link in self.links if link.one_way}
-        return tuple(
-            (port, far)
-            for port, far in self.neighbours(node)
-            if Endpoint(node=node, port=port) not in against
-        )
+        return self._ways.get(node, ())
 
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
-        here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
-        here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
-        return tuple(sorted(here, key=lambda cable: cable[0]))
+        return self._neighbours.get(node, ())
+
+    @cached_property
+    def _ways(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        against = {(link.b.node, link.b.port) for link in self.links if link.one_way}
+        return {
+            node: tuple((port, far) for port, far in cables if (node, port) not in against)
+            for node, cables in self._neighbours.items()
+        }
+
+    @cached_property
+    def _neighbours(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        found: dict[str, list[tuple[int, Endpoint]]] = {}
+        for end, far in self.cables():
+            found.setdefault(end.node, []).append((end.port, far))
+        return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in found.items()}
 
     def rate_bps(self, link: Link) -> int:
         """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
@@ -140,15 +191,16 @@ class Lab:
         return (ends or list(self.switches.values()))[0].profile.ports.link_rate_bps.value
 
 
-def load_lab(name_or_path: str | Path) -> Lab:
+def load_lab(name_or_path: str | Path, cabling: Path | None = None) -> Lab:
     """Load a lab by name (`two-switch`), by its folder, or by the path of its `lab.yml`.
 
-    Raises `InputError` in one line if the file or what it describes is wrong.
+    `cabling` is the file that says which of its switches are real boards. Raises `InputError` in one line if the file or what it describes is wrong.
     """
     if Path(name_or_path).is_dir() and (Path(name_or_path) / "lab.yml").is_file():
         name_or_path = Path(name_or_path) / "lab.yml"
     path = find(name_or_path, LABS, "/lab.yml", "lab")
-    return _Checker(path, read(path, _LabFile)).lab()
+    file = read(path, _LabFile)
+    return _Checker(path, file if cabling is None else _with_cabling(file, cabling), cabling).lab()
 
 
 def lab_of(values: Mapping[str, object]) -> Lab:
@@ -169,6 +221,7 @@ class _SwitchFile(Strict):
     profile: str
     config: dict[str, Setting] = Field(default_factory=dict)
     backend: Backend = Field(default=Backend.FIRMWARE, strict=False)  # YAML knows no enumerations
+    cards: dict[int, str] = Field(default_factory=dict)
 
     @field_validator("datapath_id")
     @classmethod
@@ -221,6 +274,13 @@ class _LabFile(Strict):
     control_port: int = Field(ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
+    allocation: str | None = None
+    mix: Mix | None = None
+
+    @field_validator("allocation")
+    @classmethod
+    def _known_allocation(cls, text: str | None) -> str | None:
+        return None if text is None else allocation_name(text)
 
     @field_validator("controller")
     @classmethod
@@ -247,12 +307,23 @@ class _LabFile(Strict):
         return self
 
 
+def _with_cabling(file: _LabFile, path: Path) -> _LabFile:
+    """The lab's file with the real boards of a cabling."""
+    switches = dict(file.switches)
+    for name, cards in load_cabling(path).switches.items():
+        if name not in switches:
+            raise error_at(path, ["switches", name], f"the lab has the switches {', '.join(switches)}")
+        switches[name] = switches[name].model_copy(update={"backend": Backend.HARDWARE, "cards": cards})
+    return file.model_copy(update={"switches": switches})
+
+
 class _Checker:
     """Turns a syntactically right lab file into a `Lab`, or says what does not fit together."""
 
-    def __init__(self, path: Path, file: _LabFile) -> None:
+    def __init__(self, path: Path, file: _LabFile, cabling: Path | None = None) -> None:
         self._path = path
         self._file = file
+        self._cabling = cabling
 
     def lab(self) -> Lab:
         for name in self._file.hosts:
@@ -275,8 +346,12 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
+            allocation=self._file.allocation,
+            mix=self._file.mix,
+            cabling=self._cabling,
         )
         self._refuse_unreachable(lab)
+        self._refuse_miscabled(lab)
         return lab
 
     def _switch(self, name: str) -> Switch:
@@ -299,13 +374,16 @@ class _Checker:
             profile=profile,
             config=MappingProxyType(dict(file.config)),
             backend=file.backend,
+            cards=MappingProxyType(dict(file.cards)),
         )
 
     def _controller(self, switches: Mapping[str, Switch]) -> IPv4Interface | None:
-        if self._file.control == "session":
+        real = any(switch.backend is Backend.HARDWARE for switch in switches.values())
+        if self._file.control == "session" and not real:
             return None
         if self._file.controller is None:
-            raise self._error("controller", "control: network needs its address, such as 10.0.1.8/24")
+            why = "real boards need" if real else "control: network needs"
+            raise self._error("controller", f"{why} its address, such as 10.0.1.8/24")
         controller = IPv4Interface(self._file.controller)
         owners = {controller.ip: "the controller"}
         for name, switch in switches.items():
@@ -375,6 +453,17 @@ class _Checker:
             if value in owners:
                 raise self._error(f"{group}.{name}.{key}", f"{owners[value]} has the same {key}; change one")
             owners[value] = name
+
+    def _refuse_miscabled(self, lab: Lab) -> None:
+        real = frozenset(switch.name for switch in lab.behind(Backend.HARDWARE))
+        for switch in lab.switches.values():
+            if switch.name not in real:
+                if switch.cards:
+                    raise self._error(f"switches.{switch.name}.cards", "for `backend: hardware` only")
+                continue
+            far = {port: end.node for port, end in lab.neighbours(switch.name)}
+            if problem := disagreement(switch.cards, far=far, real=real, control_port=lab.control_port):
+                raise error_at(self._cabling or self._path, ["switches", switch.name], problem)
 
     def _refuse_unreachable(self, lab: Lab) -> None:
         start = next(iter(lab.hosts))

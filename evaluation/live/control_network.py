@@ -33,6 +33,9 @@ class ControlNetwork:
         _ip("link", "set", "dev", BRIDGE, "up")
         for switch in lab.behind(Backend.FIRMWARE):
             self._cables[switch.name] = self._cable(switch.name)
+        self._cards = [switch.cards[lab.control_port] for switch in lab.behind(Backend.HARDWARE)]
+        for card in self._cards:
+            _ip("link", "set", "dev", card, "master", BRIDGE)
         self.verify()
 
     def ports(self, switch: str) -> Mapping[int, str]:
@@ -43,7 +46,7 @@ class ControlNetwork:
         """Compare with the lab file. Raises `RunError` at the first difference."""
         if self.lab.controller is None:
             return
-        for name in [BRIDGE, *itertools.chain.from_iterable(self._cables.values())]:
+        for name in [BRIDGE, *itertools.chain.from_iterable(self._cables.values()), *self._cards]:
             where = f"control network: {name}"
             found = run_json(["ip", "-json", "address", "show", "dev", name], what=where)[0]
             refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
@@ -26,6 +27,8 @@ class BuildRequest:
     """Build the lab and have the controller set up the tables. Answered by `LabStatus`."""
 
     lab: Path
+    cabling: Path | None
+    """The file that says which of its switches are real boards."""
     flows: tuple[Flow, ...]
     """Without flows no controller is started."""
     allocation: str
@@ -36,6 +39,8 @@ class BuildRequest:
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
+    containers: Containers | None = None
+    """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from evaluation.live.boards import Boards, BoardsReport
 from evaluation.live.coarse import CoarseSwitches
 from evaluation.live.messages import BuildRequest, controller_address
 from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
+from evaluation.live.real_boards import RealBoards
 from evaluation.runner import RunError
-from loko.lab import Backend, Lab
+from loko.lab import Backend, Lab, Switch
 from loko.plan import scenario_of
 
 _START_TIMEOUT_S = 30.0
@@ -21,7 +22,7 @@ def refuse(lab: Lab, request: BuildRequest) -> None:
     """Raise `RunError`, before anything is built, if the lab's switches cannot be."""
     if lab.behind(Backend.FIRMWARE):
         require_emulator()
-    coarse = [switch for switch in lab.switches.values() if switch.backend is not Backend.FIRMWARE]
+    coarse = _coarse(lab)
     if coarse:
         for program in TWIN_PACKAGES:
             require(program)
@@ -40,7 +41,9 @@ class Switches:
     ) -> None:
         """Start them and wait until they take frames. Raises `RunError` or `InputError`."""
         boards = {switch.name: ports[switch.name] for switch in lab.behind(Backend.FIRMWARE)}
-        coarse = [switch for switch in lab.switches.values() if switch.name not in boards]
+        coarse = _coarse(lab)
+        real = lab.behind(Backend.HARDWARE)
+        self._real = RealBoards(real, controller_address(lab)) if real else None
         cores = request.cores
         self._boards: Boards | None = None
         self._coarse: CoarseSwitches | None = None
@@ -71,13 +74,21 @@ class Switches:
 
     def report(self) -> BoardsReport:
         """How they are. Raises `RunError` if one of their programs has ended."""
-        parts = [part.report() for part in (self._boards, self._coarse) if part]
-        if len(parts) == 1:
-            return parts[0]
-        boards, coarse = parts
-        return replace(
-            boards,
-            counters={**boards.counters, **coarse.counters},
-            connected={**boards.connected, **coarse.connected},
-            scheduling=f"{boards.scheduling}; {coarse.scheduling}",
-        )
+        first, *others = [part.report() for part in (self._boards, self._coarse, self._real) if part]
+        for part in others:
+            first = replace(
+                first,
+                counters={**first.counters, **part.counters},
+                connected={**first.connected, **part.connected},
+                scheduling=f"{first.scheduling}; {part.scheduling}",
+            )
+        return first
+
+    def wait_for_real_boards(self) -> None:
+        """Wait until every real board is connected to the controller. Raises `RunError`."""
+        if self._real:
+            self._real.wait()
+
+
+def _coarse(lab: Lab) -> list[Switch]:
+    return [switch for switch in lab.switches.values() if not switch.backend.is_board]

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -222,7 +223,7 @@ class Senders:
         """Have a socket there that takes the frames, unless a program of the host has one."""
         if (host, port) not in self._sinks:
             with contextlib.suppress(OSError):
-                self._sinks[host, port] = open_sink(self._pids[host], port)
+                self._sinks[host, port] = open_sink(Path(f"/proc/{self._pids[host]}/ns/net"), port)
 
 
 async def _run(lab: Lab, pids: dict[str, int], *, traffic: bool) -> None:

@@ -254,7 +254,7 @@ def _refused(outcome: Outcome) -> Response:
     details: dict[str, object] = {}
     match outcome:
         case Denied(refusal=refusal):
-            details = {key: value for key, value in vars(refusal).items() if key != "flow"}
+            details = {**refusal.as_values()}
             status, code, message = 409, "does-not-fit", str(refusal)
         case NotTaken(switch=switch, reason=reason):
             details = {"switch": switch}

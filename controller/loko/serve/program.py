@@ -20,7 +20,7 @@ from loko.admission import Admission
 from loko.controller.driver import BATCH, Driver
 from loko.controller.session import Listing
 from loko.document import InputError
-from loko.lab import Backend, Lab
+from loko.lab import Lab
 from loko.serve.api import application
 from loko.serve.companion import Companion
 from loko.serve.guard import Guard
@@ -86,7 +86,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         name: Driver(
             capacity=switch.profile.table.entries.value,
             own_mark=OWN_MARK,
-            listing=Listing.OF_THE_BOARD if switch.backend is Backend.FIRMWARE else Listing.COMPLETE,
+            listing=Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE,
             delete_strangers=settings.delete_strangers,
             pace_ns=pace_ns,
             batch=2 if pace_ns else BATCH,

@@ -22,6 +22,8 @@ ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
 _TABLE_FULL: Final = bytes.fromhex("00030000")
 """Type and code of the error FLOW_MOD_FAILED, ALL_TABLES_FULL."""
 _ANSWER_S: Final = 30.0
+_FEATURES_S: Final = 4.0
+"""A connection that a board has given up stays mute; the next one follows."""
 _CHUNK_BYTES: Final = 65536
 _SO_RCVBUFFORCE: Final = 33
 _RECEIVE_BYTES: Final = 16 << 20
@@ -68,7 +70,7 @@ class ControllerEndpoint:
             self._bytes = b""
             self.write(hello(1))
             try:
-                reply = self.ask(features_request(2), _FEATURES_REPLY)
+                reply = self.ask(features_request(2), _FEATURES_REPLY, timeout_s=_FEATURES_S)
             except RunError:  # a connection that was given up before; another follows
                 continue
             return int.from_bytes(reply[8:16], "big")

@@ -12,7 +12,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.cases import IN_PORT, OUT_PORT, frame, number_of
 from evaluation.bench.live.bench import Bench
-from evaluation.bench.live.controller_endpoint import PACKET_IN
+from evaluation.bench.live.controller_endpoint import PACKET_IN, ControllerEndpoint
 from evaluation.bench.live.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.bench.wiring import NOTHING, Observations, Wiring, diagnose
 from evaluation.runner import RunError
@@ -52,11 +52,11 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
         }
         arrived, at_entrance = {}, frozenset[int]()
         for port in (IN_PORT, OUT_PORT):
-            arrived[port] = _arrival(bench, port)
+            arrived[port] = arrival(bench.around.endpoint, bench.around.ports[port].interface)
             saw = {
                 tap
                 for tap, one in taps.items()
-                if _probes(one.read(), passive=bench.around.ports[tap].passive)
+                if probes(one.read(), passive=bench.around.ports[tap].passive)
             }
             if port == IN_PORT:
                 at_entrance = frozenset(saw)
@@ -64,9 +64,9 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
         for port in (IN_PORT, OUT_PORT):
             for one in (*ends.values(), *taps.values()):
                 one.forget()
-            _let_out(bench, port)
-            came_out[port] = frozenset(end for end, one in ends.items() if _probes(one.read()))
-        at_exit = frozenset(tap for tap, one in taps.items() if _probes(one.read()))
+            let_out(bench.around.endpoint, port)
+            came_out[port] = frozenset(end for end, one in ends.items() if probes(one.read()))
+        at_exit = frozenset(tap for tap, one in taps.items() if probes(one.read()))
     return Observations(
         datapath_id=datapath_id,
         control_tap_saw={one.from_switch for one in said} == {True, False},
@@ -77,16 +77,16 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
     )
 
 
-def _arrival(bench: Bench, port: int) -> int | None:
+def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
     """Send probes from an interface; where they arrive at the switch, as it tells for want of an entry."""
-    bench.around.endpoint.messages()
-    with packet_socket(bench.around.ports[port].interface, 0) as sender:
+    endpoint.messages()
+    with packet_socket(interface, 0) as sender:
         for number in range(_PROBES):
             sender.send(frame(_PROBE_BYTES, number))
             time.sleep(_PAUSE_S)
     deadline = time.monotonic() + _ANSWER_S
     while (left_s := deadline - time.monotonic()) > 0:
-        for message in bench.around.endpoint.messages(left_s):
+        for message in endpoint.messages(left_s):
             if (
                 message[1] == PACKET_IN
                 and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
@@ -95,7 +95,7 @@ def _arrival(bench: Bench, port: int) -> int | None:
     return None
 
 
-def _let_out(bench: Bench, port: int) -> None:
+def let_out(endpoint: ControllerEndpoint, port: int) -> None:
     """Have the switch send probes at a port."""
     for number in range(_PROBES):
         message = parser.OFPPacketOut(
@@ -105,12 +105,12 @@ def _let_out(bench: Bench, port: int) -> None:
             actions=[parser.OFPActionOutput(port, 0xFFFF)],
             data=frame(_PROBE_BYTES, number),
         )
-        bench.around.endpoint.write(serialized(message, number))
+        endpoint.write(serialized(message, number))
         time.sleep(_PAUSE_S)
     time.sleep(_ANSWER_S)
-    bench.around.endpoint.messages()
+    endpoint.messages()
 
 
-def _probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
+def probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
     """Whether there are probes; those that an interface itself sent count at a tap of its own only."""
     return any(number_of(one.data) is not None and one.outgoing is not passive for one in seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evaluation.facts import fact
@@ -31,7 +32,8 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.traffic import prepare
+from evaluation.traffic import Setting, prepare
+from loko.lab import load_lab
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
@@ -65,7 +67,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         values = [x for x in values if x in sweep.guaranteed]
     default = sweep.quick if options.quick else sweep
     return Plan(
-        setting=prepare(sweep),
+        setting=_with_real_boards(prepare(sweep), options.cabling),
         mode=options.mode,
         seed=options.seed,
         runs=options.runs if options.runs is not None else default.runs,
@@ -74,8 +76,15 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
         capacity_factor=options.capacity_factor,
         backend=options.backend,
+        builder=options.builder,
         commit=commit(),
     )
+
+
+def _with_real_boards(setting: Setting, cabling: Path | None) -> Setting:
+    if cabling is None:
+        return setting
+    return replace(setting, lab=load_lab(setting.lab.path, cabling))
 
 
 def _point_path(out: Path, plan: Plan, x: float) -> Path:
@@ -186,6 +195,7 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             commit=plan.commit,
             profile=profile.name,
             backend=plan.switched_by,
+            builder=plan.builder if plan.mode == "live" else "",
             host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,

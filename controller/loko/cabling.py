@@ -1,0 +1,70 @@
+"""Real boards of a lab: which network cards of this machine are cabled to which of their ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from loko.document import Strict, read
+
+Cards = Mapping[int, str]
+"""By port of a real board, the card at the other end of its cable."""
+
+_LONGEST_NAME = 15
+
+
+class Cabling(Strict):
+    """A file that says, beside a lab's file, which of its switches are real boards.
+
+    A lab's file says what is connected with what, the cabling where this machine comes in: at the other end of a
+    cable from a real board to a host, to an emulated board, or to the controller.
+    """
+
+    switches: dict[str, dict[int, str]] = Field(min_length=1)
+
+    @field_validator("switches")
+    @classmethod
+    def _possible(cls, switches: dict[str, dict[int, str]]) -> dict[str, dict[int, str]]:
+        owners: dict[str, str] = {}
+        for switch, cards in switches.items():
+            for port, card in cards.items():
+                if not card or len(card) > _LONGEST_NAME or "/" in card or any(map(str.isspace, card)):
+                    raise ValueError(f"'{card}' is no name of a network interface, such as enp3s0f0")
+                if card in owners:
+                    raise ValueError(
+                        f"{card} is at {owners[card]} already and cannot be at {switch}:{port} too"
+                    )
+                owners[card] = f"{switch}:{port}"
+        return switches
+
+
+def load_cabling(path: str | Path) -> Cabling:
+    """Read a cabling. Raises `InputError` in one line."""
+    return read(Path(path), Cabling)
+
+
+def disagreement(
+    cards: Cards, *, far: Mapping[int, str], real: frozenset[str], control_port: int
+) -> str | None:
+    """What does not fit between a real board's cards and its lab, in one line.
+
+    `far` are the nodes at the other ends of the board's cables, by its port; `real` the lab's real boards.
+    """
+    if control_port == 0:
+        return "a real board needs a control_port, where its controller is"
+    for port, node in far.items():
+        if node in real and port in cards:
+            return (
+                f"port {port} leads to {node}, which is a real board too: cable them with each other and leave"
+                f" {cards[port]} out"
+            )
+        if node not in real and port not in cards:
+            return f"port {port} leads to {node}: name the network card that is cabled to it"
+    if control_port not in cards:
+        return f"port {control_port} is the control port: name the network card that is cabled to it"
+    for port in cards:
+        if port not in far and port != control_port:
+            return f"port {port} is not used in this lab; leave {cards[port]} out"
+    return None

@@ -1,0 +1,66 @@
+"""Looks, before a lab with real boards starts, whether each of them is cabled as the cabling says."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Final
+
+from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.packet_tap import PacketTap
+from evaluation.bench.live.self_test import arrival, let_out, probes
+from evaluation.live.real_boards import CONNECT_S, silence
+from evaluation.runner import RunError
+from loko.controller.messages import barrier_request
+from loko.lab import Backend, Lab, Switch
+
+_BARRIER_REPLY: Final = 19
+_BARRIERS: Final = 8
+
+
+def self_test_of_boards(lab: Lab, controller: str) -> None:
+    """Send probes along every cable of every real board, in place of the controller. Raises `RunError`.
+
+    The cards are in the current network namespace, and nobody listens at the controller's address yet. A board in
+    fail state secure has an empty table when it has just connected, so it tells the controller of every frame.
+    """
+    waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
+    if not waiting:
+        return
+    host, _, port = controller.rpartition(":")
+    deadline = time.monotonic() + CONNECT_S
+    with closing(ControllerEndpoint(host, int(port))) as endpoint:
+        while waiting:
+            found = endpoint.accept(max(deadline - time.monotonic(), 0))
+            if found is None:
+                names = ", ".join(switch.name for switch in waiting.values())
+                raise RunError(silence(names, controller))
+            if found in waiting:
+                _examine(waiting.pop(found), lab, endpoint)
+            elif found not in {switch.datapath_id for switch in lab.switches.values()}:
+                raise RunError(
+                    f"{lab.path}: a switch with datapath id {found:016x} connects, which the lab does not have:"
+                    " unplug it, or correct datapath_id and the board's MAC address"
+                )
+
+
+def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> None:
+    # Before its TCP has sent some segments, a board that tells of several frames at once breaks its session
+    # (docs/quirks.md, 14 and 15).
+    for number in range(_BARRIERS):
+        endpoint.ask(barrier_request(number), _BARRIER_REPLY)
+    for port, card in switch.cards.items():
+        if port == lab.control_port:
+            continue
+        where = f"{lab.cabling or lab.path}: {switch.name}: port {port} and {card}"
+        arrived = arrival(endpoint, card)
+        with PacketTap(card) as tap:
+            let_out(endpoint, port)
+            came_out = probes(tap.read())
+        if arrived not in (None, port):
+            raise RunError(f"{where}: the cable of {card} is in port {arrived}: exchange cables, or names")
+        if arrived is None and not came_out:
+            raise RunError(f"{where}: exchange nothing: check their cable")
+        if arrived is None or not came_out:
+            way = "the board to the card" if arrived is None else "the card to the board"
+            raise RunError(f"{where}: frames pass from {way} only: check the cable and what is in it")

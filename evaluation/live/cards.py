@@ -1,0 +1,84 @@
+"""Network cards of this machine in a live lab: at the other ends of their cables are real boards.
+
+A card goes into the lab's tree and comes back by itself when the tree ends: the kernel returns every card of a
+network namespace that ends. The MAC address that a host gave it, and offloads that were switched off, stay until the
+next reboot.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.programs import run, run_json
+from evaluation.runner import RunError
+from loko.lab import Backend, Lab
+
+_NAMESPACE_S = 5.0
+_CARRIER_S = 10.0
+"""Two ends agree on a rate within some seconds."""
+_POLL_S = 0.05
+
+
+def hand_in(lab: Lab, pid: int) -> None:
+    """Put the cards of a lab into the network namespace of a tree that just started. Raises `RunError`."""
+    cards = _cards(lab)
+    if not cards:
+        return
+    there = {name for _, name in socket.if_nameindex()}
+    for card, where in cards.items():
+        if card not in there:
+            raise RunError(
+                f"{where}: this machine has no network card {card}: 'ip -brief link' lists those it has; another"
+                " lab may have taken it ('loko lab status')"
+            )
+    _wait_for_namespace(pid)
+    for card, where in cards.items():
+        run(["ip", "link", "set", "dev", card, "netns", str(pid)], what=where)
+
+
+def prepare(lab: Lab) -> None:
+    """Set the cards up in the tree: silent, without addresses or offloads, with carrier. Raises `RunError`."""
+    cards = _cards(lab)
+    for card, where in cards.items():
+        run(["ip", "address", "flush", "dev", card], what=where)
+        switch_off_offloads(card, what=where)
+        run(["ip", "link", "set", "dev", card, "up"], what=where)
+    for card in cards:
+        wait_for_carrier(card)
+
+
+def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
+    """Wait until something answers at the other end of the cable. Raises `RunError`."""
+    deadline = time.monotonic() + _CARRIER_S
+    while True:
+        [found] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)
+        if "LOWER_UP" in found["flags"]:
+            return
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"{card}: no link within {_CARRIER_S:g} s: is the board powered, and the cable in both ends?"
+            )
+        time.sleep(_POLL_S)
+
+
+def _cards(lab: Lab) -> dict[str, str]:
+    """Every card and where the lab has it."""
+    return {
+        card: f"{lab.cabling or lab.path}: {switch.name}: port {port}"
+        for switch in lab.behind(Backend.HARDWARE)
+        for port, card in switch.cards.items()
+    }
+
+
+def _wait_for_namespace(pid: int) -> None:
+    """The tree's first process makes its namespace a moment after it was started."""
+    here = os.readlink("/proc/self/ns/net")
+    deadline = time.monotonic() + _NAMESPACE_S
+    while os.readlink(f"/proc/{pid}/ns/net") == here:
+        if time.monotonic() > deadline:
+            raise RunError("the lab's network namespace does not come: see 'loko doctor'")
+        time.sleep(_POLL_S)

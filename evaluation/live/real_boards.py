@@ -1,0 +1,61 @@
+"""The real boards of a running lab: all that can be seen of them is whether they are connected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import psutil
+
+from evaluation.live.boards import BoardsReport
+from evaluation.runner import RunError
+from loko.lab import Switch
+
+CONNECT_S = 25.0
+"""A board that is powered tries again every two seconds; connections that it has given up may come first."""
+_POLL_S = 0.1
+
+
+class RealBoards:
+    """Real boards, by the connections to the controller in the current network namespace."""
+
+    def __init__(self, switches: Sequence[Switch], controller: str) -> None:
+        self._addresses = {switch.name: str(switch.config["ip_address"]) for switch in switches}
+        self._controller = controller
+
+    def report(self) -> BoardsReport:
+        """Which are connected. They count nothing that could be asked for, and are not delayed by this machine."""
+        connected = self._connected()
+        return BoardsReport(
+            counters={name: {} for name in self._addresses},
+            connected={name: address in connected for name, address in self._addresses.items()},
+            lateness_ns={},
+            stalls=(),
+            stalls_truncated=False,
+            interface_losses=0,
+            scheduling=f"real boards: {', '.join(self._addresses)}",
+        )
+
+    def wait(self) -> None:
+        """Wait until all are connected. Raises `RunError`."""
+        deadline = time.monotonic() + CONNECT_S
+        while missing := [name for name, is_there in self.report().connected.items() if not is_there]:
+            if time.monotonic() > deadline:
+                addresses = ", ".join(f"{name} ({self._addresses[name]})" for name in missing)
+                raise RunError(silence(addresses, self._controller))
+            time.sleep(_POLL_S)
+
+    def _connected(self) -> frozenset[str]:
+        return frozenset(
+            connection.raddr.ip
+            for connection in psutil.net_connections(kind="tcp4")
+            if connection.status == psutil.CONN_ESTABLISHED and connection.raddr
+        )
+
+
+def silence(boards: str, controller: str) -> str:
+    """The line that says that boards do not connect, and how to mend it."""
+    return (
+        f"{boards}: no connection to the controller at {controller} within {CONNECT_S:g} s: check power, the cable of"
+        " the control port, and the board's settings (ansible-playbook playbooks/board.yml --check --diff)"
+    )

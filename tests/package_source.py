@@ -1,0 +1,49 @@
+"""A source of distribution packages on this machine's disk, made of what is installed: for tests without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+USE = """
+rm -rf /etc/apt/sources.list /etc/apt/sources.list.d /var/lib/apt/lists
+echo 'deb [trusted=yes] file:{folder} ./' >/etc/apt/sources.list
+"""
+
+
+def make_source(folder, packages):
+    """Build packages of installed files, with a list of them. Gives the script that makes it apt's only source."""
+    entries = [_package(folder, name) for name in packages]
+    (folder / "Packages").write_text("\n".join(entries))
+    return USE.format(folder="/mnt/shared/" + folder.name)
+
+
+def _package(folder, name):
+    tree = folder / name
+    for line in _output("dpkg-query", "--listfiles", name).splitlines():
+        path = Path(line)
+        if path.is_file() or path.is_symlink():
+            copy = tree / path.parent.resolve().relative_to("/") / path.name  # /lib is a link to /usr/lib
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copy, follow_symlinks=False)
+    fields = {
+        "Package": name,
+        "Version": _output("dpkg-query", "--show", "--showformat=${Version}", name),
+        "Architecture": _output("dpkg", "--print-architecture").strip(),
+        "Maintainer": "tests",
+        "Description": "made of what is installed",
+    }
+    control = "".join(f"{key}: {value}\n" for key, value in fields.items())
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(control)
+    made = folder / f"{name}.deb"
+    subprocess.run(["dpkg-deb", "-Znone", "--build", tree, made], check=True, capture_output=True)
+    shutil.rmtree(tree)
+    digest = hashlib.sha256(made.read_bytes()).hexdigest()
+    return f"{control}Filename: ./{made.name}\nSize: {made.stat().st_size}\nSHA256: {digest}\n"
+
+
+def _output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,63 @@
+"""The role lab through its playbook: a lab is put up once, shown, and taken down, also one that an earlier run left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import psutil
+import pytest
+from live_harness import Machine, needs_root, wait_until
+from roles_play import play
+
+from evaluation.live.background import BackgroundLab
+
+pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+LAB = ["playbooks/lab.yml", "-e", "lab=bench"]
+UP, DOWN = [*LAB, "-e", "state=up"], [*LAB, "-e", "state=down"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path):
+    before = Machine.now()
+    yield
+    play(tmp_path, ["playbooks/teardown.yml"])
+    wait_until(lambda: Machine.now() == before, "the machine is as before")
+
+
+def test_up_once_and_down_once_and_check_mode_only_tells(tmp_path):
+    def changes(words):
+        result = play(tmp_path, words)
+        assert result.status == 0, result.output
+        return result.changed
+
+    assert changes([*UP, "--check"]) == ["lab : Would put up bench"]
+    assert BackgroundLab.find("bench") is None
+    assert changes(UP) == ["lab : Put up bench"]
+    assert changes(UP) == []
+    assert "bench" in play(tmp_path, LAB).messages()
+    assert changes([*DOWN, "--check"]) == ["lab : Would take it down"]
+    assert BackgroundLab.find("bench") is not None
+    assert changes(DOWN) == ["lab : Take it down"]
+    assert changes(DOWN) == []
+
+
+def test_what_an_earlier_run_left_is_in_nobodys_way(tmp_path):
+    subprocess.run(["ip", "netns", "add", "H1"], check=True)
+    try:
+        assert play(tmp_path, UP).changed == ["lab : Put up bench"]
+        lab = BackgroundLab.find("bench")
+        tree = psutil.Process(lab.pid).children(recursive=True)
+        os.kill(lab.pid, 9)
+        psutil.wait_procs(tree, timeout=20)
+        assert play(tmp_path, UP).changed == ["lab : Put up bench"]
+        assert play(tmp_path, ["playbooks/teardown.yml"]).changed == ["lab : Take it down"]
+    finally:
+        subprocess.run(["ip", "netns", "delete", "H1"], check=True)
+
+
+def test_a_lab_that_is_none_is_told_in_one_line(tmp_path):
+    result = play(tmp_path, ["playbooks/lab.yml", "-e", "lab=nowhere", "-e", "state=up"])
+    assert result.status == 2
+    assert "lab 'nowhere': no such name and no such file" in result.output

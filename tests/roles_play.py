@@ -1,0 +1,29 @@
+"""A playbook on this machine, for roles that leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from throwaway import CALLBACK, ROOT, Play
+
+
+def play(folder, words):
+    """Run a playbook and give what its tasks came to."""
+    outcomes = folder / "outcomes"
+    outcomes.unlink(missing_ok=True)
+    surroundings = {
+        **os.environ,
+        "OUTCOMES": str(outcomes),
+        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
+        "ANSIBLE_CALLBACKS_ENABLED": "outcomes",
+    }
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), *map(str, words)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert outcomes.exists(), done.stdout + done.stderr
+    return Play(status=done.returncode, tasks=tuple(json.loads(outcomes.read_text())), output=done.stdout)
