@@ -9,7 +9,7 @@ from evaluation.kinds.admission.document import AdmissionFigure
 from evaluation.kinds.admission.production import compute
 from evaluation.outcome import OneByOne
 
-_S_PER_REQUEST: Final = {"full-rate": 15e-6, "full-rate-same-delay": 15e-6, "fifth-rate": 15e-6}
+_S_PER_REQUEST: Final = {"full-rate": 8e-6, "full-rate-same-delay": 8e-6, "fifth-rate": 8e-6}
 _S_PER_PACKET_REQUEST: Final = 600e-6
 
 
