@@ -11,8 +11,8 @@ from evaluation.outcome import OneByOne
 from loko.allocation import OPTIMISED
 from loko.packets import SCHEME as PACKET_GRANULAR
 
-_S_PER_REQUEST: Final = 15e-6
-_S_PER_PACKET_REQUEST: Final = 600e-6
+_S_PER_REQUEST: Final = 8e-6
+_S_PER_PACKET_REQUEST: Final = 200e-6
 _S_TO_OPTIMISE: Final = 1.0
 
 
