@@ -209,10 +209,10 @@ def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
 
 def test_without_containerlab_one_line_says_so_and_nothing_is_left(machine, monkeypatch):
     monkeypatch.setattr(deployment, "locate", lambda name: None)
-    result = command("lab", "up", "two-switch", "--builder", "containerlab")
+    result = command("lab", "up", LABS / "ring" / "five.yml", "--builder", "containerlab")
     assert result.exit_code == 2
     assert result.output == ("error: the program 'containerlab' is missing: 'make containerlab' builds it\n")
-    result = command("lab", "down", "two-switch", "--builder", "containerlab")
+    result = command("lab", "down", LABS / "ring" / "five.yml", "--builder", "containerlab")
     assert result.exit_code == 2
     assert "the program 'docker' is missing: apt-get install docker.io" in result.output
 

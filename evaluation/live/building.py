@@ -27,6 +27,8 @@ def start(
         raise InputError("--builder containerlab: its boards are emulated; leave --cabling out")
     if request.backend is not None:
         lab = lab.with_backend(request.backend)
+    if reason := deployment.obstacle():
+        raise RunError(reason)
     tree = Confinement.start(outlive=outlive, log=log, outside=lambda: deployment.deploy(lab, CONTAINERS))
     try:
         nodes = [topology.CONTROLLER, *lab.switches, *lab.hosts]

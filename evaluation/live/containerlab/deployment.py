@@ -55,9 +55,7 @@ def no_docker() -> str | None:
 
 
 def refuse(lab: Lab) -> None:
-    """Raise `RunError` if the lab cannot be built here in containers."""
-    if reason := obstacle():
-        raise RunError(reason)
+    """Raise `RunError` if the lab cannot be built in containers, or is there already."""
     if any(switch.backend is not Backend.FIRMWARE for switch in lab.switches.values()):
         raise RunError(f"{lab.path}: in containers every switch is an emulated board: leave the backend out")
     if names := left(lab):
