@@ -12,7 +12,7 @@ key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version
 if done_before python "$key" && [ -x "$venv/bin/loko" ] && "$venv/bin/python" -c '' 2>/dev/null; then exit 0; fi
 
 changing "installing the Python environment .venv"
-room 1200 "$root"
+if [ -d "$venv" ]; then room 300 "$root"; else room 1200 "$root"; fi
 begin python
 if ! "$venv/bin/python" -c '' 2>/dev/null; then
     # System site packages, because Mininet is a package of the distribution.

@@ -1,4 +1,4 @@
-"""A source of distribution packages on this machine's disk, made of what is installed: for tests without a network."""
+"""A source of packages on this machine's disk, made of what is installed: for tests without a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ echo 'deb [trusted=yes] file:{folder} ./' >/etc/apt/sources.list
 
 
 def make_source(folder, packages):
-    """Build packages of installed files, with a list of them. Gives the script that makes it apt's only source."""
+    """Build packages of installed files, and a list. Gives the script that makes it apt's only source."""
     entries = [_package(folder, name) for name in packages]
     (folder / "Packages").write_text("\n".join(entries))
     return USE.format(folder="/mnt/shared/" + folder.name)
@@ -35,9 +35,13 @@ def _package(folder, name):
         "Maintainer": "tests",
         "Description": "made of what is installed",
     }
+    scripts = tree / "DEBIAN"
+    scripts.mkdir(parents=True)
+    for script in ("preinst", "postinst", "prerm", "postrm", "conffiles"):
+        if (kept := Path(f"/var/lib/dpkg/info/{name}.{script}")).exists():
+            shutil.copy2(kept, scripts / script)
     control = "".join(f"{key}: {value}\n" for key, value in fields.items())
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "DEBIAN/control").write_text(control)
+    (scripts / "control").write_text(control)
     made = folder / f"{name}.deb"
     subprocess.run(["dpkg-deb", "-Znone", "--build", tree, made], check=True, capture_output=True)
     shutil.rmtree(tree)

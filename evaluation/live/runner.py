@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
-from evaluation.live.cards import hand_in
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
-from evaluation.live.carriage import carry, records
 from evaluation.bench.live.board_wiring import self_test_of_boards
 from evaluation.live.cards import prepare
+from evaluation.live.carriage import carry, records
 from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address

@@ -9,8 +9,8 @@ from pathlib import Path
 from evaluation.live.boards import Boards, BoardsReport
 from evaluation.live.coarse import CoarseSwitches
 from evaluation.live.messages import BuildRequest, controller_address
-from evaluation.live.real_boards import RealBoards
 from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
+from evaluation.live.real_boards import RealBoards
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab, Switch
 from loko.plan import scenario_of
