@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke bench evidence endurance lock clean
+.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke roles bench evidence endurance lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -32,7 +32,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
+	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
@@ -50,6 +50,9 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 
 smoke: setup ## A live run of the two-switch lab, a few seconds
 	@$(WITH) pytest -m live
+
+roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
+	@tests/roles/bare_debian.sh
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)

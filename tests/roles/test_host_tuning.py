@@ -1,4 +1,4 @@
-"""The role host_tuning, and what capture tells of cards, on a throw-away machine with a network of its own."""
+"""The role host_tuning, and what capture tells of cards, on a throw-away machine with its own network."""
 
 from __future__ import annotations
 

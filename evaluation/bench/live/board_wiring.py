@@ -40,8 +40,8 @@ def self_test_of_boards(lab: Lab, controller: str) -> None:
                 _examine(waiting.pop(found), lab, endpoint)
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
-                    f"{lab.path}: a switch with datapath id {found:016x} connects, which the lab does not have:"
-                    " unplug it, or correct datapath_id and the board's MAC address"
+                    f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"
+                    " lab: unplug it, or correct datapath_id and the board's MAC address"
                 )
 
 
