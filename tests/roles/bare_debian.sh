@@ -23,13 +23,16 @@ mmdebstrap --quiet --variant=important --include=ca-certificates,git,make "$suit
 for path in /etc/apt/apt.conf.d /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d /etc/resolv.conf /etc/hosts \
     /etc/pip.conf /etc/uv /etc/ssl/certs /usr/local/share/ca-certificates \
     "$HOME/.config/pip" "$HOME/.config/uv" "$HOME/.cargo/config.toml"; do
-    if [ -e "$path" ]; then mkdir -p "$root$(dirname "$path")" && cp -aLT "$path" "$root$path" 2>/dev/null || true; fi
+    if [ ! -e "$path" ]; then continue; fi
+    mkdir -p "$root$(dirname "$path")"
+    cp -aLT "$path" "$root$path" 2>/dev/null || true # a link that leads nowhere does no harm
 done
 mkdir -p "$root/srv/loko"
 git ls-files -z | xargs -0 tar -c | tar -x -C "$root/srv/loko"
 
 # inside SCRIPT: run it in the bare machine.
 inside() {
+    # shellcheck disable=SC2016 # its own parameters
     unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
