@@ -17,7 +17,7 @@ def make_source(folder, packages):
     """Build packages of installed files, and a list. Gives the script that makes it apt's only source."""
     entries = [_package(folder, name) for name in packages]
     (folder / "Packages").write_text("\n".join(entries))
-    return USE.format(folder="/mnt/shared/" + folder.name)
+    return USE.format(folder="/mnt/shared/" + folder.name).strip()
 
 
 def _package(folder, name):
