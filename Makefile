@@ -7,16 +7,24 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help setup clients evaluate teardown test lint unit fuzz smoke roles bench evidence endurance lock clean
+=======
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance \
+    topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
+>>>>>>> main
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## Install everything (quick when nothing changed)
 	@setup/all.sh
 
 clients: setup ## Also install the controllers that others wrote, for the tests only
 	@setup/clients.sh
+
+browser: setup ## Also install a browser, for the tests of the service's page only
+	@setup/browser.sh
 
 evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=live -e figures=fig17a'
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/evaluate.yml $(ARGS)
@@ -32,13 +40,17 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
+<<<<<<< HEAD
 	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
+=======
+	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
+>>>>>>> main
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
-unit: clients ## All Rust and Python tests
+unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
@@ -48,8 +60,8 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 	@setup/fuzz.sh
 	@switch-emulator/fuzz/run.sh $(ARGS)
 
-smoke: setup ## A live run of the two-switch lab, a few seconds
-	@$(WITH) pytest -m live
+smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
+	@$(WITH) python -m evaluation.smoke $(ARGS)
 
 roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
 	@tests/roles/bare_debian.sh
@@ -62,6 +74,24 @@ evidence: setup ## Try to break the guarantees with 10^9 packets; in pieces with
 
 endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='--seconds 300'
 	@$(WITH) python -m benchmarks.endurance $(ARGS)
+
+topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
+	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
+
+images: setup ## The container images for that, from Debian packages and our own build
+	@setup/images.sh
+
+containerlab: ## The program containerlab, unless it is there (needs Go)
+	@setup/containerlab.sh
+
+bundle: setup ## Gather in prebuilt/ what another machine needs to be set up without compiler and network
+	@setup/bundle.sh
+
+vagrant-box: ## Build a Vagrant box for libvirt from Debian packages (as root)
+	@setup/vagrant-box.sh
+
+vagrant-smoke: bundle ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
+	@setup/vagrant-smoke.sh
 
 lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
 	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --universal --python-version 3.11 \

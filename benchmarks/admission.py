@@ -21,8 +21,8 @@ from loko.admission import Admission, Admitted, LokoAdmission
 from loko.allocation import FULL_RATE
 from loko.flow import Flow
 from loko.lab import load_lab
+from loko.lab_allocation import allocations_of
 from loko.packets import PacketAdmission
-from loko.plan import allocations_of
 from loko.scenario import EVALUATION
 
 SWITCHES: Final = 31

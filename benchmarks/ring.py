@@ -11,6 +11,7 @@ from loko.lab import Endpoint, Lab, ring_lab
 from loko.plan import Plan, plan
 from loko.ring import Ring
 from loko.scenario import EVALUATION
+from loko.schemes import admission_of, choice_named
 
 PAPER_BOARDS: Final = 31
 PAPER_REQUESTS: Final = 100
@@ -60,4 +61,4 @@ def admitted(lab: Lab, *, hops: int, seed: int) -> tuple[Plan, int]:
                 frame_bytes=EVALUATION.frame_bytes[0],
             )
         )
-    return plan(lab, flows, scheme=FULL_RATE, scenario=EVALUATION), requests
+    return plan(lab, flows, admission_of(lab, choice_named(FULL_RATE.name), EVALUATION)), requests

@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
-from evaluation.bench.commands import bench_app
+from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor
-from evaluation.live.commands import doctor, lab_app
+from evaluation.live.commands import lab_app
+from evaluation.options import Builder
 from evaluation.runner import RunError
 from evaluation.serving import serve
 from loko.commands import model, plan
@@ -44,7 +45,6 @@ app.command()(plan)
 app.command()(doctor)
 app.command()(serve)
 app.add_typer(lab_app, name="lab")
-app.add_typer(bench_app, name="bench")
 
 
 class ModeName(StrEnum):
@@ -97,6 +97,7 @@ BackendOption = Annotated[
     Backend | None,
     typer.Option(help="What every switch is (live). Default: as the lab says."),
 ]
+BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
 CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards (live), and how they are cabled.")
 ]
@@ -124,6 +125,7 @@ def evaluate(
     capacity_factor: CapacityOption = None,
     offered_load: LoadOption = None,
     backend: BackendOption = None,
+    builder: BuilderOption = Builder.MININET,
     cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
@@ -157,6 +159,7 @@ def evaluate(
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,
+        builder=builder,
         cabling=cabling,
         executor=executor,
         scheduler=scheduler,
@@ -237,6 +240,7 @@ def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder
 def main() -> None:
     """Run the command line. Wrong input ends with one line and status 2, never with a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _add_bench_unless_another(sys.argv[1:2])
     try:
         status = app(standalone_mode=False)
     except TyperException as error:
@@ -251,6 +255,15 @@ def main() -> None:
     if status == INTERRUPTED:  # typer returns it for a KeyboardInterrupt in a command
         typer.echo("interrupted; repeat the command to go on from what is complete", err=True)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _add_bench_unless_another(command: Sequence[str]) -> None:
+    """`loko bench` takes as long to import as all the rest: leave it out where another command is given."""
+    others = [one.callback.__name__ for one in app.registered_commands if one.callback is not None]
+    if not command or command[0] not in (*others, *(one.name for one in app.registered_groups)):
+        from evaluation.bench.commands import bench_app  # noqa: PLC0415
+
+        app.add_typer(bench_app, name="bench")
 
 
 def _interrupt(*_: object) -> None:

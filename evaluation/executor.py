@@ -43,8 +43,10 @@ def each_done(
     elif jobs == 1:
         yield from ((place, function(task)) for place, task in enumerate(tasks))
     else:
-        # Not forked: the progress bar has a thread.
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"))
+        # Not forked: the progress bar has a thread. The server that forks imports what is needed once.
+        context = get_context("forkserver")
+        context.set_forkserver_preload(["__main__", function.__module__])
+        pool = ProcessPoolExecutor(jobs, mp_context=context)
         try:
             places = {pool.submit(function, task): place for place, task in enumerate(tasks)}
             for future in as_completed(places):

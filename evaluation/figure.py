@@ -5,16 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from evaluation.facts import Fact, fact
 from evaluation.result import NoteResult, Series, TableResult
+from loko.allocation import allocation_name
 from loko.document import Strict
 
 Mode = Literal["virtual", "live", "hardware"]
-Scheme = Literal["full-rate", "fifth-rate"]
+FixedScheme = Literal["full-rate", "fifth-rate"]
+AllocationName = Annotated[str, AfterValidator(allocation_name)]
+"""Any allocation of Loko's; `optimised` is for the mix of the figure's lab."""
 
 Finding = tuple[str, bool]
 """What was found here, in the words of the claim, and whether the claim holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -10,6 +11,13 @@ from evaluation.executor import Executor
 from loko.lab import Backend
 
 Points = Literal["all", "admitted"]
+
+
+class Builder(StrEnum):
+    """What builds the network of a live lab."""
+
+    MININET = "mininet"
+    CONTAINERLAB = "containerlab"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +36,7 @@ class Options:
     offered_load: float | None = None
     capacity_factor: float | None = None
     backend: Backend | None = None
+    builder: Builder = Builder.MININET
     cabling: Path | None = None
     """The file that says which switches of a live run are real boards."""
     executor: Executor = Executor.PROCESSES

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.chart import Chart
 from evaluation.files import write_atomically
+from evaluation.options import Builder
 from loko.document import InputError
 
 
@@ -140,6 +141,8 @@ class Provenance(_Part):
     profile: str
     backend: str = ""
     """What forwarded the frames of a live run: `loko.lab.Backend`, several separated by commas."""
+    builder: str = ""
+    """What built the lab of a live run (`evaluation.options.Builder`)."""
     host: HostResult
     runs: int
     seconds: float
@@ -180,8 +183,10 @@ class FigureResult(_Part):
 
     @property
     def setting(self) -> str:
-        """The mode, and the backend unless it is the emulated board: such as ``live`` or ``live, ovs``."""
-        return f"{self.mode}, {self.provenance.backend}" if self.switched_by_open_vswitch else self.mode
+        """The mode, and what else than emulated boards under Mininet it was: such as ``live, ovs``."""
+        backend = self.provenance.backend if self.switched_by_open_vswitch else ""
+        builder = self.provenance.builder if self.provenance.builder != Builder.MININET else ""
+        return ", ".join(filter(None, (self.mode, backend, builder)))
 
     @property
     def largest_loss(self) -> float:

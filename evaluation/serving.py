@@ -13,7 +13,8 @@ import typer
 
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import network_of
-from loko.commands import ControlOption
+from loko.allocation import FIFTH_RATE
+from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
 from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -29,7 +30,8 @@ def serve(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     *,
     scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
-    allocation: Annotated[str, typer.Option(help="Loko's: full-rate or fifth-rate.")] = "fifth-rate",
+    allocation: AllocationOption = None,
+    mix: MixOption = None,
     target_ms: Annotated[
         float | None, typer.Option(min=0, help="Packets': delay of each switch. Default: the paper's.")
     ] = None,
@@ -61,7 +63,13 @@ def serve(
     ] = None,
     backend: Annotated[Backend | None, typer.Option(help="What every switch is.")] = None,
     emulate: Annotated[
-        bool, typer.Option("--emulate", help="Run emulated boards beside, without root and traffic.")
+        bool, typer.Option("--emulate", help="Run emulated boards beside, without root.")
+    ] = False,
+    traffic: Annotated[
+        bool,
+        typer.Option(
+            "--traffic", help="With --emulate or --live: hosts send what the flows may send at worst."
+        ),
     ] = False,
     live: Annotated[
         bool,
@@ -76,7 +84,7 @@ def serve(
 
     Flows that were granted survive a restart, however it came about.
 
-    Example: loko serve two-switch --emulate
+    Example: loko serve two-switch --emulate --traffic
     """
     from loko.serve.program import Settings, read_token  # noqa: PLC0415 - so that `loko --help` need not
     from loko.serve.program import serve as run  # noqa: PLC0415
@@ -85,20 +93,24 @@ def serve(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("loko").setLevel(level)
     network = load_lab(lab).with_backend(backend)
-    sizes = tuple(sorted(set(frame_bytes or EVALUATION.frame_bytes)))
+    choice = choice_of(network, scheme, allocation)
+    expected = mix_of(network, choice, mix)
+    expected_sizes = () if expected is None else expected.frame_bytes
+    sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
     if framework not in ("os-ken", "ryu"):
         raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
-    traffic = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
-    if scheme is SchemeName.PACKETS and control is None and traffic is not None:
-        traffic = None
+    reserved = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
+    if scheme is SchemeName.PACKETS and control is None and reserved is not None:
+        reserved = None
         _LOG.warning(
             "packets: guarantees hold while no flow comes or goes; in so small a buffer nothing is left once"
             " all changes are reserved for; --control reserves for less"
         )
+    allocated = choice.allocation or FIFTH_RATE.name
     options = {
         "scheme": scheme.value,
-        "allocation": allocation,
+        "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(target_ms),
         "entries": str(entries),
         "frame-bytes": ",".join(map(str, sizes)),
@@ -107,15 +119,24 @@ def serve(
     }
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
+    if traffic and not (emulate or live):
+        raise InputError(
+            "--traffic: here are no hosts; add --emulate, or --live for those of a lab that is up"
+        )
+    companion = None
+    if emulate:
+        companion = _boards(network, free_control=free_control, traffic=traffic)
+    elif live:
+        companion = _taps(network, traffic=traffic)
     target_ns = None if target_ms is None else target_ms * 1e6
     settings = Settings(
         lab=network,
         admission=admission_of(
             network,
-            scheme,
+            choice,
             scenario,
-            allocation=allocation,
-            traffic=traffic,
+            mix=expected,
+            traffic=reserved,
             target_ns=target_ns,
             least_entries=1,  # the driver installs no dummies
         ),
@@ -130,7 +151,8 @@ def serve(
         changes_per_s=changes_per_s,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
-        companion=_boards(network, free_control=free_control) if emulate else None,
+        companion=companion,
+        measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
     )
     run(settings)
 
@@ -160,9 +182,18 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
     return lambda: network_of(running.pid)
 
 
-def _boards(lab: Lab, *, free_control: bool) -> Callable[[str], Sequence[str]]:
+def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], Sequence[str]]:
     def command(controller: str) -> Sequence[str]:
         words = [sys.executable, "-m", "evaluation.emulation", str(lab.path), "--controller", controller]
-        return [*words, "--free-control"] if free_control else words
+        if free_control:
+            words.append("--free-control")
+        if traffic:
+            words.append("--traffic")
+        return words
 
     return command
+
+
+def _taps(lab: Lab, *, traffic: bool) -> Callable[[str], Sequence[str]]:
+    words = [sys.executable, "-m", "evaluation.live.watching", str(lab.path)]
+    return lambda _: [*words, "--traffic"] if traffic else words

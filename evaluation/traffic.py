@@ -7,15 +7,15 @@ from typing import Final
 
 from evaluation.figure import LabFigure
 from evaluation.kinds.sweep.document import Sweep
-from loko.allocation import Allocation, allocate, scheme_named
-from loko.control_traffic import ControlTraffic, Message, MessageRate, interference
-from loko.device import load_profile
+from loko.allocation import Allocation
+from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
+from loko.lab_allocation import allocations_of
 from loko.network import shortest_path
 from loko.scenario import of_lokos_tables
-from loko.service import service_curve
+from loko.schemes import schemes_of
 from loko.split import Split, echo_traffic, split
 
 _UDP_SOURCE: Final = 5000
@@ -95,6 +95,7 @@ def allocation_of(
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
 
     With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
+    Raises `InputError` if the switches are allocated differently.
     """
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:
@@ -102,10 +103,13 @@ def allocation_of(
             f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
         )
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
-    service = service_curve(load_profile(profiles.pop()), scenario)
-    if control is None:
-        return allocate(service, scheme_named(scheme))
-    return allocate(service, scheme_named(scheme), interference(service.profile, control, figure.entries))
+    schemes = schemes_of(lab, scheme, scenario, traffic=control)
+    one, *others = allocations_of(lab, schemes, scenario, control).values()
+    if any(other != one for other in others):
+        raise InputError(
+            f"{lab.path}: '{scheme}' allocates its switches differently; the figure needs equal ones"
+        )
+    return one
 
 
 def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:

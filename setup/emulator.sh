@@ -1,7 +1,19 @@
 #!/usr/bin/env bash
 # Step 6: the program zodiac-fx and the Python module switch_emulator, from switch-emulator/.
 . "$(dirname "$0")/step.sh"
+. "$root/setup/prebuilt.sh"
 use_tools
+
+if ! find_rust >/dev/null && prebuilt_emulator; then
+    key=prebuilt-$(cat "$prebuilt/emulator.key")
+    if done_before emulator "$key" && "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null; then exit 0; fi
+    changing "installing the emulator that was built elsewhere"
+    begin emulator
+    logged emulator install -D -m 755 "$prebuilt/zodiac-fx" "$root/switch-emulator/target/release/zodiac-fx"
+    logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$prebuilt"/module/*.whl
+    remember emulator "$key"
+    exit 0
+fi
 
 compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
 key=$(fingerprint switch-emulator)-$compiler

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Step 5: .venv with exactly the packages of requirements.lock, and this project in it.
 . "$(dirname "$0")/step.sh"
+. "$root/setup/prebuilt.sh"
 use_tools
 
 readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter

@@ -2,7 +2,9 @@
 # Step 3: a Rust tool-chain, unless one that is new enough is there.
 . "$(dirname "$0")/step.sh"
 
-if find_rust >/dev/null; then exit 0; fi
+. "$root/setup/prebuilt.sh"
+
+if find_rust >/dev/null || prebuilt_emulator; then exit 0; fi
 
 candidate() {
     apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'

@@ -4,7 +4,14 @@
 
 readonly uv_pinned=0.13.8
 
+. "$root/setup/prebuilt.sh"
+
 if find_uv >/dev/null; then exit 0; fi
+if [ -x "$prebuilt/uv" ]; then
+    say "installing uv in /usr/local/bin"
+    logged uv as_root install -m 755 "$prebuilt/uv" /usr/local/bin/uv
+    exit 0
+fi
 
 if [ "$(id -u)" -eq 0 ]; then
     readonly home=/usr/local/lib/loko-testbed/uv bin=/usr/local/bin

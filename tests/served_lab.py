@@ -46,8 +46,9 @@ class ServedLab:
     ) -> None:
         self.folder, self.options, self.lab = folder, options, lab
         self.rest = free_port()
-        self.openflow = free_port() if has_boards else CONTROLLER_PORT
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.rest}", timeout=PATIENCE_S)
+        self.address = f"http://127.0.0.1:{self.rest}"
+        self.openflow = CONTROLLER_PORT if "--live" in options else free_port()
+        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_S)
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
@@ -93,6 +94,13 @@ class ServedLab:
                 stderr=log,
             )
 
+    def switch_off(self) -> None:
+        assert self.boards is not None
+        assert self.boards.stdin is not None
+        self.boards.kill()
+        self.boards.wait()
+        self.boards.stdin.close()
+
     def kill(self) -> None:
         """kill -9."""
         assert self.process is not None
@@ -123,6 +131,9 @@ class ServedLab:
 
     def flows(self) -> list[dict[str, Any]]:
         return list(self.client.get("/v1/flows").json()["flows"])
+
+    def delays(self) -> dict[str, Any]:
+        return dict(self.client.get("/v1/delays").json()["flows"])
 
     def switches(self) -> dict[str, dict[str, Any]]:
         return {one["name"]: one for one in self.client.get("/v1/switches").json()["switches"]}

@@ -18,9 +18,12 @@ import typer
 from live_harness import Machine, admitted, descendants, left, named, needs_root, wait_until
 from typer.testing import CliRunner
 
+from evaluation.doctor.commands import doctor
 from evaluation.live.background import BackgroundLab
-from evaluation.live.commands import doctor, lab_app
+from evaluation.live.boards import STALL_THRESHOLD_US
+from evaluation.live.commands import lab_app
 from evaluation.live.confinement import NEW_TREE, Confinement
+from evaluation.live.containerlab import deployment
 from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
@@ -191,10 +194,10 @@ def test_without_root_one_line_says_so(monkeypatch):
     result = command("lab", "up", "two-switch")
     assert result.exit_code == 2
     assert result.output.count("\n") == 1
-    result = command("doctor", "--json")
+    result = command("doctor", "--quick", "--json")
     assert result.exit_code == 1
-    first = json.loads(result.output)[0]
-    assert (first["what"], first["ok"]) == ("root", False)
+    first = json.loads(result.stdout)["findings"][0]
+    assert (first["what"], first["level"]) == ("root", "missing")
 
 
 def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
@@ -204,19 +207,36 @@ def test_without_the_emulator_one_line_says_so(monkeypatch, machine):
     assert "the emulator is not built: run 'make setup'" in result.output
 
 
-def test_containerlab_is_not_there_yet():
-    for verb in ("up", "down", "status"):
-        result = command("lab", verb, "two-switch", "--builder", "containerlab")
-        assert result.exit_code == 2
-        assert "not available yet" in result.output
+def test_without_containerlab_one_line_says_so_and_nothing_is_left(machine, monkeypatch):
+    monkeypatch.setattr(deployment, "locate", lambda name: None)
+    result = command("lab", "up", "two-switch", "--builder", "containerlab")
+    assert result.exit_code == 2
+    assert result.output == ("error: the program 'containerlab' is missing: 'make containerlab' builds it\n")
+    result = command("lab", "down", "two-switch", "--builder", "containerlab")
+    assert result.exit_code == 2
+    assert "the program 'docker' is missing: apt-get install docker.io" in result.output
 
 
-def test_the_doctor_finds_this_machine_fit():
-    result = command("doctor", "--json")
-    assert result.exit_code == 0, result.output
-    findings = {finding["what"]: finding for finding in json.loads(result.output)}
+def test_the_doctor_finds_that_live_runs_are_possible_here_and_judges_what_it_measured(machine):
+    result = command("doctor", "--quick", "--json")
+    told = json.loads(result.stdout)
+    assert result.exit_code == (0 if told["trusted"] else 1)
+    findings = {finding["what"]: finding for finding in told["findings"]}
     assert findings["zodiac-fx"]["found"] == str(emulator())
-    assert all(finding["ok"] for finding in findings.values() if finding["needed"])
+    assert not [finding for finding in findings.values() if finding["level"] == "missing"]
+    noise = told["facts"]["noise"]
+    assert noise["duration_ns"] >= 1e9
+    assert noise["scheduling"].startswith("deadline") == told["facts"]["deadline"]
+    assert noise["threshold_ns"] == STALL_THRESHOLD_US * 1000
+    assert all(duration > noise["threshold_ns"] for _, duration in noise["stalls"])
+
+
+def test_the_doctor_tells_one_line_for_each_finding(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    result = command("doctor", "--quick")
+    told = result.stdout.splitlines()
+    assert any(line.split()[1:3] == ["CPU", "noise"] for line in told)
+    assert "live" in told[-1].lower()
 
 
 VERIFY = """

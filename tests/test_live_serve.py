@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_root, wait_until
-from served_lab import LOKO, ServedLab
+from served_lab import LOKO, ServedLab, wait_for
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
@@ -32,6 +32,32 @@ def test_live_lab_is_served_and_restored_after_a_kill(tmp_path: Path) -> None:
             assert [one["id"] for one in lab.flows()] == ["f2"]
             assert lab.switches()["s2"]["complete"]
             assert lab.end() == 0
+    finally:
+        loko("lab", "down", "two-switch")
+    wait_until(lambda: Machine.now() == before, "nothing to be left")
+
+
+def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
+    before = Machine.now()
+    (tmp_path / "no-flows.yml").write_text("[]\n")
+    loko("lab", "up", "two-switch", "--flows", str(tmp_path / "no-flows.yml"))
+    try:
+        with ServedLab(tmp_path, "--live", "--traffic", has_boards=False) as lab:
+            assert lab.client.get("/v1/service").json()["measures"] == "the hosts' interfaces"
+            assert lab.delays() == {}
+            assert lab.post(1, rate_bps=100_000, burst_bytes=612).status_code == 201
+            assert lab.post(2, source="H2", rate_bps=100_000).status_code == 201
+            wait_for(
+                lambda: min([one["received"] for one in lab.delays().values()], default=0) > 50, "delays"
+            )
+            measured = lab.delays()
+            assert set(measured) == {"f1", "f2"}
+            for one in measured.values():
+                assert one["min_ns"] > 240_000, "no frame is faster than two boards and their cables"
+            assert lab.client.delete("/v1/flows/f1").status_code == 204
+            wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
+            assert lab.end() == 0
+            assert "measurement" not in lab.log()
     finally:
         loko("lab", "down", "two-switch")
     wait_until(lambda: Machine.now() == before, "nothing to be left")

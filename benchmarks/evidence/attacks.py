@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from evaluation.adversary.attack import attack
 from evaluation.adversary.case import Case
-from evaluation.adversary.schemes import GUARANTEED, PACKET_GRANULAR, PRINTED, filled
+from evaluation.adversary.schemes import GUARANTEED, PRINTED, filled
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
 from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
 from loko.lab import Lab, lab_of, load_lab, ring_lab
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
+from loko.packets import SCHEME as PACKET_GRANULAR
 from loko.ring import Ring
 from loko.scenario import EVALUATION
 
@@ -91,7 +92,7 @@ def _schemes() -> Iterator[Row]:
         ("ring of five", ring_lab(Ring(switches=5)), _ROUND),
     )
     for title, lab, pairs in labs:
-        for scheme in (*SCHEMES, PACKET_GRANULAR, "silo", "qjump-paper"):
+        for scheme in (*GUARANTEED, "silo", "qjump-paper"):
             case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
             found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
             yield {

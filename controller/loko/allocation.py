@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from loko.calculus import RateLatency, TokenBucket, bytes_in, delay_bound_ns
+from loko.calculus import RateLatency, TokenBucket, bytes_in, delay_bound_ns, time_ns
 from loko.control_traffic import NO_INTERFERENCE, Interference
 from loko.document import InputError
 from loko.service import Service
@@ -15,10 +16,12 @@ from loko.service import Service
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """An allocation scheme: the fraction of R that may be admitted."""
+    """An allocation scheme: the fraction of R that may be admitted, and the largest burst beside it."""
 
     name: str
     rate_fraction: float
+    most_burst_bytes: float = math.inf
+    """A smaller burst: it makes the switch's delay shorter."""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate_fraction <= 1:
@@ -31,14 +34,75 @@ SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType(
     {scheme.name: scheme for scheme in (FULL_RATE, FIFTH_RATE)}
 )
 """The two schemes of figure 14, by name."""
+OPTIMISED: Final = "optimised"
+"""The scheme that is chosen for each switch and an expected traffic mix (`loko.optimised`)."""
+ALLOCATIONS: Final = (*SCHEMES, OPTIMISED)
+"""Every name of an allocation."""
 
 
 def scheme_named(name: str) -> Scheme:
-    """A scheme by its name. Raises `InputError`."""
+    """One of the two fixed schemes by its name. Raises `InputError`."""
     try:
         return SCHEMES[name]
     except KeyError:
         raise InputError(f"allocation '{name}' is unknown (allowed: {', '.join(SCHEMES)})") from None
+
+
+def allocation_name(name: str) -> str:
+    """The name, if there is such an allocation. Raises `InputError`."""
+    if name not in ALLOCATIONS:
+        raise InputError(f"allocation '{name}' is unknown (allowed: {', '.join(ALLOCATIONS)})")
+    return name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontier:
+    """Every split of one switch: r <= `max_rate_bps` and b <= room - r T' (docs/model.md, section 13)."""
+
+    max_rate_bps: float
+    """All of R that is left to flows."""
+    capacity_bytes: float
+    """B."""
+    latency_ns: float
+    """T' = (T0 + t_CP) / (1 - r_CP / R): what a rate takes of the room."""
+    frame_bytes: int
+    """l: with less burst nothing may be admitted."""
+    empty_delay_ns: float
+    """D without any burst: T0 + t_CP + l/R."""
+    service_rate_bps: float
+    """R."""
+
+    @property
+    def room_bytes(self) -> float:
+        """B - l: the burst at no rate."""
+        return self.capacity_bytes - self.frame_bytes
+
+    def burst_bytes(self, rate_bps: float) -> float:
+        """The largest burst beside a rate."""
+        latency_bytes = bytes_in(rate_bps=rate_bps, duration_ns=self.latency_ns)
+        return self.capacity_bytes - latency_bytes - self.frame_bytes
+
+    def rate_bps(self, burst_bytes: float) -> float:
+        """The largest rate beside a burst; 0 or less if the burst is too large."""
+        return min(self.max_rate_bps, (self.room_bytes - burst_bytes) * 8e9 / self.latency_ns)
+
+    def delay_ns(self, burst_bytes: float) -> float:
+        """D with so large a burst."""
+        return self.empty_delay_ns + time_ns(size_bytes=burst_bytes, rate_bps=self.service_rate_bps)
+
+
+def frontier(service: Service, interference: Interference = NO_INTERFERENCE) -> Frontier:
+    """The splits that `allocate` can be asked for."""
+    left = 1 - interference.share
+    latency_ns = service.latency_ns(interference)
+    return Frontier(
+        max_rate_bps=left * service.rate_bps,
+        capacity_bytes=service.capacity_bytes,
+        latency_ns=latency_ns / left,
+        frame_bytes=service.largest_frame_bytes,
+        empty_delay_ns=latency_ns + service.packetisation_ns,
+        service_rate_bps=service.rate_bps,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +131,13 @@ def allocate(service: Service, scheme: Scheme, interference: Interference = NO_I
     What takes the CPU away from flows is reserved first (docs/model.md, section 8): its rate r_CP of R, its
     burst as time in which frames wait, b = B - r (T0 + t_CP) / (1 - r_CP / R) - l and D = T + t_CP + b/R.
     """
-    left = 1 - interference.share
-    rate_bps = scheme.rate_fraction * left * service.rate_bps
+    splits = frontier(service, interference)
+    rate_bps = scheme.rate_fraction * splits.max_rate_bps
     frame_bytes = service.largest_frame_bytes
-    latency_ns = service.latency_ns(interference)
-    latency_bytes = bytes_in(rate_bps=rate_bps, duration_ns=latency_ns / left)
-    burst_bytes = service.capacity_bytes - latency_bytes - frame_bytes
+    burst_bytes = min(splits.burst_bytes(rate_bps), scheme.most_burst_bytes)
     feasible = burst_bytes >= frame_bytes
     usable = TokenBucket(rate_bps=rate_bps, burst_bytes=max(burst_bytes, 0.0))
-    curve = RateLatency(rate_bps=service.rate_bps, latency_ns=latency_ns + service.packetisation_ns)
+    curve = RateLatency(rate_bps=service.rate_bps, latency_ns=splits.empty_delay_ns)
     return Allocation(
         scheme=scheme,
         service=service,

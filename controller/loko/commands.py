@@ -11,19 +11,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from loko.allocation import scheme_named
 from loko.control_traffic import parse_control
 from loko.description import describe_model
 from loko.device import load_profile
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import load_flows
-from loko.lab import load_lab
-from loko.plan import Plan, request_all, scenario_of
+from loko.lab import Lab, load_lab
+from loko.mix import Mix, load_mix
+from loko.plan import Plan, scenario_of
 from loko.plan import plan as make_plan
 from loko.rivals import Epsilon
 from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, Unknown, UsedEntry
-from loko.schemes import SchemeName, admission_of
+from loko.schemes import Choice, SchemeName, admission_of, expected_mix
 from loko.service import Rounding
 from loko.split import echo_traffic
 
@@ -38,6 +38,37 @@ ControlOption = Annotated[
         " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message."
     ),
 ]
+
+
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How a switch is given away: full-rate, fifth-rate, or optimised for an expected traffic mix"
+        " (packets: the delay targets). Default: as the lab says, else fifth-rate."
+    ),
+]
+MixOption = Annotated[
+    str | None,
+    typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
+]
+
+
+def choice_of(
+    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
+) -> Choice:
+    """The scheme that a command was asked for; Loko allocates as the lab says if the command does not."""
+    if scheme is SchemeName.LOKO:
+        allocation = allocation or lab.allocation
+    return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
+
+
+def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
+    """The mix that the scheme is made for, if it is made for any: of a file, or the lab's."""
+    if choice.is_optimised:
+        return expected_mix(lab, None if path is None else load_mix(path))
+    if path is not None:
+        raise InputError("--mix: is for --allocation optimised; give that too, or leave --mix out")
+    return None
 
 
 @contextmanager
@@ -94,9 +125,8 @@ def plan(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     flows: Annotated[str, typer.Argument(help="YAML or JSON list of flows.")],
     *,
-    allocation: Annotated[
-        str, typer.Option(help="Allocation scheme: full-rate or fifth-rate.")
-    ] = "fifth-rate",
+    allocation: AllocationOption = None,
+    mix: MixOption = None,
     entries: Annotated[
         int, typer.Option(help="Entries in each flow table, dummies included.")
     ] = EVALUATION_ENTRIES,
@@ -118,28 +148,27 @@ def plan(
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
 
-    Example: loko plan two-switch flows.yml --allocation fifth-rate
+    Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
     with wrong_input_ends():
         requested, network = load_flows(flows), load_lab(lab)
-        scenario = scenario_of(requested, entries=entries)
+        choice = choice_of(network, scheme, allocation, epsilon)
+        expected = mix_of(network, choice, mix)
         if echoes_per_s is not None and control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
-        if scheme is SchemeName.LOKO:
-            result = make_plan(
-                network,
-                requested,
-                scheme=scheme_named(allocation),
-                scenario=scenario,
-                control=echo_traffic(echoes_per_s or 0.0),
-                traffic=None if echoes_per_s is not None else parse_control(control or ()),
-            )
-        else:
-            if echoes_per_s is not None or (control is not None and scheme is not SchemeName.PACKETS):
-                raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
-            traffic = None if control is None else parse_control(control)
-            admission = admission_of(network, scheme, scenario, traffic=traffic, epsilon=epsilon)
-            result = request_all(network, requested, admission)
+        knows = {SchemeName.LOKO: True, SchemeName.PACKETS: echoes_per_s is None}.get(scheme, False)
+        if not knows and (echoes_per_s is not None or control is not None):
+            raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+        reserves = control is not None or (scheme is SchemeName.LOKO and echoes_per_s is None)
+        admission = admission_of(
+            network,
+            choice,
+            scenario_of(requested, entries=entries, mix=expected),
+            mix=expected,
+            traffic=parse_control(control or ()) if reserves else None,
+            control=echo_traffic(echoes_per_s or 0.0),
+        )
+        result = make_plan(network, requested, admission)
     if as_json:
         typer.echo(json.dumps(result.as_values(), indent=2))
     else:

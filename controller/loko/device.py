@@ -247,6 +247,16 @@ def with_less_buffer(profile: Profile, units: int) -> Profile:
     return profile.model_copy(update={"buffer": profile.buffer.model_copy(update={"units": left})})
 
 
+def with_buffers(profile: Profile, count: int) -> Profile:
+    """The profile with so many times the receive buffer."""
+    buffer = profile.buffer
+    times = {
+        name: old.model_copy(update={"value": count * old.value})
+        for name, old in (("packets", buffer.packets), ("units", buffer.units))
+    }
+    return profile.model_copy(update={"buffer": buffer.model_copy(update=times)})
+
+
 def load_profile(name_or_path: str | Path) -> Profile:
     """Load the profile of a device that Loko can model, by name (`zodiac-fx`) or by path.
 

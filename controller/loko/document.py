@@ -86,11 +86,11 @@ def read(path: Path, model: type[_Model]) -> _Model:
 def _parse_yaml(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
     """The values and the tree that knows their lines. JSON is YAML too."""
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        tree = _composed(text)
         if (double := _double_key(tree)) is not None:
             line = double.start_mark.line + 1
             raise InputError(f"{path}:{line}: key '{double.value}' is there twice; remove one")
-        return yaml.safe_load(text), tree
+        return None if tree is None else yaml.SafeLoader("").construct_document(tree), tree
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -102,6 +102,16 @@ def _parse_yaml(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
         raise
     except (ValueError, OverflowError) as error:  # PyYAML on values such as the date 2020-13-01
         raise InputError(f"{path}: not valid YAML: {error}") from None
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The tree of a YAML document, by libyaml if it is there and likes it; it says less of what is wrong."""
+    if yaml.__with_libyaml__:
+        try:
+            return yaml.compose(text, Loader=yaml.CSafeLoader)
+        except yaml.YAMLError:
+            pass
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _double_key(tree: yaml.Node | None) -> yaml.ScalarNode | None:
@@ -134,7 +144,7 @@ def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -
 
 def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
     """An error in what a YAML document says at a place, such as `("links", 1, "b")`."""
-    tree = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    tree = _composed(path.read_text(encoding="utf-8"))
     return InputError(_line(path, _line_of(tree, location), location, message))
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +15,11 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from loko.allocation import allocation_name
 from loko.cabling import Cards, disagreement, load_cabling
 from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
+from loko.mix import Mix
 from loko.ring import Ring, Setting
 
 
@@ -97,6 +100,10 @@ class Lab:
     """The controller's address if the boards reach it by frames on their control ports (`control: network`).
     Else the emulator keeps their TCP sessions for them.
     """
+    allocation: str | None = None
+    """How Loko allocates if nobody says otherwise."""
+    mix: Mix | None = None
+    """The traffic for which the allocation `optimised` is chosen."""
 
     cabling: Path | None = None
     """The file that says which switches are real boards."""
@@ -157,18 +164,26 @@ class Lab:
 
     def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
-        against = {link.b for link in self.links if link.one_way}
-        return tuple(
-            (port, far)
-            for port, far in self.neighbours(node)
-            if Endpoint(node=node, port=port) not in against
-        )
+        return self._ways.get(node, ())
 
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
-        here = [(link.a.port, link.b) for link in self.links if link.a.node == node]
-        here += [(link.b.port, link.a) for link in self.links if link.b.node == node]
-        return tuple(sorted(here, key=lambda cable: cable[0]))
+        return self._neighbours.get(node, ())
+
+    @cached_property
+    def _ways(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        against = {(link.b.node, link.b.port) for link in self.links if link.one_way}
+        return {
+            node: tuple((port, far) for port, far in cables if (node, port) not in against)
+            for node, cables in self._neighbours.items()
+        }
+
+    @cached_property
+    def _neighbours(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
+        found: dict[str, list[tuple[int, Endpoint]]] = {}
+        for end, far in self.cables():
+            found.setdefault(end.node, []).append((end.port, far))
+        return {node: tuple(sorted(here, key=lambda cable: cable[0])) for node, here in found.items()}
 
     def rate_bps(self, link: Link) -> int:
         """Rate of a cable: that of the switches' ports. Between two hosts it is that of any switch."""
@@ -260,6 +275,13 @@ class _LabFile(Strict):
     control_port: int = Field(ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
+    allocation: str | None = None
+    mix: Mix | None = None
+
+    @field_validator("allocation")
+    @classmethod
+    def _known_allocation(cls, text: str | None) -> str | None:
+        return None if text is None else allocation_name(text)
 
     @field_validator("controller")
     @classmethod
@@ -325,6 +347,8 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
+            allocation=self._file.allocation,
+            mix=self._file.mix,
             cabling=self._cabling,
         )
         self._refuse_unreachable(lab)

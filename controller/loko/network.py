@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from loko.document import InputError
-from loko.lab import Endpoint, Lab
+from loko.lab import Lab
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,18 +27,20 @@ def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
             raise InputError(f"lab '{lab.name}' has no host '{host}' (hosts: {', '.join(lab.hosts)})")
     if source == destination:
         raise InputError(f"a flow from {source} to itself crosses no switch; give another destination")
-    came_by: dict[str, Endpoint] = {}
+    return shortest_paths(lab, source)[destination]
+
+
+def shortest_paths(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
+    """The shortest paths from a host to all others, each as `shortest_path` gives it."""
+    paths: dict[str, tuple[Hop, ...]] = {source: ()}
     waiting = deque([source])
-    while waiting and destination not in came_by:
+    while waiting:
         node = waiting.popleft()
         for port, far in lab.ways(node):
-            if far.node != source and far.node not in came_by:
-                came_by[far.node] = Endpoint(node=node, port=port)
+            if far.node not in paths:
+                hop = () if node == source else (Hop(switch=node, output_port=port),)
+                paths[far.node] = (*paths[node], *hop)
                 if far.node in lab.switches:
                     waiting.append(far.node)
-    hops: list[Hop] = []
-    node = destination
-    while (last := came_by[node]).node != source:
-        hops.append(Hop(switch=last.node, output_port=last.port))
-        node = last.node
-    return tuple(reversed(hops))
+    del paths[source]
+    return {name: path for name, path in paths.items() if name in lab.hosts}

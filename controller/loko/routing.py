@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from loko.admission import Admission, Admitted, Refusal
@@ -47,7 +46,7 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
         return too_slow(fastest, deadline_ns)
     assert isinstance(first, Refusal)
     others = "" if tried <= 2 else f"; none of {tried - 1} paths has room"
-    return replace(first, remedy=f"{first.remedy}{others}")
+    return first._replace(advice=f"{first.remedy}{others}")
 
 
 def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
@@ -55,23 +54,21 @@ def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     answer = route(lab, admission, flow, deadline_ns)
     if isinstance(answer, Refusal):
         return answer
-    return admission.request(
-        flow, [Hop(switch=hop.switch, output_port=hop.output_port) for hop in answer.hops]
-    )
+    return admission.request(flow, answer.path)
 
 
 def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
     """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
-    slowest = max(admitted.hops, key=lambda hop: hop.delay_ns)
+    hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
     return Refusal(
         flow=admitted.flow,
-        switch=slowest.switch,
+        switch=hop.switch,
         quantity="delay",
-        used=admitted.guarantee_ns - slowest.delay_ns,
-        requested=slowest.delay_ns,
+        used=admitted.guarantee_ns - delay_ns,
+        requested=delay_ns,
         allowed=deadline_ns,
         unit="ns",
-        remedy=f"a deadline of at least {admitted.guarantee_ns / _NS_PER_MS:.3f} ms, the best of all paths",
+        advice=f"a deadline of at least {admitted.guarantee_ns / _NS_PER_MS:.3f} ms, the best of all paths",
     )
 
 

@@ -1,21 +1,35 @@
-"""Admission schemes by name, ready for a lab."""
+"""Admission schemes by name, ready for a lab: the one list of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
+from typing import Final
 
 from loko.admission import Admission, LokoAdmission
-from loko.allocation import scheme_named
+from loko.allocation import ALLOCATIONS, FIFTH_RATE, OPTIMISED, Scheme, allocation_name, scheme_named
+from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import ControlTraffic
+from loko.document import InputError
 from loko.lab import Lab
-from loko.packets import PacketAdmission
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
+from loko.mix import Mix
+from loko.optimised import expected_requests, optimised_splits, streams_of
+from loko.packets import SCHEME as PACKET_GRANULAR
+from loko.packets import PacketAdmission, optimised_targets
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import Scenario
 
+_REQUESTS_FOR_TARGETS: Final = 150
+_FEW_SWITCHES: Final = 8
+"""So many get delay targets of their own, by several samples of requests; in larger labs all share one."""
+_SAMPLES_IF_FEW: Final = 4
+
 
 class SchemeName(Enum):
-    """The admission schemes."""
+    """The admission schemes, as `--scheme` takes them."""
 
     LOKO = "loko"
     PACKETS = "packets"
@@ -23,28 +37,145 @@ class SchemeName(Enum):
     QJUMP = Rival.QJUMP.value
 
 
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """An admission scheme in one of its variants."""
+
+    scheme: SchemeName
+    allocation: str | None = None
+    """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
+    `optimised` chooses the delay targets. The rivals know of none."""
+    epsilon: Epsilon = Epsilon.PAPER
+    """QJump's."""
+
+    def __post_init__(self) -> None:
+        known = {SchemeName.LOKO: ALLOCATIONS, SchemeName.PACKETS: (OPTIMISED,)}.get(self.scheme, ())
+        if self.allocation is not None and self.allocation not in known:
+            allocation_name(self.allocation)
+            raise InputError(
+                f"scheme {self.scheme.value}: has no allocation '{self.allocation}'; leave it out"
+                + (f" or give {OPTIMISED}" if known else "")
+            )
+
+    @property
+    def is_optimised(self) -> bool:
+        """Whether it is made for an expected traffic mix."""
+        return self.allocation == OPTIMISED
+
+
+CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
+    {
+        **{name: Choice(scheme=SchemeName.LOKO, allocation=name) for name in ALLOCATIONS},
+        PACKET_GRANULAR: Choice(scheme=SchemeName.PACKETS),
+        f"{PACKET_GRANULAR}-{OPTIMISED}": Choice(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
+        Rival.SILO.value: Choice(scheme=SchemeName.SILO),
+        Rival.QJUMP.value: Choice(scheme=SchemeName.QJUMP),
+        **{
+            f"{Rival.QJUMP.value}-{epsilon.value}": Choice(scheme=SchemeName.QJUMP, epsilon=epsilon)
+            for epsilon in Epsilon
+        },
+    }
+)
+"""Every variant by a name of its own, as figures, attacks and `python -m loko.controller` take them."""
+
+
+def choice_named(name: str) -> Choice:
+    """A variant by its name. Raises `InputError`."""
+    try:
+        return CHOICES[name]
+    except KeyError:
+        raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(CHOICES)})") from None
+
+
 def admission_of(
     lab: Lab,
-    scheme: SchemeName,
+    choice: Choice,
     scenario: Scenario,
     *,
-    allocation: str = "fifth-rate",
+    mix: Mix | None = None,
     traffic: ControlTraffic | None = None,
+    control: TokenBucket = NOTHING,
     least_entries: int | None = None,
-    epsilon: Epsilon = Epsilon.PAPER,
     target_ns: float | None = None,
 ) -> Admission:
     """An empty admission control of a lab.
 
-    `allocation` is Loko's alone, `target_ns`, the delay of each switch, the packets' alone; `traffic` is of
-    both, and the rivals know of none. Who does not fill tables up with dummies says by `least_entries` how
-    short they may get: frames then follow each other faster, which the packets must know.
+    `mix` is what `optimised` is made for, by default the lab's. `traffic`, which Loko and the packets reserve
+    for, is in CPU time; `control` is Loko's alone, the paper's token bucket of bytes; the rivals know of
+    neither. `target_ns`, the delay of each switch, is the packets' alone. Who does not fill tables up with
+    dummies says by `least_entries` how short they may get: frames then follow each other faster, which the
+    packets must know.
 
     Raises `InputError`.
     """
-    if scheme is SchemeName.LOKO:
-        return LokoAdmission(lab, allocations_of(lab, scheme_named(allocation), scenario, traffic))
-    if scheme is SchemeName.PACKETS:
+    if choice.scheme is SchemeName.LOKO:
+        allocation = choice.allocation or FIFTH_RATE.name
+        schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
+        return LokoAdmission(lab, allocations_of(lab, schemes, scenario, traffic), control)
+    if choice.scheme is SchemeName.PACKETS:
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
+        if choice.is_optimised:
+            targets = _targets(
+                lab,
+                scenario,
+                expected_mix(lab, mix),
+                largest_ns=targets,
+                traffic=traffic,
+                least_entries=least_entries,
+            )
         return PacketAdmission(lab, scenario, targets, traffic=traffic, least_entries=least_entries)
-    return rival_admission(Rival(scheme.value), lab, scenario, epsilon=epsilon)
+    return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
+
+
+def schemes_of(
+    lab: Lab,
+    allocation: str,
+    scenario: Scenario,
+    *,
+    mix: Mix | None = None,
+    traffic: ControlTraffic | None = None,
+    control: TokenBucket = NOTHING,
+) -> dict[str, Scheme]:
+    """How Loko allocates each switch, by the name of an allocation; the rest as in `admission_of`."""
+    if allocation_name(allocation) != OPTIMISED:
+        return dict.fromkeys(lab.switches, scheme_named(allocation))
+    return optimised_splits(lab, scenario, expected_mix(lab, mix), traffic=traffic, control=control)
+
+
+def expected_mix(lab: Lab, mix: Mix | None) -> Mix:
+    """The mix, or the lab's. Raises `InputError` if there is neither."""
+    found = mix or lab.mix
+    if found is None:
+        raise InputError(
+            f"allocation '{OPTIMISED}': is chosen for an expected traffic mix; give --mix FILE, or `mix` in"
+            f" {lab.path}"
+        )
+    return found
+
+
+def _targets(
+    lab: Lab,
+    scenario: Scenario,
+    mix: Mix,
+    *,
+    largest_ns: Mapping[str, float] | None,
+    traffic: ControlTraffic | None,
+    least_entries: int | None,
+) -> dict[str, float]:
+    streams = streams_of(lab, mix)
+    is_small = len(lab.switches) <= _FEW_SWITCHES
+    samples = [
+        expected_requests(streams, mix.requests or _REQUESTS_FOR_TARGETS, sample)
+        for sample in range(_SAMPLES_IF_FEW if is_small else 1)
+    ]
+    stream_of = {flow.id: streams[number] for sample in samples for flow, number in sample}
+    return optimised_targets(
+        lab,
+        scenario,
+        [[flow for flow, _ in sample] for sample in samples],
+        largest_ns=largest_ns,
+        rounds=1 if is_small else 0,
+        worth=lambda admitted: stream_of[admitted.flow.id].worth(admitted.guarantee_ns),
+        traffic=traffic,
+        least_entries=least_entries,
+    )

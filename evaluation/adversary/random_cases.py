@@ -18,6 +18,7 @@ from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, lab_of
+from loko.mix import FlowKind, Mix
 from loko.scenario import of_lokos_tables
 
 _PORTS: Final = 4
@@ -67,7 +68,7 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
     control = _control(rng)
-    admission = admission_named(scheme, lab, scenario, control=control)
+    admission = admission_named(scheme, lab, scenario, control=control, mix=_mix(rng, sizes))
     admitted = tuple(_admitted(rng, lab, sizes, admission))
     return Drawn(
         seed=seed,
@@ -89,6 +90,21 @@ def _control(rng: Random) -> ControlTraffic:
         )
         for kind in kinds
     }
+
+
+def _mix(rng: Random, sizes: tuple[int, ...]) -> Mix:
+    """What is expected, for schemes that are made for it; what comes is something else."""
+    return Mix(
+        kinds=[
+            FlowKind(
+                rate_bps=float(rng.choice((2e4, 1e5, 3e5, 1e6))),
+                burst_bytes=float(rng.randint(1, 3) * size),
+                frame_bytes=size,
+            )
+            for size in sizes
+        ],
+        requests=_REQUESTS,
+    )
 
 
 def _admitted(rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admission) -> list[Admitted]:

@@ -7,39 +7,37 @@ from collections.abc import Sequence
 from typing import Final
 
 from evaluation.adversary.case import Case
-from loko.admission import Admission, Admitted, Refusal
-from loko.allocation import SCHEMES as ALLOCATIONS
-from loko.allocation import scheme_named
+from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.control_traffic import ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.plan import allocations_of
-from loko.rivals import rival_named
+from loko.mix import Mix, mix_of_equal
 from loko.scenario import Scenario, of_lokos_tables
-from loko.schemes import SchemeName, admission_of
+from loko.schemes import CHOICES, SchemeName, admission_of, choice_named
 
-PACKET_GRANULAR: Final = "packet-granular"
-GUARANTEED: Final = (*ALLOCATIONS, PACKET_GRANULAR)
+GUARANTEED: Final = tuple(
+    name for name, choice in CHOICES.items() if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS}
+)
 """Schemes whose guarantees must hold, with all that interrupts the CPU reserved."""
 PRINTED: Final = "-as-printed"
 """Ending of a name: Loko by the paper's formulas alone, which reserve nothing for interruptions."""
 
 
-def admission_named(scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic) -> Admission:
+def admission_named(
+    scheme: str, lab: Lab, scenario: Scenario, *, control: ControlTraffic, mix: Mix | None = None
+) -> Admission:
     """A scheme on a lab, empty. Raises `InputError` if it cannot guarantee anything there."""
-    rival = rival_named(scheme)
-    if rival is not None:
-        kind, epsilon = rival
-        return admission_of(lab, SchemeName(kind.value), scenario, epsilon=epsilon)
-    if scheme == PACKET_GRANULAR:
-        return admission_of(lab, SchemeName.PACKETS, scenario, traffic=control)
     name = scheme.removesuffix(PRINTED)
-    reserved = None if scheme.endswith(PRINTED) else control
-    for switch, one in allocations_of(lab, scheme_named(name), scenario, reserved).items():
-        if not one.feasible:
-            raise InputError(f"{switch}: {one.reason}")
-    return admission_of(lab, SchemeName.LOKO, scenario, allocation=name, traffic=reserved)
+    reserves = name in GUARANTEED and not scheme.endswith(PRINTED)
+    admission = admission_of(
+        lab, choice_named(name), scenario, mix=mix, traffic=control if reserves else None
+    )
+    if isinstance(admission, LokoAdmission):
+        for switch, one in admission.allocations.items():
+            if not one.feasible:
+                raise InputError(f"{switch}: {one.reason}")
+    return admission
 
 
 def filled(
@@ -61,8 +59,9 @@ def filled(
     """
     control = control or {}
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))
-    admission = admission_named(scheme, lab, scenario, control=control)
-    alone = admission_named(scheme, lab, scenario, control=control)
+    mix = mix_of_equal(pairs, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes)
+    admission = admission_named(scheme, lab, scenario, control=control, mix=mix)
+    alone = admission_named(scheme, lab, scenario, control=control, mix=mix)
     admitted: list[Admitted] = []
     refused: list[Admitted] = []
     passing = dict.fromkeys(lab.switches, 0)

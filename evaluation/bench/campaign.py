@@ -72,11 +72,14 @@ PAUSE_PART: Final = "overload/pause"
 INNER_PART: Final = "overload/link to the CPU"
 INTEGRATED_SWITCH_PART: Final = "is-time/OpenFlow switched off"
 
+LATENESS: Final = -1
+"""Length under which `Device.lateness_ns` is kept beside the times of the integrated switch."""
+
 _TRAINS: Final = 3
 _SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
 _SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[::3]
 _AFTER_RENEWAL: Final = 5
-"""Samples of a message that changes the table, in a reduced design."""
+"""Samples of a message after which the switch has to be switched off and on, in a reduced design."""
 _SURER: Final = 50
 """Samples for the smallest costs, over those for the others."""
 
@@ -193,7 +196,7 @@ def _control_plane(samples: int, design: Design) -> Iterator[Part]:
     # A board that messages leave in disorder is switched off and on, which takes seconds.
     fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for question in questions():
-        count = samples if question.repeatable else fewer
+        count = fewer if not question.repeatable and duration.needs_renewal(question) else samples
 
         def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
             found = control_plane.ask(device, question, samples=count, seed=seed)
@@ -219,7 +222,8 @@ def _integrated_switch(samples: int) -> Iterator[Part]:
         if alone is None:
             return {NO_LENGTH: (_NOTHING, 0)}
         found = integrated_switch.measure(alone, samples=samples, seed=seed)
-        return {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+        times = {size: (one.times_ns, one.disturbed) for size, one in found.items()}
+        return {**times, LATENESS: (_one(alone.lateness_ns), 0)}
 
     yield _part(INTEGRATED_SWITCH_PART, measure)
 

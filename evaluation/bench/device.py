@@ -70,6 +70,13 @@ class Device(Protocol):
     def acknowledgement_ns(self) -> int | None:
         """So long after a segment of the switch the controller acknowledges it; None: nobody knows."""
 
+    @property
+    def lateness_ns(self) -> int:
+        """By how much an emulated switch usually misses its own instants; 0 of a real switch.
+
+        Of frames since `begin`. What takes less than that is not seen in real time. Raises `RunError`.
+        """
+
     def begin(self, seed: int) -> None:
         """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
 

@@ -47,10 +47,16 @@ def data_plane_s(table: Table, sizes: tuple[int, ...], samples: int) -> float:
     return _load_s(table.entries) + frames_s
 
 
+def needs_renewal(question: Question) -> bool:
+    """Whether the switch has to be switched off and on afterwards: a bench undoes additions itself."""
+    added = of.OFPFC_ADD.to_bytes(2, "big")
+    return any(segment[1] == of.OFPT_FLOW_MOD and segment[56:58] != added for segment in question.segments)
+
+
 def question_s(question: Question, samples: int) -> float:
     """A question of cp-time."""
     loads = 1 if question.repeatable else samples
-    renewals = loads if _changes_the_table(question) else 0
+    renewals = loads if needs_renewal(question) else 0
     return samples * _QUESTION_S + loads * _load_s(len(question.table)) + renewals * RENEWAL_S
 
 
@@ -85,9 +91,3 @@ def said(seconds: float) -> str:
 
 def _load_s(entries: int) -> float:
     return 0.02 + entries * _ENTRY_LOAD_S
-
-
-def _changes_the_table(question: Question) -> bool:
-    """Whether the bench has to switch the board off afterwards: it undoes additions itself."""
-    added = of.OFPFC_ADD.to_bytes(2, "big")
-    return any(segment[1] == of.OFPT_FLOW_MOD and segment[56:58] != added for segment in question.segments)

@@ -12,7 +12,15 @@ from evaluation.bench import acknowledgement
 from evaluation.bench.backlog import SIZE, Busy, busy, timers
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.buffer_rule import rules
-from evaluation.bench.campaign import IDLE_PART, TABLE_PART, UNITS_PART, table_name, throughput_tables
+from evaluation.bench.campaign import (
+    IDLE_PART,
+    INTEGRATED_SWITCH_PART,
+    LATENESS,
+    TABLE_PART,
+    UNITS_PART,
+    table_name,
+    throughput_tables,
+)
 from evaluation.bench.cases import Table
 from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.cost_terms import link_ps
@@ -29,6 +37,8 @@ from loko.document import InputError
 __all__ = ["Findings", "Samples", "find", "number_of", "read_samples"]
 
 _PS_PER_NS: Final = 1000
+_LATE: Final = 0.03
+"""A time of which an emulated switch's own lateness is a larger share says more of its host."""
 
 
 def read_samples(store: SampleStore) -> Samples:
@@ -124,10 +134,14 @@ def number_of(form: Mapping[str, Any], name: str) -> float:
 
 
 def _transit(samples: Samples) -> dict[str, Number]:
-    times = [one for part in samples if part.startswith("is-time/") for one in samples[part].values()]
+    measured = samples.get(INTEGRATED_SWITCH_PART, {})
+    times = [one for size, one in measured.items() if size > NO_LENGTH]
     if not times:
         return {}
     every = np.concatenate(times)
+    late_ns = measured.get(LATENESS, np.zeros(1))[0]
+    if late_ns > _LATE * np.median(every):
+        return {}
     error_ps = float(every.std()) / float(np.sqrt(len(every))) * _PS_PER_NS
     return {
         "integrated_switch.transit_ps": Number(

@@ -20,8 +20,9 @@ from loko.scenario import Action, Match
 SIZE: Final = 64
 _SPACING_NS: Final = 1_000_000
 _JITTER_NS: Final = 100_000
-_SEARCHED: Final = 0.1
-_STEPS: Final = 2_001
+_SEARCHED: Final = 0.3
+"""Where noise widens the times, so far is the pass from what their quartiles say."""
+_STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
 FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)

@@ -51,6 +51,11 @@ class SimulatedSwitch:
     def acknowledgement_ns(self) -> None:
         """As `Device.acknowledgement_ns`: its agent takes no time."""
 
+    @property
+    def lateness_ns(self) -> int:
+        """As `Device.lateness_ns`: virtual time waits."""
+        return 0
+
     def begin(self, seed: int) -> None:
         """As `Device.begin`."""
         self._random = np.random.default_rng(seed)

@@ -10,7 +10,8 @@ _REASONS: Final = {
     "ports.": "of the standard: the bench's own links have the same",
     "integrated_switch.transit_ps": (
         "each way through the CPU passes it twice: equation 7 counts both as the CPU's, and of the costs of"
-        " replies only the sum with both shows; only frames that it forwards by itself tell it (is-time)"
+        " replies only the sum with both shows; only frames that it forwards by itself tell it (is-time),"
+        " if the host of an emulated switch is quick enough for them"
     ),
     "integrated_switch.buffer_bytes": (
         "one port fills it by no more than the tag of each frame, a byte, so within 8 s at line rate;"

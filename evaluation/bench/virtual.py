@@ -53,6 +53,11 @@ class VirtualDevice:
         """As `Device.acknowledgement_ns`."""
         return ACKNOWLEDGEMENT_NS
 
+    @property
+    def lateness_ns(self) -> int:
+        """As `Device.lateness_ns`: virtual time waits."""
+        return 0
+
     def begin(self, seed: int) -> None:
         """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
         self._seed, self._powered = seed, 0

@@ -18,10 +18,12 @@ from typing import Self
 
 import psutil
 
+from evaluation.live.building import start
 from evaluation.live.cards import hand_in
-from evaluation.live.confinement import Confinement, Failure
+from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
+from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.flow import Flow
 from loko.lab import Backend, Lab
@@ -135,7 +137,13 @@ class BackgroundLab:
 
 
 def up(
-    lab: Lab, flows: tuple[Flow, ...], *, allocation: str, entries: int, backend: Backend | None = None
+    lab: Lab,
+    flows: tuple[Flow, ...],
+    *,
+    allocation: str,
+    entries: int,
+    backend: Backend | None = None,
+    builder: Builder = Builder.MININET,
 ) -> BackgroundLab:
     """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already."""
     if BackgroundLab.find(lab.name):
@@ -143,21 +151,20 @@ def up(
     folder = state_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _socket(lab.name).unlink(missing_ok=True)
-    tree = Confinement.start(outlive=True, log=_log(lab.name))
+    request = BuildRequest(
+        lab=lab.path.resolve(),
+        cabling=lab.cabling,
+        flows=flows,
+        allocation=allocation,
+        entries=entries,
+        cores=CorePlan.here(),
+        seed=0,
+        backend=backend,
+    )
+    tree, request = start(lab, request, builder, outlive=True, log=_log(lab.name))
     try:
         hand_in(lab, tree.pid)
-        tree.request(
-            BuildRequest(
-                lab=lab.path.resolve(),
-                cabling=lab.cabling,
-                flows=flows,
-                allocation=allocation,
-                entries=entries,
-                cores=CorePlan.here(),
-                seed=0,
-                backend=backend,
-            )
-        )
+        tree.request(request)
         tree.request(ServeRequest(_socket(lab.name)))
     except BaseException:
         tree.close()

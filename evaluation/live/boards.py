@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,7 @@ from typing import Any, Self
 from evaluation.live.daemon import Daemon
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError, Stall
-from loko.lab import Lab
+from loko.lab import Lab, Switch
 
 STALL_THRESHOLD_US = 50
 """A shorter pause of the emulator's thread is not reported: it hides in the delays' own spread."""
@@ -39,20 +39,35 @@ def configuration(
             continue
         lines += [
             "",
-            "[[board]]",
-            f"name = {json.dumps(switch.name)}",
-            f"profile = {json.dumps(switch.profile.name)}",
-            f"controller = {json.dumps(controller)}",
-            f"seed = {seed + index}",
-            f"console = {json.dumps(str(_console(folder, switch.name)))}",
-            "[board.ports]",
-            *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports[switch.name].items())),
-            "[board.config]",
-            *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+            *board_tables(
+                switch,
+                ports[switch.name],
+                controller=controller,
+                seed=seed + index,
+                console=str(_console(folder, switch.name)),
+            ),
         ]
         if lab.controller is not None:
             lines += ['control = "network"', f"netmask = {json.dumps(str(lab.controller.netmask))}"]
     return "\n".join(lines) + "\n"
+
+
+def board_tables(
+    switch: Switch, ports: Mapping[int, str], *, controller: str, seed: int, console: str
+) -> list[str]:
+    """The lines of the configuration file about one board; more of its settings may follow."""
+    return [
+        "[[board]]",
+        f"name = {json.dumps(switch.name)}",
+        f"profile = {json.dumps(switch.profile.name)}",
+        f"controller = {json.dumps(controller)}",
+        f"seed = {seed}",
+        f"console = {json.dumps(console)}",
+        "[board.ports]",
+        *(f"{port} = {json.dumps(name)}" for port, name in sorted(ports.items())),
+        "[board.config]",
+        *(f"{key} = {json.dumps(value)}" for key, value in switch.config.items()),
+    ]
 
 
 def _console(folder: Path, switch: str) -> Path:
@@ -96,6 +111,23 @@ class BoardsReport:
             raise RunError(
                 f"the emulator's report lacks what it should hold ({error!r}): run 'make setup'"
             ) from None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several emulators' reports as one: all stalls, the worst lateness."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            counters={name: values for part in parts for name, values in part.counters.items()},
+            connected={name: value for part in parts for name, value in part.connected.items()},
+            lateness_ns={key: max(part.lateness_ns.get(key, 0) for part in parts) for key in LATENESS},
+            stalls=tuple(
+                sorted((stall for part in parts for stall in part.stalls), key=lambda one: one.start_ns)
+            ),
+            stalls_truncated=any(part.stalls_truncated for part in parts),
+            interface_losses=sum(part.interface_losses for part in parts),
+            scheduling="; ".join(dict.fromkeys(part.scheduling for part in parts)),
+        )
 
     def counters_since(self, earlier: BoardsReport) -> dict[str, dict[str, int]]:
         """What the counters grew by."""

@@ -46,7 +46,7 @@ def carry(network: Network, traffic: Sequence[FlowTraffic], *, seconds: float, f
     refuse(traffic, network.lab)
     with ExitStack() as stack:
         for host, port in sorted({(flow.destination, flow.udp_destination) for flow in traffic}):
-            stack.enter_context(open_sink(network.pid(host), port))
+            stack.enter_context(open_sink(network.namespace(host), port))
         taps = _taps(network, traffic, folder, stack)
         start_ns = _send(network, traffic, seconds, folder)
         time.sleep(DRAIN_S)

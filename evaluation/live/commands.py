@@ -1,4 +1,4 @@
-"""The commands `loko lab` and `loko doctor`."""
+"""The command `loko lab`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -15,9 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.live.background import BackgroundLab, ProcessLine, state_folder, up
+from evaluation.live.building import remove
+from evaluation.live.containerlab.topology import topology, topology_file
 from evaluation.live.cores import CorePlan
-from evaluation.live.doctor import examine
 from evaluation.live.messages import LabStatus
+from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -25,13 +26,6 @@ from loko.flow import Flow, load_flows
 from loko.lab import Backend, Lab, load_lab
 
 lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
-
-
-class Builder(StrEnum):
-    """What builds the network of a lab."""
-
-    MININET = "mininet"
-    CONTAINERLAB = "containerlab"
 
 
 @contextmanager
@@ -73,11 +67,17 @@ def lab_up(
     Example: sudo loko lab up two-switch
     """
     with _errors_end():
-        _refuse_unbuilt(builder)
         the_lab = load_lab(lab, cabling)
         if warning := CorePlan.here().warning:
             typer.echo(f"warning: {warning}", err=True)
-        running = up(the_lab, _flows(the_lab, flows), allocation=allocation, entries=entries, backend=backend)
+        running = up(
+            the_lab,
+            _flows(the_lab, flows),
+            allocation=allocation,
+            entries=entries,
+            backend=backend,
+            builder=builder,
+        )
     typer.echo(f"lab {running.name} is up; see it with 'loko lab status {running.name}'")
 
 
@@ -88,13 +88,16 @@ def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> N
     Example: sudo loko lab down two-switch
     """
     with _errors_end():
-        _refuse_unbuilt(builder)
         name = _name(lab)
         running = BackgroundLab.find(name)
+        if running is not None:
+            running.down()
+        stale = remove(load_lab(lab), builder) if builder is Builder.CONTAINERLAB else []
+        if stale:
+            typer.echo(f"removed: {', '.join(stale)}")
         if running is None:
             typer.echo(f"lab {name} is not up")
             return
-        running.down()
     typer.echo(f"lab {name} is down")
 
 
@@ -102,7 +105,7 @@ def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> N
 def lab_status(
     lab: Annotated[str | None, typer.Argument(help="Name of a lab. Default: all that are up.")] = None,
     *,
-    builder: BuilderOption = Builder.MININET,
+    builder: BuilderOption = Builder.MININET,  # noqa: ARG001 (labs of either are shown alike)
     as_json: JsonOption = False,
 ) -> None:
     """Show the labs that are up: their processes, connected switches, counters.
@@ -110,7 +113,6 @@ def lab_status(
     Example: sudo loko lab status two-switch --json
     """
     with _errors_end():
-        _refuse_unbuilt(builder)
         found = [BackgroundLab.find(_name(lab))] if lab else list(BackgroundLab.all())
         shown = [_View.of(running) for running in found if running]
     if as_json:
@@ -140,27 +142,25 @@ def lab_draw(
     typer.echo(f"{out.with_suffix('.svg')}")
 
 
-def doctor(*, as_json: JsonOption = False) -> None:
-    """Find out whether live runs are possible here, and what to do if not. Status 1 if they are not.
+@lab_app.command("clab")
+def lab_clab(
+    lab: LabArgument,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Write it beside the lab instead.")] = False,
+) -> None:
+    """Print the lab as a topology file of containerlab. Nothing is started.
 
-    Example: sudo loko doctor
+    Example: loko lab clab two-switch
     """
-    findings = examine()
-    if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
-    else:
-        table = Table("", "live runs need", "found", "what to do", box=None)
-        for finding in findings:
-            sign = "[green]ok" if finding.ok else "[red]missing" if finding.needed else "[yellow]better with"
-            table.add_row(sign, finding.what, finding.found, finding.remedy)
-        Console().print(table)
-    if not all(finding.ok for finding in findings if finding.needed):
-        raise typer.Exit(1)
-
-
-def _refuse_unbuilt(builder: Builder) -> None:
-    if builder is Builder.CONTAINERLAB:
-        raise InputError("--builder containerlab: not available yet; use --builder mininet")
+    with _errors_end():
+        the_lab = load_lab(lab)
+        text = topology(the_lab)
+        if not write:
+            typer.echo(text, nl=False)
+            return
+        file = topology_file(the_lab)
+        file.write_text(text, encoding="utf-8")
+    typer.echo(f"written: {file}")
 
 
 def _flows(lab: Lab, file: str | None) -> tuple[Flow, ...]:

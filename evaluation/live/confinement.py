@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from evaluation.live.afterwards import Afterwards
 from evaluation.live.exclusion import claim
 from evaluation.live.programs import require
 from evaluation.live.realtime_limit import RealtimeLimit
@@ -53,17 +54,27 @@ class Confinement:
     """A running confined tree and the connection to its first process."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], connection: Connection, limit: RealtimeLimit
+        self,
+        process: subprocess.Popen[bytes],
+        connection: Connection,
+        ends: Sequence[RealtimeLimit | Afterwards],
     ) -> None:
         self._process = process
         self._connection = connection
-        self._limit = limit
+        self._ends = ends
 
     @classmethod
-    def start(cls, *, outlive: bool = False, log: Path | None = None) -> Self:
+    def start(
+        cls,
+        *,
+        outlive: bool = False,
+        log: Path | None = None,
+        outside: Callable[[], Afterwards] | None = None,
+    ) -> Self:
         """Start an empty tree. With `outlive` it goes on after this process has ended.
 
-        Standard error of the tree's first process goes to `log`, or to this process's own.
+        Standard error of the tree's first process goes to `log`, or to this process's own. `outside` builds
+        what the lab has outside of the tree before that begins; what it returns removes it afterwards.
         Raises `RunError` without root or the programs that are needed, or while another lab runs.
         """
         if os.geteuid() != 0:
@@ -75,17 +86,22 @@ class Confinement:
         ]
         claimed = claim()
         ours, theirs = socket.socketpair()
-        limit = RealtimeLimit()
         with theirs, claimed:
+            removal = outside() if outside else None
+            limit = RealtimeLimit()
             held = [theirs.fileno(), claimed.fileno(), *limit.descriptors]
+            if removal and removal.descriptor is not None:
+                held.append(removal.descriptor)
+            ends: list[RealtimeLimit | Afterwards] = [limit, *([removal] if removal else [])]
             stderr = log.open("wb") if log else None
             try:
                 process = _start_in_a_thread([*command, *map(str, held)], held, stderr)
             finally:
                 if stderr:
                     stderr.close()
-                limit.hand_over()
-        return cls(process, Connection(ours.detach()), limit)
+                for end in ends:
+                    end.hand_over()
+        return cls(process, Connection(ours.detach()), ends)
 
     @property
     def pid(self) -> int:
@@ -109,13 +125,15 @@ class Confinement:
         """Let go of a tree that was started with `outlive`."""
         self._connection.close()
         self._process.returncode = 0  # Popen must not complain that its child still runs
-        self._limit.release()
+        for end in self._ends:
+            end.release()
 
     def close(self) -> None:
         """End the tree and wait until it is gone."""
         self._connection.close()
         self._wait()
-        self._limit.wait()
+        for end in self._ends:
+            end.wait()
 
     def _wait(self) -> int:
         try:

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Self
 
-from evaluation.live.network_namespace import network_of
+from evaluation.live.network_namespace import inside
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
@@ -126,12 +126,12 @@ class Generator:
             raise RunError(f"{self._host}: mgen ended by itself (exit status {status}): {tail(self._log)}")
 
 
-def open_sink(pid: int, port: int) -> socket.socket:
-    """A bound UDP socket in the network namespace of a process, which nobody reads.
+def open_sink(namespace: Path, port: int) -> socket.socket:
+    """A bound UDP socket in a network namespace, which nobody reads.
 
     It is there so that the host answers no datagram with an ICMP error.
     """
-    with network_of(pid):
+    with inside(namespace):
         sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sink.bind(("", port))
     return sink

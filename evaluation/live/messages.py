@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
@@ -38,6 +39,8 @@ class BuildRequest:
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
+    containers: Containers | None = None
+    """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

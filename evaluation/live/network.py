@@ -53,35 +53,41 @@ class Network:
     """Hosts, each in a network namespace of its own, and veth pairs, in the order of the lab file."""
 
     def __init__(self, lab: Lab) -> None:
-        """Build it all in the current network namespace. Raises `RunError` in one line."""
+        """Build it all. Raises `RunError` in one line."""
         self.lab = lab
-        cards = lab.cards()
-        self._cards = frozenset(cards.values())
+        self._cards = lab.cards()
         self._interfaces = {
-            (end.node, end.port): cards.get(end) or interface(end, lab)
+            (end.node, end.port): self._cards.get(end) or self._name(end)
             for link in lab.links
             for end in (link.a, link.b)
             if not lab.is_real(end.node)
         }
+        self._build(lab)
+        self._configure()
+        self.verify()
+
+    def _name(self, end: Endpoint) -> str:
+        return interface(end, self.lab)
+
+    def _build(self, lab: Lab) -> None:
+        """Make it in the current network namespace."""
         require("ifconfig")
         require("mnexec")
         setLogLevel("error")
-        silence_ipv6()
+        silence_own_network()
         run(["ip", "link", "set", "lo", "up"], what="loopback")
         self._net = LabNetwork(controller=None, build=False)
         for host in lab.hosts.values():
             self._net.addHost(host.name, ip=str(host.ip), mac=host.mac)
-            self._silence_host(host.name)
+            silence_node(host.name, self.inside(host.name))
         for switch in lab.switches.values():
             self._net.addSwitch(switch.name, cls=BoardSwitch, dpid=f"{switch.datapath_id:016x}")
-        for end, card in cards.items():
+        for end, card in self._cards.items():
             self._plug_in(end, card)
         for link in lab.links:
             if not (lab.is_real(link.a.node) or lab.is_real(link.b.node)):
                 self._cable(link.a, link.b)
         self._net.build()
-        self._configure()
-        self.verify()
 
     def ports(self, switch: str) -> dict[int, str]:
         """Interface of every connected port of a switch."""
@@ -91,13 +97,13 @@ class Network:
         """The interface of a host."""
         return self._interfaces[host, 1]
 
-    def pid(self, host: str) -> int:
-        """A process in the namespace of a host."""
-        return int(self._node(host).pid)
+    def namespace(self, host: str) -> Path:
+        """The file of a host's network namespace."""
+        return Path(f"/proc/{self._node(host).pid}/ns/net")
 
     def inside(self, host: str) -> list[str]:
         """What to put before a command so that it runs in the namespace of a host."""
-        return [require("mnexec"), "-a", str(self.pid(host))]
+        return [require("mnexec"), "-a", str(self._node(host).pid)]
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
@@ -109,7 +115,7 @@ class Network:
             offloads = run_json(["ethtool", "--json", "-k", name], what=where, prefix=prefix)[0]
             for shown in OFFLOADS.values():
                 refuse_difference(where, shown, False, offloads[shown]["active"])
-            if name not in self._cards:  # a card has queues of its own
+            if name not in self._cards.values():  # a card has queues of its own
                 queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
                 refuse_difference(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
             addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
@@ -125,7 +131,7 @@ class Network:
             switch_off_offloads(name, what=where, prefix=prefix)
             run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
         for (node, _), name in self._interfaces.items():
-            if name in self._cards:
+            if name in self._cards.values():
                 wait_for_carrier(name, prefix=self._prefix(node))
         for host, other in itertools.permutations(self.lab.hosts.values(), 2):
             self._introduce(host, other)
@@ -138,11 +144,6 @@ class Network:
             what=f"{host.name}: neighbour {other.name}",
             prefix=self.inside(host.name),
         )
-
-    def _silence_host(self, host: str) -> None:
-        for scope in _ipv6_scopes():
-            setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
-            run(["sysctl", "-q", "-w", setting], what=f"{host}: IPv6 off", prefix=self.inside(host))
 
     def _plug_in(self, end: Endpoint, card: str) -> None:
         """Give a host the network card that is cabled to a real board; a switch's is where it should be."""
@@ -182,11 +183,18 @@ def refuse_difference(where: str, what: str, wanted: object, found: object) -> N
         )
 
 
+def silence_node(node: str, prefix: Sequence[str]) -> None:
+    """Switch IPv6 off in the namespace of a node, so that it sends nothing of its own accord."""
+    for scope in _ipv6_scopes():
+        setting = f"net.ipv6.conf.{scope}.disable_ipv6=1"
+        run(["sysctl", "-q", "-w", setting], what=f"{node}: IPv6 off", prefix=prefix)
+
+
 def _ipv6_scopes() -> Sequence[str]:
     return ("all", "default") if Path("/proc/sys/net/ipv6").exists() else ()
 
 
-def silence_ipv6() -> None:
+def silence_own_network() -> None:
     """Have this network namespace send nothing of its own accord."""
     for scope in _ipv6_scopes():
         (Path("/proc/sys/net/ipv6/conf") / scope / "disable_ipv6").write_text("1", encoding="ascii")

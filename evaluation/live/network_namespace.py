@@ -1,4 +1,4 @@
-"""Doing something in the network namespace of another process."""
+"""Doing something in another network namespace."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from evaluation.runner import RunError
@@ -15,13 +16,20 @@ _CLONE_NEWNET: Final = 0x4000_0000
 
 @contextmanager
 def network_of(pid: int) -> Iterator[None]:
-    """Put this thread in the network namespace of a process. A socket that is made there stays there.
+    """Put this thread in the network namespace of a process. Raises `RunError`."""
+    with inside(Path(f"/proc/{pid}/ns/net")):
+        yield
+
+
+@contextmanager
+def inside(namespace: Path) -> Iterator[None]:
+    """Put this thread in a network namespace, named by its file. A socket that is made there stays there.
 
     Raises `RunError`.
     """
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     try:
-        there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        there = os.open(namespace, os.O_RDONLY)
         try:
             _enter(there)
             try:

@@ -6,9 +6,9 @@ cannot. The limit belongs to the whole machine, so a small process outside the t
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
+
+from evaluation.live.afterwards import Afterwards
 
 LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 
@@ -25,49 +25,35 @@ done
 
 
 class RealtimeLimit:
-    """The limit as it was, restored when every holder of `descriptor` has ended."""
+    """The limit as it was, restored when every holder of `descriptors` has ended."""
 
     def __init__(self) -> None:
         """Start the process that waits, unless there is no limit to be restored."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._write_end: int | None = None
+        self._restoring: Afterwards | None = None
         try:
             limit = LIMIT.read_text(encoding="ascii").strip()
         except OSError:
             return
-        if limit == _UNLIMITED:
-            return
-        read_end, self._write_end = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _RESTORE, "restore", limit],
-                stdin=read_end,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        finally:
-            os.close(read_end)
+        if limit != _UNLIMITED:
+            self._restoring = Afterwards("/bin/sh", "-c", _RESTORE, "restore", limit)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What the tree's first process has to hold open."""
-        return () if self._write_end is None else (self._write_end,)
+        descriptor = self._restoring.descriptor if self._restoring else None
+        return () if descriptor is None else (descriptor,)
 
     def hand_over(self) -> None:
         """Leave the descriptor to the tree, which was given it."""
-        if self._write_end is not None:
-            os.close(self._write_end)
-            self._write_end = None
+        if self._restoring:
+            self._restoring.hand_over()
 
     def wait(self) -> None:
         """After the tree's end: wait until the limit is restored."""
-        self.hand_over()
-        if self._process is not None:
-            self._process.wait()
+        if self._restoring:
+            self._restoring.wait()
 
     def release(self) -> None:
         """Let the waiting process outlive this one."""
-        self.hand_over()
-        if self._process is not None:
-            self._process.returncode = 0  # Popen must not complain that its child still runs
+        if self._restoring:
+            self._restoring.release()

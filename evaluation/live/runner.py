@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+<<<<<<< HEAD
+=======
+from evaluation.live.building import start
+>>>>>>> main
 from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
+from evaluation.options import Builder
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.entries import EVALUATION_ENTRIES
@@ -34,11 +39,12 @@ class LiveRunner:
         seed: int = 0,
         cores: CorePlan | None = None,
         backend: Backend | None = None,
+        builder: Builder = Builder.MININET,
     ) -> None:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
-        `backend`: what every switch is, if not what the lab says.
+        `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
         """
         self._lab = lab
         self._flows = tuple(flows)
@@ -46,6 +52,7 @@ class LiveRunner:
         self._entries = entries
         self._seed = seed
         self._backend = backend
+        self._builder = builder
         self._plan = cores or CorePlan.here()
         self._confinement: Confinement | None = None
         self._affinity = os.sched_getaffinity(0)
@@ -58,22 +65,21 @@ class LiveRunner:
     def __enter__(self) -> Self:
         """Start the lab. Raises `RunError` or `InputError` in one line."""
         self._affinity = os.sched_getaffinity(0)
-        self._confinement = Confinement.start()
+        request = BuildRequest(
+            lab=self._lab.path.resolve(),
+            cabling=self._lab.cabling,
+            flows=self._flows,
+            allocation=self._allocation,
+            entries=self._entries,
+            cores=self._plan,
+            seed=self._seed,
+            backend=self._backend,
+        )
+        self._confinement, request = start(self._lab, request, self._builder)
         try:
             os.sched_setaffinity(0, self._plan.others)
             hand_in(self._lab, self._confinement.pid)
-            self._confinement.request(
-                BuildRequest(
-                    lab=self._lab.path.resolve(),
-                    cabling=self._lab.cabling,
-                    flows=self._flows,
-                    allocation=self._allocation,
-                    entries=self._entries,
-                    cores=self._plan,
-                    seed=self._seed,
-                    backend=self._backend,
-                )
-            )
+            self._confinement.request(request)
         except BaseException:
             self._end()
             raise

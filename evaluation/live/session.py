@@ -11,10 +11,13 @@ import psutil
 from evaluation.bench.live.board_wiring import self_test_of_boards
 from evaluation.live.cards import prepare
 from evaluation.live.carriage import carry, records
+from evaluation.live.containerlab import topology
+from evaluation.live.containerlab.boards import ContainerBoards
+from evaluation.live.containerlab.network import ContainerNetwork
 from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
 from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
-from evaluation.live.network import Network, silence_ipv6
+from evaluation.live.network import Network, silence_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
@@ -33,15 +36,18 @@ class Session:
         self.lab = load_lab(request.lab, request.cabling).with_backend(request.backend)
         refuse(self.lab, request)
         self._folder = folder
-        silence_ipv6()
+        silence_own_network()
         prepare(self.lab)
         control = ControlNetwork(self.lab)
         self_test_of_boards(self.lab, controller_address(self.lab))
-        self.network = Network(self.lab)
+        containers = request.containers
+        self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
         ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
-        self._switches = Switches(self.lab, ports, request, folder)
+        self._switches = (
+            ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
+        )
         if self._controller:
             self._switches.wait_for_real_boards()
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
@@ -88,6 +94,7 @@ class Session:
             self._controller.check()
 
     def _start_controller(self, request: BuildRequest) -> Daemon:
+        containers = request.containers
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
         options = {
@@ -96,14 +103,15 @@ class Session:
             "--allocation": request.allocation,
             "--entries": request.entries,
             **({"--backend": request.backend} if request.backend else {}),
-            "--listen": controller_address(self.lab),
+            "--listen": topology.controller_address() if containers else controller_address(self.lab),
             "--ready": ready,
             "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
+        prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",
-            [sys.executable, "-m", "loko.controller", *words],
+            [*prefix, sys.executable, "-m", "loko.controller", *words],
             log=self._folder / "controller.log",
             ready=ready,
         )

@@ -38,7 +38,7 @@ from loko.document import PROFILES
 from loko.entries import switch_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables
 
 SESSION = load_lab("two-switch")

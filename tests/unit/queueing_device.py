@@ -23,6 +23,8 @@ class QueueingDevice:
         self._service_ns = service_ns
         self._room = room
 
+    lateness_ns = 0
+
     def begin(self, seed: int) -> None: ...
 
     def load(self, messages: Sequence[bytes]) -> None: ...

@@ -13,7 +13,7 @@ from loko.controller.driver import Driver
 from loko.controller.wire import decode, segment
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables
 from loko.serve.keeper import OWN_MARK, FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write

@@ -16,8 +16,9 @@ from loko.calculus import NOTHING
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
+from loko.lab_allocation import allocations_of
 from loko.network import Hop
-from loko.plan import allocations_of, plan, scenario_of
+from loko.plan import plan, scenario_of
 from loko.scenario import EVALUATION, Scenario
 from loko.split import echo_traffic, split
 
@@ -59,11 +60,11 @@ def evaluation_flows(scheme, ratio) -> list[Flow]:
 )
 def test_the_papers_flows_just_fit(scheme, ratio, guarantee_ms) -> None:
     flows = evaluation_flows(scheme.name, ratio)
-    result = plan(LAB, flows, scheme=scheme, scenario=scenario_of(flows, entries=17))
+    result = plan(LAB, flows, control(scheme.name))
     assert not result.refused
     assert {round(admitted.guarantee_ns / 1e6, 2) for admitted in result.accepted} == {guarantee_ms}
     one_more = [*flows, flow(9, rate_bps=1e3)]
-    refused = plan(LAB, one_more, scheme=scheme, scenario=EVALUATION).refused
+    refused = plan(LAB, one_more, control(scheme.name)).refused
     assert [refusal.flow.id for refusal in refused] == ["f9"]
 
 
@@ -118,7 +119,7 @@ def test_table_can_be_the_limit() -> None:
 
 def test_control_traffic_is_reserved() -> None:
     flows = evaluation_flows("fifth-rate", 2)
-    result = plan(LAB, flows, scheme=FIFTH_RATE, scenario=EVALUATION, control=echo_traffic(100))
+    result = plan(LAB, flows, LokoAdmission(LAB, LIMITS["fifth-rate"], echo_traffic(100)))
     assert [refusal.flow.id for refusal in result.refused] == ["f3"]
 
 
@@ -220,7 +221,7 @@ def test_refused_stays_refused_until_something_is_released(asked) -> None:
 
 def test_plan_as_values_is_plain() -> None:
     flows = [flow(1), flow(2, rate_bps=3e6)]
-    values = plan(LAB, flows, scheme=FIFTH_RATE, scenario=EVALUATION).as_values()
+    values = plan(LAB, flows, control()).as_values()
     assert values["lab"] == "two-switch"
     assert values["accepted"][0]["flow"] == "f1"
     assert [hop["switch"] for hop in values["accepted"][0]["hops"]] == ["s1", "s2"]

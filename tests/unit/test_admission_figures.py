@@ -85,8 +85,8 @@ def test_runs_depend_on_their_number_alone() -> None:
     ("old", "new", "says"),
     [
         ("rate_kbps: [750, 1000]", "rate_kbps: [1000, 750]", "give the lower rate"),
-        ("schemes: [full-rate]", "schemes: [packet-granular]\nbuffer_factor: 10", "buffer_factor"),
-        ("schemes: [full-rate]", "schemes: [twice]", "schemes"),
+        ("schemes: [full-rate]", "buffer_factor: 0\nschemes: [full-rate]", "buffer_factor"),
+        ("schemes: [full-rate]", "schemes: [twice]", "scheme 'twice' is unknown"),
         ("runs: 1000", "runs: 0", "runs"),
     ],
 )

@@ -28,7 +28,7 @@ from evaluation.adversary.search import adversary, random_search
 from evaluation.adversary.trial import narrowed, trial
 from loko.allocation import FULL_RATE
 from loko.lab import load_lab
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
 from loko.scenario import EVALUATION
 
 PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))

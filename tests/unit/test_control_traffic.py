@@ -24,7 +24,7 @@ from loko.control_traffic import (
 from loko.device import load_profile
 from loko.document import LABS, InputError
 from loko.lab import load_lab
-from loko.plan import allocations_of
+from loko.lab_allocation import allocations_of
 from loko.scenario import EVALUATION, UNKNOWN, Action, Match, Scenario
 from loko.service import service_curve
 from loko.split import split

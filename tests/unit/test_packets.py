@@ -15,8 +15,8 @@ from loko.device import load_profile
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
+from loko.lab_allocation import allocations_of
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
-from loko.plan import allocations_of
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
 from loko.service import capacity_frames
@@ -275,7 +275,7 @@ def test_frames_beyond_the_ring_are_lost(frames, loses) -> None:
 def test_optimised_targets_let_in_no_fewer_flows_with_stricter_guarantees() -> None:
     lab = ring_lab(Ring(switches=3, hosts_per_switch=2))
     mix = [flow(number, source=number % 3 + 1, hops=number % 3, lab=lab) for number in range(30)]
-    targets = optimised_targets(lab, EVALUATION, mix)
+    targets = optimised_targets(lab, EVALUATION, [mix])
     usual, best = PacketAdmission(lab, EVALUATION), PacketAdmission(lab, EVALUATION, targets)
     assert accepted(best, mix) >= accepted(usual, mix)
     assert sum(targets.values()) < sum(default_targets(lab, EVALUATION).values())
@@ -283,7 +283,7 @@ def test_optimised_targets_let_in_no_fewer_flows_with_stricter_guarantees() -> N
 
 def test_a_mix_of_which_nothing_fits_is_wrong_input() -> None:
     with pytest.raises(InputError, match="no flow of it fits"):
-        optimised_targets(RING, EVALUATION, [flow(rate_bps=2e7)], rounds=0)
+        optimised_targets(RING, EVALUATION, [[flow(rate_bps=2e7)]], rounds=0)
 
 
 def test_the_papers_delay_is_the_default_target() -> None:

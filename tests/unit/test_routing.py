@@ -14,8 +14,8 @@ from loko.allocation import scheme_named
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab, Link, load_lab
+from loko.lab_allocation import allocations_of
 from loko.network import Hop
-from loko.plan import allocations_of
 from loko.routing import path_through, paths, route
 from loko.scenario import of_lokos_tables
 

@@ -2,63 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Generic, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
-from loko.flow import FiveTuple, Flow
+from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, shortest_path
 
+Route = TypeVar("Route")
+"""What a scheme has to know of a path."""
 
-class Register:
+
+class Register(Generic[Route]):
     """The admitted flows of a lab, by id and by what tells them apart on the wire. Each call is O(path)."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route]) -> None:
+        """`prepare` makes of a source and a path what the scheme needs; it is kept for shortest paths."""
         self.lab = lab
+        self._prepare = prepare
         self._admitted: dict[str, Admitted] = {}
-        self._five_tuples: dict[FiveTuple, str] = {}
-        self._shortest: dict[tuple[str, str], tuple[Hop, ...]] = {}
+        self._five_tuples: dict[tuple[str, str, int, int], str] = {}
+        self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
         self._far = {(end.node, end.port): far.node for end, far in lab.cables()}
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
         """The accepted flows by id, in order of admission."""
 
-    def path(self, flow: Flow, path: Sequence[Hop] | None) -> Sequence[Hop]:
-        """The path asked for, or the shortest.
+    def route(self, flow: Flow, path: Sequence[Hop] | None) -> Route:
+        """The path asked for, or the shortest, as the scheme has prepared it.
 
         Raises `InputError` if it does not lead from the flow's source to its destination, or if the flow's id
         or its hosts and ports are in use.
         """
-        self._refuse_doubles(flow)
-        if path is not None:
-            self._refuse_broken(flow, path)
-            return path
-        ends = (flow.source, flow.destination)
-        if ends not in self._shortest:
-            self._shortest[ends] = shortest_path(self.lab, *ends)
-        return self._shortest[ends]
+        source, destination = flow.source, flow.destination
+        if (
+            flow.id in self._admitted
+            or (source, destination, flow.udp_source, flow.udp_destination) in self._five_tuples
+        ):
+            raise self._double(flow)
+        known = self._shortest.get((source, destination))
+        if known is None:
+            hops = shortest_path(self.lab, source, destination)
+            known = self._shortest[source, destination] = hops, self._prepare(source, hops)
+        if path is None or path is known[0]:
+            return known[1]
+        self._refuse_broken(flow, path)
+        return self._prepare(source, tuple(path))
 
     def add(self, admitted: Admitted) -> None:
         """Note an accepted flow."""
         flow = admitted.flow
         self._admitted[flow.id] = admitted
-        self._five_tuples[FiveTuple.of(flow)] = flow.id
+        self._five_tuples[flow.source, flow.destination, flow.udp_source, flow.udp_destination] = flow.id
 
     def remove(self, flow_id: str) -> Admitted:
         """Strike off a flow. Raises `InputError` if it was not admitted."""
         admitted = self._admitted.pop(flow_id, None)
         if admitted is None:
             raise InputError(f"flow '{flow_id}' is not admitted")
-        del self._five_tuples[FiveTuple.of(admitted.flow)]
+        flow = admitted.flow
+        del self._five_tuples[flow.source, flow.destination, flow.udp_source, flow.udp_destination]
         return admitted
 
-    def _refuse_doubles(self, flow: Flow) -> None:
+    def clear(self) -> None:
+        """Strike off all flows."""
+        self._admitted.clear()
+        self._five_tuples.clear()
+
+    def _double(self, flow: Flow) -> InputError:
         if flow.id in self._admitted:
-            raise InputError(f"flow id '{flow.id}' is admitted already; choose another or release it")
-        other = self._five_tuples.get(FiveTuple.of(flow))
-        if other is not None:
-            raise InputError(f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port")
+            return InputError(f"flow id '{flow.id}' is admitted already; choose another or release it")
+        other = self._five_tuples[flow.source, flow.destination, flow.udp_source, flow.udp_destination]
+        return InputError(f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port")
 
     def _refuse_broken(self, flow: Flow, path: Sequence[Hop]) -> None:
         node: str | None = self._far.get((flow.source, 1))

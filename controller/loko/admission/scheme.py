@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
 from loko.flow import Flow
 from loko.network import Hop
 
 
-@dataclass(frozen=True, kw_only=True)
-class Share:
+class Share(NamedTuple):
     """How much of one thing is used of what a switch's allocation allows."""
 
     quantity: str
@@ -27,8 +25,7 @@ class Share:
         return self.used / self.allowed if self.allowed else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Usage:
+class Usage(NamedTuple):
     """What the admitted flows, and the control traffic, use of one switch."""
 
     shares: tuple[Share, ...]
@@ -74,6 +71,9 @@ class Admission(Protocol):
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+
+    def release_all(self) -> None:
+        """Give back what all flows use: as `release` of each, but without looking at them."""
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now."""

@@ -5,11 +5,13 @@ So the delay bound D of a switch, and with it every guarantee once given, holds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
-from loko.admission.answer import Admitted, HopTerm, Refusal
+from loko.admission.answer import Admitted, Refusal
 from loko.admission.exact import ExactSum
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
@@ -24,6 +26,9 @@ from loko.scenario import Unknown
 ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
 _BITS_NS_PER_BYTE_S: Final = 8e9
+_ELSEWHERE: Final = "release a flow that passes here"
+Sizes = tuple[int, ...] | range
+"""Sizes of frames in bytes."""
 
 
 class LokoAdmission:
@@ -33,14 +38,15 @@ class LokoAdmission:
         self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP)."""
-        self._allocations = allocations
-        self._register = Register(lab)
-        self._switches = {name: _Switch.empty(allocations[name], control) for name in lab.switches}
+        self.allocations = allocations
+        """Of each switch."""
+        self._register = Register(lab, self._prepare)
+        self._switches = {name: _Switch.empty(name, allocations[name], control) for name in lab.switches}
 
     @property
     def scheme(self) -> str:
         """The allocation schemes in use."""
-        return ", ".join(dict.fromkeys(allocation.scheme.name for allocation in self._allocations.values()))
+        return ", ".join(dict.fromkeys(allocation.scheme.name for allocation in self.allocations.values()))
 
     @property
     def admitted(self) -> Mapping[str, Admitted]:
@@ -49,21 +55,7 @@ class LokoAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        rate_bps, burst_bytes, frame_bytes = flow.rate_bps, flow.burst_bytes, flow.frame_bytes
-        hops = self._register.path(flow, path)
-        switches = self._switches
-        for hop in hops:
-            switch = switches[hop.switch]
-            if frame_bytes not in switch.sizes:
-                raise switch.uncovered(frame_bytes, hop.switch)
-            if (
-                switch.burst.value + burst_bytes > switch.burst_limit
-                or switch.rate.value + rate_bps > switch.rate_limit
-                or switch.entries >= switch.max_entries
-            ):
-                return switch.refusal(flow, hop.switch, burst_bytes)
-            burst_bytes += rate_bps * switch.delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
-        return Admitted(flow=flow, hops=tuple(self._terms(flow, hops)))
+        return self._register.route(flow, path).decide(flow)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -71,63 +63,119 @@ class LokoAdmission:
         Raises `InputError` for unknown hosts, a path that does not connect them, an id or ports in use, or
         frames that the model does not cover.
         """
-        answer = self.check(flow, path)
+        route = self._register.route(flow, path)
+        answer = route.decide(flow)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            for hop in answer.hops:
-                self._switches[hop.switch].add(hop.arrival)
+            for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
+                switch.add(flow.rate_bps, burst_bytes)
         return answer
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
-        for hop in self._register.remove(flow_id).hops:
-            self._switches[hop.switch].remove(hop.arrival)
+        admitted = self._register.remove(flow_id)
+        for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
+            self._switches[hop.switch].remove(admitted.flow.rate_bps, burst_bytes)
+
+    def release_all(self) -> None:
+        """Give back what all flows use: as `release` of each, but without looking at them."""
+        self._register.clear()
+        for switch in self._switches.values():
+            if switch.entries:
+                switch.clear()
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
-        state = self._switches[switch]
-        return Usage(shares=tuple(state.shares()), delay_ns=state.delay_ns)
+        return self._switches[switch].usage()
 
-    def _terms(self, flow: Flow, path: Sequence[Hop]) -> Iterator[HopTerm]:
-        arrival = flow.arrival
-        for hop in path:
-            delay_ns = self._switches[hop.switch].delay_ns
-            yield HopTerm(switch=hop.switch, output_port=hop.output_port, arrival=arrival, delay_ns=delay_ns)
-            arrival = arrival.delayed(delay_ns)
+    def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
+        switches = tuple(self._switches[hop.switch] for hop in path)
+        alike = groupby(switches, key=lambda switch: switch.delay_ns)
+        return _Route(
+            path=path,
+            switches=switches,
+            parts=tuple((delay_ns, tuple(part)) for delay_ns, part in alike),
+            delays_ns=tuple(switch.delay_ns for switch in switches),
+            sizes=tuple({switch.sizes: switch for switch in reversed(switches)}.items()),
+        )
+
+
+class _Route(NamedTuple):
+    """A path, with what a decision has to know of its switches."""
+
+    path: tuple[Hop, ...]
+    switches: tuple[_Switch, ...]
+    parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
+    """The switches in order, those together that follow each other and have one delay bound."""
+    delays_ns: tuple[float, ...]
+    sizes: tuple[tuple[Sizes, _Switch], ...]
+    """Every set of frame sizes that a switch on it was planned for, with the first such switch."""
+
+    def decide(self, flow: Flow) -> Admitted | Refusal:
+        """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
+        rate_bps, burst_bytes, frame_bytes = flow.rate_bps, flow.burst_bytes, flow.frame_bytes
+        for sizes, switch in self.sizes:
+            if frame_bytes not in sizes:
+                raise switch.uncovered(frame_bytes)
+        for delay_ns, switches in self.parts:
+            growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
+            for switch in switches:
+                if burst_bytes > switch.burst_room or rate_bps > switch.rate_room:
+                    return switch.refusal(flow, burst_bytes)
+                burst_bytes += growth_bytes
+        return Admitted(flow, self.path, self.bursts_bytes(flow), self.delays_ns)
+
+    def bursts_bytes(self, flow: Flow) -> tuple[float, ...]:
+        """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
+        bursts, burst_bytes = [], flow.burst_bytes
+        for delay_ns, switches in self.parts:
+            growth_bytes = flow.rate_bps * delay_ns / _BITS_NS_PER_BYTE_S
+            for _ in switches:
+                bursts.append(burst_bytes)
+                burst_bytes += growth_bytes
+        return tuple(bursts)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Switch:
     """What is used of one switch, and what may be."""
 
-    rate: ExactSum
-    burst: ExactSum
-    entries: int
+    name: str
+    control: TokenBucket
+    """What is used without any flow."""
+    rate: ExactSum = field(init=False)
+    burst: ExactSum = field(init=False)
+    entries: int = field(init=False)
     max_rate_bps: float
     max_burst_bytes: float
     max_entries: int
     rate_limit: float = field(init=False)
     burst_limit: float = field(init=False)
     """The two with the slack for rounding."""
+    rate_room: float = field(init=False)
+    burst_room: float = field(init=False)
+    """The most that still fits; in a full table there is no room for any rate."""
+    _usage: Usage | None = field(init=False)
+    """Unless it has changed since it was asked for."""
     delay_ns: float
-    sizes: Sequence[int]
+    sizes: Sizes
     """Frames for which the service curve was made; no guarantee would hold for others."""
 
     def __post_init__(self) -> None:
         self.rate_limit = self.max_rate_bps * (1 + ROUNDING)
         self.burst_limit = self.max_burst_bytes * (1 + ROUNDING)
+        self.clear()
 
     @classmethod
-    def empty(cls, allocation: Allocation, control: TokenBucket) -> _Switch:
+    def empty(cls, name: str, allocation: Allocation, control: TokenBucket) -> _Switch:
         scenario = allocation.service.scenario
-        sizes: Sequence[int] = scenario.frame_bytes
+        sizes: Sizes = tuple(scenario.frame_bytes)
         if isinstance(scenario.packet_sizes_bytes, Unknown):
             sizes = range(min(sizes), max(sizes) + 1)
         table = allocation.service.profile.table.entries.value
         return cls(
-            rate=ExactSum(control.rate_bps),
-            burst=ExactSum(control.burst_bytes),
-            entries=0,
+            name=name,
+            control=control,
             max_rate_bps=allocation.max_rate_bps,
             max_burst_bytes=allocation.max_burst_bytes,
             max_entries=table if isinstance(scenario.entries, Unknown) else scenario.entries,
@@ -135,61 +183,76 @@ class _Switch:
             sizes=sizes,
         )
 
-    def add(self, arrival: TokenBucket) -> None:
-        self.rate.add(arrival.rate_bps)
-        self.burst.add(arrival.burst_bytes)
+    def clear(self) -> None:
+        self.rate = ExactSum(self.control.rate_bps)
+        self.burst = ExactSum(self.control.burst_bytes)
+        self.entries = 0
+        self._make_room()
+
+    def add(self, rate_bps: float, burst_bytes: float) -> None:
+        self.rate.add(rate_bps)
+        self.burst.add(burst_bytes)
         self.entries += 1
+        self._make_room()
 
-    def remove(self, arrival: TokenBucket) -> None:
-        self.rate.remove(arrival.rate_bps)
-        self.burst.remove(arrival.burst_bytes)
+    def remove(self, rate_bps: float, burst_bytes: float) -> None:
+        self.rate.remove(rate_bps)
+        self.burst.remove(burst_bytes)
         self.entries -= 1
+        self._make_room()
 
-    def shares(self) -> Iterator[Share]:
-        """In the order in which they are checked."""
-        yield Share(quantity="rate", used=self.rate.value, allowed=self.max_rate_bps, unit="bit/s")
-        yield Share(quantity="burst", used=self.burst.value, allowed=self.max_burst_bytes, unit="bytes")
-        yield Share(quantity="entries", used=self.entries, allowed=self.max_entries, unit="entries")
+    def _make_room(self) -> None:
+        self._usage = None
+        self.burst_room = self.burst_limit - self.burst.value
+        self.rate_room = self.rate_limit - self.rate.value if self.entries < self.max_entries else -math.inf
 
-    def refusal(self, flow: Flow, switch: str, burst_bytes: float) -> Refusal:
-        """The first limit that the flow would exceed, with the burst that it has here."""
-        if self.rate.value + flow.rate_bps > self.rate_limit:
-            name, unit = "rate", "bit/s"
-            used, requested, allowed = self.rate.value, flow.rate_bps, self.max_rate_bps
-        elif self.burst.value + burst_bytes > self.burst_limit:
-            name, unit = "burst", "bytes"
-            used, requested, allowed = self.burst.value, burst_bytes, self.max_burst_bytes
-        else:
-            name, unit = "entries", "entries"
-            used, requested, allowed = float(self.entries), 1.0, float(self.max_entries)
-        return Refusal(
-            flow=flow,
-            switch=switch,
-            quantity=name,
-            used=used,
-            requested=requested,
-            allowed=allowed,
-            unit=unit,
-            remedy=_remedy(flow, unit, allowed - used, burst_bytes),
+    def usage(self) -> Usage:
+        """With the shares in the order in which they are checked."""
+        if self._usage is None:
+            self._usage = self._as_usage()
+        return self._usage
+
+    def _as_usage(self) -> Usage:
+        shares = (
+            Share("rate", self.rate.value, self.max_rate_bps, "bit/s"),
+            Share("burst", self.burst.value, self.max_burst_bytes, "bytes"),
+            Share("entries", self.entries, self.max_entries, "entries"),
         )
+        return Usage(shares, self.delay_ns)
 
-    def uncovered(self, frame_bytes: int, switch: str) -> InputError:
+    def refusal(self, flow: Flow, burst_bytes: float) -> Refusal:
+        """The first limit that the flow would exceed, with the burst that it has here."""
+        used: float
+        if flow.rate_bps > self.rate_limit - self.rate.value:
+            used, allowed = self.rate.value, self.max_rate_bps
+            return Refusal(flow, self.name, "rate", used, flow.rate_bps, allowed, "bit/s", _slower)
+        if burst_bytes > self.burst_room:
+            used, allowed = self.burst.value, self.max_burst_bytes
+            return Refusal(flow, self.name, "burst", used, burst_bytes, allowed, "bytes", _smaller)
+        used, allowed = float(self.entries), float(self.max_entries)
+        return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _ELSEWHERE)
+
+    def uncovered(self, frame_bytes: int) -> InputError:
         known = ", ".join(str(size) for size in self.sizes[:8])
         if isinstance(self.sizes, range):
             known = f"{self.sizes.start} to {self.sizes.stop - 1}"
-        return InputError(f"frame_bytes {frame_bytes} is not a size that {switch} was planned for ({known})")
+        return InputError(
+            f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
+        )
 
 
-def _remedy(flow: Flow, unit: str, room: float, burst_bytes: float) -> str:
-    """What the flow itself could change to keep to a limit that leaves so much room."""
-    if unit == "bit/s" and room >= 1:
-        return f"a rate of at most {room:.0f} bit/s"
-    if unit == "bytes":
-        growth = burst_bytes - flow.burst_bytes
-        if room - growth >= flow.frame_bytes:
-            return f"a burst of at most {room - growth:.0f} bytes"
-        if growth > 0 and room > flow.burst_bytes:
-            rate_bps = flow.rate_bps * (room - flow.burst_bytes) / growth
-            return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
-        return "release a flow that passes here, or take a path with fewer switches"
-    return "release a flow that passes here"
+def _slower(refusal: Refusal) -> str:
+    room_bps = refusal.allowed - refusal.used
+    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _ELSEWHERE
+
+
+def _smaller(refusal: Refusal) -> str:
+    """What the flow itself could change to keep to a burst that leaves so much room."""
+    flow, room_bytes = refusal.flow, refusal.allowed - refusal.used
+    growth_bytes = refusal.requested - flow.burst_bytes
+    if room_bytes - growth_bytes >= flow.frame_bytes:
+        return f"a burst of at most {room_bytes - growth_bytes:.0f} bytes"
+    if growth_bytes > 0 and room_bytes > flow.burst_bytes:
+        rate_bps = flow.rate_bps * (room_bytes - flow.burst_bytes) / growth_bytes
+        return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
+    return "release a flow that passes here, or take a path with fewer switches"

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from loko.allocation import FIFTH_RATE
 from loko.commands import wrong_input_ends
 from loko.controller import app
 from loko.controller.session import Listing
@@ -21,7 +22,8 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, switch_entries
 from loko.flow import load_flows
 from loko.lab import Backend, Lab, Switch, load_lab
-from loko.plan import plan_by_name
+from loko.plan import plan, scenario_of
+from loko.schemes import admission_of, choice_named
 
 
 def main(
@@ -29,8 +31,12 @@ def main(
     lab: Annotated[str, typer.Option(help="Name or path of a lab.")],
     flows: Annotated[str, typer.Option(help="YAML or JSON list of flows.")],
     allocation: Annotated[
-        str, typer.Option(help="full-rate, fifth-rate, or a rival: silo, qjump.")
-    ] = "fifth-rate",
+        str | None,
+        typer.Option(
+            help="full-rate, fifth-rate, optimised (for the lab's mix), packet-granular, or a rival: silo,"
+            " qjump. Default: as the lab says, else fifth-rate."
+        ),
+    ] = None,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
@@ -74,9 +80,11 @@ def main(
     readiness(False)
 
 
-def _admitted_tables(lab: Lab, flows: str, allocation: str, entries: int) -> dict[int, Table]:
+def _admitted_tables(lab: Lab, flows: str, allocation: str | None, entries: int) -> dict[int, Table]:
     requested = load_flows(flows)
-    result = plan_by_name(lab, requested, allocation, entries=entries)
+    choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
+    scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
+    result = plan(lab, requested, admission_of(lab, choice, scenario))
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)

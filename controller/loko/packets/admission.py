@@ -7,23 +7,19 @@ that releasing a flow restores exactly what was there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from loko.admission import Admitted, HopTerm, Refusal, Register, Share, Usage
-from loko.admission.exact import ExactSum
+from loko.admission import Admitted, Refusal, Register, Usage
 from loko.allocation import FULL_RATE, allocate
-from loko.calculus import TokenBucket, bytes_in
+from loko.calculus import bytes_in
 from loko.control_traffic import ControlTraffic
 from loko.device import deterministic
-from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab
 from loko.network import Hop
-from loko.packets.server import FrameServer, frame_server
-from loko.packets.staircase import Curve, Grid
+from loko.packets.server import frame_server
+from loko.packets.staircase import Grid
+from loko.packets.switch import Load, SwitchUse
 from loko.scenario import Scenario, Unknown
 from loko.service import service_curve
 
@@ -38,15 +34,41 @@ def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Passage:
-    """A flow at one switch."""
+class _Passage(NamedTuple):
+    """Frames of one size on one path, at one switch."""
 
-    switch: str
+    switch: SwitchUse
     input_port: int
-    output_port: int
     jitter_ns: int
     delay_ns: int
+    service_ns: int
+
+
+class _Route:
+    """A path, with what a decision has to know of its switches."""
+
+    def __init__(self, path: tuple[Hop, ...], ways: Sequence[tuple[SwitchUse, int]]) -> None:
+        """`ways` are the switches, each with the port that frames come by."""
+        self.path = path
+        self._ways = ways
+        self._passages: dict[int, tuple[_Passage, ...]] = {}
+
+    def passages(self, frame_bytes: int) -> tuple[_Passage, ...]:
+        """The switches in order. Raises `InputError` for a size that was not planned for."""
+        if frame_bytes not in self._passages:
+            self._passages[frame_bytes] = tuple(self._passed(frame_bytes))
+        return self._passages[frame_bytes]
+
+    def _passed(self, frame_bytes: int) -> Iterator[_Passage]:
+        jitter_ns = 0
+        for switch, input_port in self._ways:
+            delay_ns = switch.delay_ns(frame_bytes)
+            server = switch.server
+            service_ns = server.times[frame_bytes].service_ns
+            yield _Passage(switch, input_port, jitter_ns, delay_ns, service_ns)
+            if jitter_ns == 0:
+                jitter_ns = server.sender_queue_ns(switch.work_ns)
+            jitter_ns += server.jitter_ns(frame_bytes, switch.work_ns)
 
 
 class PacketAdmission:
@@ -67,9 +89,9 @@ class PacketAdmission:
         Without it that of the paper's full-rate allocation. `traffic`, `least_entries`: see `frame_server`.
         Raises `InputError` if a switch has no worst case or cannot forward even a single frame in time.
         """
-        self._register = Register(lab)
+        self._register = Register(lab, self._prepare)
+        self._loads: dict[str, list[tuple[SwitchUse, Load]]] = {}
         self._far = dict(lab.cables())
-        self._grid = grid or Grid.standard()
         wanted = targets or default_targets(lab, scenario)
         servers = {
             name: frame_server(deterministic(switch.profile), scenario, traffic, least_entries=least_entries)
@@ -77,11 +99,11 @@ class PacketAdmission:
         }
         entries = scenario.entries
         self._switches = {
-            name: _Switch(
-                name=name,
-                server=server,
-                grid=self._grid,
-                work_ns=server.work_for(wanted[name]),
+            name: SwitchUse(
+                name,
+                server,
+                grid or Grid.standard(),
+                target_ns=wanted[name],
                 max_entries=lab.switches[name].profile.table.entries.value
                 if isinstance(entries, Unknown)
                 else entries,
@@ -89,7 +111,6 @@ class PacketAdmission:
             for name, server in servers.items()
         }
         for name, switch in self._switches.items():
-            switch.refuse_target(wanted[name])
             for port, far in lab.neighbours(name):
                 if far.node in servers:
                     switch.shape_by_switch(port, servers[far.node])
@@ -108,12 +129,7 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        passages = tuple(self._passages(flow, self._register.path(flow, path)))
-        for passage in passages:
-            switch = self._switches[passage.switch]
-            if refusal := switch.refusal(flow, passage):
-                return refusal
-        return Admitted(flow=flow, hops=tuple(_term(flow, passage) for passage in passages))
+        return self._decide(flow, self._register.route(flow, path))[0]
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -121,262 +137,50 @@ class PacketAdmission:
         Raises `InputError` for unknown hosts, a path that does not connect them, an id or ports in use, or
         frames that the model does not cover.
         """
-        answer = self.check(flow, path)
+        answer, loads = self._decide(flow, self._register.route(flow, path))
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            for passage in self._passages(flow, _path(answer)):
-                self._switches[passage.switch].add(flow, passage)
+            self._loads[flow.id] = loads
+            for switch, load in loads:
+                switch.add(flow.id, load)
         return answer
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
-        admitted = self._register.remove(flow_id)
-        for passage in self._passages(admitted.flow, _path(admitted)):
-            self._switches[passage.switch].remove(admitted.flow, passage)
+        self._register.remove(flow_id)
+        for switch, load in self._loads.pop(flow_id):
+            switch.remove(flow_id, load)
+
+    def release_all(self) -> None:
+        """Give back what all flows use: as `release` of each, but without looking at them."""
+        self._register.clear()
+        self._loads.clear()
+        for switch in self._switches.values():
+            switch.clear()
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
         return self._switches[switch].usage()
 
-    def _passages(self, flow: Flow, path: Sequence[Hop]) -> Iterator[_Passage]:
-        jitter_ns = 0
-        before = Endpoint(node=flow.source, port=1)
+    def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
+        passages = route.passages(flow.frame_bytes)
+        loads = []
+        for switch, input_port, jitter_ns, _, service_ns in passages:
+            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
+            if (refusal := switch.refusal(flow, load)) is not None:
+                return refusal, []
+            loads.append((switch, load))
+        bursts = [
+            flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
+            for passage in passages
+        ]
+        delays_ns = tuple(passage.delay_ns for passage in passages)
+        return Admitted(flow, route.path, tuple(bursts), delays_ns), loads
+
+    def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
+        ways = []
+        before = Endpoint(node=source, port=1)
         for hop in path:
-            switch = self._switches[hop.switch]
-            switch.refuse_size(flow.frame_bytes)
-            yield _Passage(
-                switch=hop.switch,
-                input_port=self._far[before].port,
-                output_port=hop.output_port,
-                jitter_ns=jitter_ns,
-                delay_ns=switch.delay_ns(flow.frame_bytes),
-            )
-            if jitter_ns == 0:
-                jitter_ns = switch.server.sender_queue_ns(switch.work_ns)
-            jitter_ns += switch.server.jitter_ns(flow.frame_bytes, switch.work_ns)
+            ways.append((self._switches[hop.switch], self._far[before].port))
             before = Endpoint(node=hop.switch, port=hop.output_port)
-
-
-def _path(admitted: Admitted) -> tuple[Hop, ...]:
-    return tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in admitted.hops)
-
-
-def _term(flow: Flow, passage: _Passage) -> HopTerm:
-    grown = flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
-    return HopTerm(
-        switch=passage.switch,
-        output_port=passage.output_port,
-        arrival=TokenBucket(rate_bps=flow.rate_bps, burst_bytes=grown),
-        delay_ns=passage.delay_ns,
-    )
-
-
-@dataclass(kw_only=True)
-class _Port:
-    """What arrives by one port."""
-
-    offered: Curve
-    """Sum of the flows' staircases."""
-    limit: Curve
-    """What can come through it, whatever is offered."""
-    shaped: Curve
-    """The lesser of the two."""
-
-
-@dataclass(kw_only=True)
-class _Switch:
-    """What is used of one switch, and what may be."""
-
-    name: str
-    server: FrameServer
-    grid: Grid
-    work_ns: int
-    """Most unfinished work: what the delay target allows."""
-    max_entries: int
-    entries: int = 0
-    ports: dict[int, _Port] = field(default_factory=dict)
-    total: Curve = field(init=False)
-    """Sum of the ports' shaped curves."""
-    room: Curve = field(init=False)
-    """What this sum may be."""
-    share: ExactSum = field(default_factory=ExactSum)
-    """Part of the CPU's time that the flows take in the long run."""
-    burst: ExactSum = field(default_factory=ExactSum)
-    """Work in ns of an affine curve above all staircases, for intervals beyond the grid."""
-
-    def __post_init__(self) -> None:
-        grid, interruption = self.grid, self.server.interruption
-        self.total = np.zeros_like(grid.right_ns)
-        # An interruption counts until a frame's service begins, which is up to `work_ns` after its arrival.
-        late = np.int64(np.ceil(interruption.share * self.work_ns))
-        taken = grid.interruption(interruption.share) + late
-        self.room = self.work_ns - self.server.first_work_ns() + grid.left_ns - taken
-
-    def refuse_target(self, target_ns: float) -> None:
-        """Raises `InputError` if not even one frame would be in time."""
-        needed = max(times.service_ns for times in self.server.times.values())
-        if self.room[0] < needed:
-            least = target_ns + needed - float(self.room[0])
-            raise InputError(
-                f"{self.name}: no frame is forwarded within {target_ns / 1e6:.3f} ms;"
-                f" allow {least / 1e6:.3f} ms"
-            )
-
-    def refuse_size(self, frame_bytes: int) -> None:
-        """Raises `InputError` for frames that the server was not made for."""
-        if frame_bytes not in self.server.times:
-            known = ", ".join(str(size) for size in self.server.times)
-            raise InputError(
-                f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
-            )
-
-    def shape_by_link(self, port: int) -> None:
-        """Frames that come by this port follow each other on the link of a host."""
-        here = self.server.times
-        if len(here) == 1:
-            (times,) = here.values()
-            limit = self.grid.one_by_one(service_ns=times.service_ns, spacing_ns=times.wire_ns, ahead_ns=0)
-        else:
-            limit = self.grid.fluid(
-                first_ns=max(times.service_ns for times in here.values()),
-                ahead_ns=0,
-                ratio=max(times.service_ns / times.wire_ns for times in here.values()),
-            )
-        self._port(port).limit = limit
-
-    def shape_by_switch(self, port: int, before: FrameServer) -> None:
-        """Frames that come by this port left the CPU of another switch one after the other (lemma 4)."""
-        here = self.server.times
-        ahead_ns = before.bunching_ns + 2
-        if len(here) == 1:
-            ((size, times),) = here.items()
-            limit = self.grid.one_by_one(
-                service_ns=times.service_ns,
-                spacing_ns=before.times[size].least_service_ns,
-                ahead_ns=ahead_ns + before.times[size].work_ns - before.times[size].least_work_ns,
-            )
-        else:
-            earlier = before.times.values()
-            ahead_ns += max(each.links_ns for each in earlier) - min(each.links_ns for each in earlier)
-            ahead_ns += max(each.work_ns for each in earlier) - min(each.least_work_ns for each in earlier)
-            limit = self.grid.fluid(
-                first_ns=max(times.service_ns for times in here.values()),
-                ahead_ns=ahead_ns,
-                ratio=max(here[size].service_ns / before.times[size].least_service_ns for size in here),
-            )
-        self._port(port).limit = limit
-
-    def delay_ns(self, frame_bytes: int) -> int:
-        """The bound for frames of a size: from release or departure before to departure here."""
-        return self.server.delay_ns(frame_bytes, self.work_ns)
-
-    def refusal(self, flow: Flow, passage: _Passage) -> Refusal | None:
-        """The first limit that the flow would exceed, if any."""
-        if self.entries >= self.max_entries:
-            return _refused(flow, self.name, ("entries", "entries"), (self.entries, 1, self.max_entries))
-        share, burst_ns = self._affine(flow, passage)
-        whole = 1 - self.server.interruption.share
-        end_ns, first_ns = self.grid.end_ns, self.work_ns - self.server.first_work_ns()
-        fits_beyond = self.burst.value + burst_ns <= first_ns + (whole - self.share.value - share) * end_ns
-        if self.share.value + share > whole or not fits_beyond:
-            percents = (100 * self.share.value, 100 * share, 100 * whole)
-            return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
-        work = self._with(passage.input_port, self._staircase(flow, passage))
-        excess = work - self.room
-        if excess.max() > 0:
-            used, asked = self._worst_ns(self.total), self._worst_ns(work) - self._worst_ns(self.total)
-            times_us = (used / 1e3, asked / 1e3, self._allowed_ns() / 1e3)
-            return _refused(flow, self.name, ("delay", "us"), times_us)
-        return None
-
-    def add(self, flow: Flow, passage: _Passage) -> None:
-        share, burst_ns = self._affine(flow, passage)
-        self.share.add(share)
-        self.burst.add(burst_ns)
-        self.entries += 1
-        self._offer(passage.input_port, self._staircase(flow, passage))
-
-    def remove(self, flow: Flow, passage: _Passage) -> None:
-        share, burst_ns = self._affine(flow, passage)
-        self.share.remove(share)
-        self.burst.remove(burst_ns)
-        self.entries -= 1
-        self._offer(passage.input_port, -self._staircase(flow, passage))
-
-    def usage(self) -> Usage:
-        shares = (
-            Share(
-                quantity="delay",
-                used=self._worst_ns(self.total) / 1e3,
-                allowed=self._allowed_ns() / 1e3,
-                unit="us",
-            ),
-            Share(
-                quantity="rate",
-                used=100 * self.share.value,
-                allowed=100 * (1 - self.server.interruption.share),
-                unit="% of the CPU",
-            ),
-            Share(quantity="entries", used=self.entries, allowed=self.max_entries, unit="entries"),
-        )
-        return Usage(shares=shares, delay_ns=self._allowed_ns())
-
-    def _allowed_ns(self) -> int:
-        return max(self.delay_ns(size) for size in self.server.times)
-
-    def _worst_ns(self, total: Curve) -> int:
-        """The bound on the delay with this much work: less than allowed by what is left of the room."""
-        return self._allowed_ns() - int((self.room - total).min())
-
-    def _affine(self, flow: Flow, passage: _Passage) -> tuple[float, float]:
-        service_ns = self.server.times[flow.frame_bytes].service_ns
-        share = flow.rate_bps / 8e9 / flow.frame_bytes * service_ns
-        return share, flow.burst_bytes / flow.frame_bytes * service_ns + share * passage.jitter_ns
-
-    def _staircase(self, flow: Flow, passage: _Passage) -> Curve:
-        return self.grid.staircase(
-            rate_bps=flow.rate_bps,
-            burst_bytes=flow.burst_bytes,
-            jitter_ns=passage.jitter_ns,
-            frame_bytes=flow.frame_bytes,
-            service_ns=self.server.times[flow.frame_bytes].service_ns,
-        )
-
-    def _with(self, port_number: int, more: Curve) -> Curve:
-        """The total, if so much more were offered to a port."""
-        port = self._port(port_number)
-        work: Curve = self.total - port.shaped + np.minimum(port.offered + more, port.limit)
-        return work
-
-    def _offer(self, port_number: int, more: Curve) -> None:
-        port = self._port(port_number)
-        self.total -= port.shaped
-        port.offered += more
-        port.shaped = np.minimum(port.offered, port.limit)
-        self.total += port.shaped
-
-    def _port(self, number: int) -> _Port:
-        if number not in self.ports:
-            nothing = np.zeros_like(self.grid.right_ns)
-            self.ports[number] = _Port(
-                offered=nothing.copy(), limit=self.grid.unbounded(), shaped=nothing.copy()
-            )
-        return self.ports[number]
-
-
-def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
-    """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
-    used, requested, allowed = numbers
-    remedy = "release a flow that passes here, or take a path with fewer switches"
-    if what[0] == "rate" and used < allowed < used + requested:
-        remedy = f"a rate of at most {flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
-    return Refusal(
-        flow=flow,
-        switch=switch,
-        quantity=what[0],
-        used=used,
-        requested=requested,
-        allowed=allowed,
-        unit=what[1],
-        remedy=remedy,
-    )
+        return _Route(path, ways)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from loko.admission import Admitted
+from loko.control_traffic import ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -15,24 +16,29 @@ from loko.scenario import Scenario
 PARTS: Final = (0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 1.0)
 """Targets that are tried, as parts of the largest."""
 
-Score = tuple[int, float]
-"""Accepted flows of the mix, then, of equally many, the stricter: the negative sum of the targets."""
+Score = tuple[float, float]
+"""What the accepted flows of the mix are worth, then the negative sum of the targets: the stricter wins."""
 
 
 def optimised_targets(
     lab: Lab,
     scenario: Scenario,
-    mix: Sequence[Flow],
+    samples: Sequence[Sequence[Flow]],
     *,
     largest_ns: Mapping[str, float] | None = None,
     rounds: int = 1,
+    worth: Callable[[Admitted], float] = lambda _: 1.0,
+    traffic: ControlTraffic | None = None,
+    least_entries: int | None = None,
 ) -> dict[str, float]:
-    """Delay targets in ns with which most flows of the mix fit, requested in their order.
+    """Delay targets in ns with which most flows of all samples fit, each requested in its order.
 
     A smaller target leaves less room in that switch, but also less jitter, and so smaller bursts, in those
     behind it. First all switches get the same part of `largest_ns` (by default the paper's full-rate D), then
     in so many rounds each switch on its own is moved by a step as long as that lets in more flows, or as many
-    with a stricter guarantee. Raises `InputError` if no flow fits whatever the targets are.
+    with a stricter guarantee. A flow that is `worth` nothing, such as one that comes too late, is not
+    accepted. `traffic` and `least_entries` are those of the admission. Raises `InputError` if no flow fits
+    whatever the targets are.
     """
     limits = largest_ns or default_targets(lab, scenario)
     tried: dict[tuple[int, ...], Score] = {}
@@ -42,8 +48,20 @@ def optimised_targets(
 
     def score(steps: tuple[int, ...]) -> Score:
         if steps not in tried:
-            tried[steps] = _score(lab, scenario, mix, targets(steps))
+            tried[steps] = accepted(targets(steps))
         return tried[steps]
+
+    def accepted(chosen: Mapping[str, float]) -> Score:
+        try:
+            admission = PacketAdmission(lab, scenario, chosen, traffic=traffic, least_entries=least_entries)
+        except InputError:  # a target that not even one frame keeps
+            return -1, 0.0
+        value = 0.0
+        for flows in samples:
+            value += sum(_requested(admission, flow, worth) for flow in flows)
+            for flow_id in list(admission.admitted):
+                admission.release(flow_id)
+        return value, -sum(chosen.values())
 
     uniform = [(step,) * len(lab.switches) for step in range(len(PARTS))]
     best = max(uniform, key=score)
@@ -60,10 +78,11 @@ def optimised_targets(
     return targets(best)
 
 
-def _score(lab: Lab, scenario: Scenario, mix: Sequence[Flow], targets: Mapping[str, float]) -> Score:
-    try:
-        admission = PacketAdmission(lab, scenario, targets)
-    except InputError:  # a target that not even one frame keeps
-        return -1, 0.0
-    accepted = sum(isinstance(admission.request(flow), Admitted) for flow in mix)
-    return accepted, -sum(targets.values())
+def _requested(admission: PacketAdmission, flow: Flow, worth: Callable[[Admitted], float]) -> float:
+    """What the flow is worth, if it is accepted."""
+    answer = admission.request(flow)
+    if not isinstance(answer, Admitted):
+        return 0.0
+    if not (value := worth(answer)):
+        admission.release(flow.id)
+    return value

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Final, Self
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,42 @@ _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""
 
 
+class Zone(NamedTuple):
+    """Cells of a grid that follow each other and have one width."""
+
+    first: int
+    cells: int
+    begin_ns: int
+    """Left end of the first."""
+    width_ns: int
+
+
+class Staircase(NamedTuple):
+    """Frames of a flow that come in an interval of length t: floor(first + t frames_per_ns)."""
+
+    first: float
+    frames_per_ns: float
+    service_ns: int
+    """Time of the CPU that each takes."""
+
+    @classmethod
+    def of(
+        cls, *, rate_bps: float, burst_bytes: float, jitter_ns: float, frame_bytes: int, service_ns: int
+    ) -> Self:
+        """floor((b + r (t + J)) / l) frames."""
+        bytes_per_ns = rate_bps / 8e9
+        first = (burst_bytes + bytes_per_ns * jitter_ns) / frame_bytes + _ROUNDING
+        return cls(first, bytes_per_ns / frame_bytes, service_ns)
+
+    def work(self, grid: Grid, begin: int, end: int) -> Curve:
+        """The work in cells of a grid."""
+        frames = grid.fractional_right_ns[begin:end] * self.frames_per_ns
+        frames += self.first
+        work: Curve = frames.astype(np.int64)  # cuts off the fraction
+        work *= self.service_ns
+        return work
+
+
 class Grid:
     """Lengths of intervals. A curve at a cell's right end less its left end bounds curve(t) - t in it."""
 
@@ -30,6 +68,10 @@ class Grid:
         """The right ends of the cells, increasing; the first cell is the interval of length 0 alone."""
         self.right_ns = right_ns
         self.left_ns = np.concatenate(([0], right_ns[:-1]))
+        self.fractional_right_ns = right_ns.astype(np.float64)
+        """The same as `right_ns`, ready to be multiplied."""
+        self.zones = tuple(reversed(list(self._zones())))
+        """Where cells have one width, from the longest intervals to the shortest."""
 
     @classmethod
     @lru_cache
@@ -42,20 +84,18 @@ class Grid:
             begin = until
         return cls(np.concatenate(ends))
 
-    @property
+    @cached_property
     def end_ns(self) -> int:
         """Where the grid ends."""
         return int(self.right_ns[-1])
 
-    def staircase(
-        self, *, rate_bps: float, burst_bytes: float, jitter_ns: float, frame_bytes: int, service_ns: int
-    ) -> Curve:
-        """floor((b + r (t + J)) / l) frames of a flow, each of which takes the CPU for `service_ns`."""
-        bytes_per_ns = rate_bps / 8e9
-        first = (burst_bytes + bytes_per_ns * jitter_ns) / frame_bytes + _ROUNDING
-        frames = np.floor(first + self.right_ns * (bytes_per_ns / frame_bytes))
-        work: Curve = frames.astype(np.int64) * service_ns
-        return work
+    def _zones(self) -> Iterator[Zone]:
+        widths = (self.right_ns - self.left_ns).tolist()
+        first = 0
+        for width_ns, alike in groupby(widths):
+            count = sum(1 for _ in alike)
+            yield Zone(first, count, int(self.left_ns[first]), width_ns)
+            first += count
 
     def fluid(self, *, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
         """`first_ns` at once, then work at `ratio` times the interval and `ahead_ns`."""
@@ -66,10 +106,6 @@ class Grid:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
         work: Curve = (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
         return work
-
-    def unbounded(self) -> Curve:
-        """No limit. Small enough that sums of several do not overflow."""
-        return np.full(len(self.right_ns), 1 << 60, dtype=np.int64)
 
     def interruption(self, share: float) -> Curve:
         """What interruptions take beyond their burst."""

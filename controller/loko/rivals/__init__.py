@@ -22,7 +22,6 @@ __all__ = [
     "SiloAdmission",
     "SiloPort",
     "rival_admission",
-    "rival_named",
 ]
 
 
@@ -31,16 +30,6 @@ class Rival(Enum):
 
     SILO = "silo"
     QJUMP = "qjump"
-
-
-def rival_named(name: str) -> tuple[Rival, Epsilon] | None:
-    """Which system a scheme's name means: `silo`, `qjump`, `qjump-consistent`; None for another scheme."""
-    rival, _, variant = name.partition("-")
-    if rival not in {one.value for one in Rival} or (variant and rival != Rival.QJUMP.value):
-        return None
-    if variant not in {"", *(one.value for one in Epsilon)}:
-        return None
-    return Rival(rival), Epsilon(variant) if variant else Epsilon.PAPER
 
 
 def rival_admission(

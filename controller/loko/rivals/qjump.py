@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, HopTerm, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
@@ -99,7 +99,7 @@ class QJumpAdmission:
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
-        self._register = Register(lab)
+        self._register = Register(lab, lambda _source, path: path)
         self._parameters = parameters
         self._senders = {name: _Sender(rate=ExactSum(), burst=ExactSum()) for name in lab.hosts}
 
@@ -115,7 +115,7 @@ class QJumpAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: it looks at the sending host only, not at any switch."""
-        hops = self._register.path(flow, path)
+        path = self._register.route(flow, path)
         sender, parameters = self._senders[flow.source], self._parameters
         limits = (
             ("rate", sender.rate.value, flow.rate_bps, parameters.host_rate_bps, "bit/s"),
@@ -133,16 +133,8 @@ class QJumpAdmission:
                     unit=unit,
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
-        part_ns = parameters.epoch_ns / len(hops)
-        return Admitted(
-            flow=flow,
-            hops=tuple(
-                HopTerm(
-                    switch=hop.switch, output_port=hop.output_port, arrival=flow.arrival, delay_ns=part_ns
-                )
-                for hop in hops
-            ),
-        )
+        part_ns = parameters.epoch_ns / len(path)
+        return Admitted(flow, path, (flow.burst_bytes,) * len(path), (part_ns,) * len(path))
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
@@ -159,11 +151,16 @@ class QJumpAdmission:
         self._senders[flow.source].rate.remove(flow.rate_bps)
         self._senders[flow.source].burst.remove(flow.burst_bytes)
 
+    def release_all(self) -> None:
+        """Give back what all flows use."""
+        for flow_id in list(self.admitted):
+            self.release(flow_id)
+
     def usage(self, switch: str) -> Usage:
         """What passes a switch, against what all hosts together may send."""
         through = ExactSum()
         for admitted in self._register.admitted.values():
-            if any(hop.switch == switch for hop in admitted.hops):
+            if any(hop.switch == switch for hop in admitted.path):
                 through.add(admitted.flow.rate_bps)
         allowed = self._parameters.host_rate_bps * self._parameters.hosts
         share = Share(quantity="rate", used=through.value, allowed=allowed, unit="bit/s")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, HopTerm, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
 from loko.admission.exact import ExactSum
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
@@ -74,7 +74,7 @@ class SiloAdmission:
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
-        self._register = Register(lab)
+        self._register = Register(lab, lambda _source, path: path)
         self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
         self._queues: dict[Hop, _Queue] = {}
 
@@ -90,9 +90,10 @@ class SiloAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
-        hops = tuple(self._terms(flow, self._register.path(flow, path)))
-        for hop in hops:
-            requested = {"rate": hop.arrival.rate_bps, "burst": hop.arrival.burst_bytes}
+        path = self._register.route(flow, path)
+        bursts, arrival = [], flow.arrival
+        for hop in path:
+            requested = {"rate": arrival.rate_bps, "burst": arrival.burst_bytes}
             for share in self._queue(hop).shares():
                 if share.used + requested[share.quantity] > share.allowed * (1 + ROUNDING):
                     return Refusal(
@@ -104,25 +105,35 @@ class SiloAdmission:
                         allowed=share.allowed,
                         unit=share.unit,
                     )
-        return Admitted(flow=flow, hops=hops)
+            bursts.append(arrival.burst_bytes)
+            # The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12).
+            arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
+        delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
+        return Admitted(flow, path, tuple(bursts), delays_ns)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
         answer = self.check(flow, path)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            for hop in answer.hops:
+            for hop, burst_bytes in zip(answer.path, answer.bursts_bytes, strict=True):
                 queue = self._queue(hop)
-                queue.rate.add(hop.arrival.rate_bps)
-                queue.burst.add(hop.arrival.burst_bytes)
+                queue.rate.add(flow.rate_bps)
+                queue.burst.add(burst_bytes)
         return answer
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
-        for hop in self._register.remove(flow_id).hops:
+        admitted = self._register.remove(flow_id)
+        for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             queue = self._queue(hop)
-            queue.rate.remove(hop.arrival.rate_bps)
-            queue.burst.remove(hop.arrival.burst_bytes)
+            queue.rate.remove(admitted.flow.rate_bps)
+            queue.burst.remove(burst_bytes)
+
+    def release_all(self) -> None:
+        """Give back what all flows use."""
+        for flow_id in list(self.admitted):
+            self.release(flow_id)
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch: of each output port that a flow leaves by, its rate and its buffer."""
@@ -150,16 +161,7 @@ class SiloAdmission:
         """c_i of each output port of a switch (equation 10)."""
         return self._ports[switch].capacity_ns
 
-    def _queue(self, hop: HopTerm) -> _Queue:
-        key = Hop(switch=hop.switch, output_port=hop.output_port)
-        if key not in self._queues:
-            self._queues[key] = _Queue(port=self._ports[hop.switch])
-        return self._queues[key]
-
-    def _terms(self, flow: Flow, path: Sequence[Hop]) -> Iterator[HopTerm]:
-        """The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12)."""
-        arrival = flow.arrival
-        for hop in path:
-            delay_ns = self._ports[hop.switch].capacity_ns
-            yield HopTerm(switch=hop.switch, output_port=hop.output_port, arrival=arrival, delay_ns=delay_ns)
-            arrival = arrival.delayed(delay_ns)
+    def _queue(self, hop: Hop) -> _Queue:
+        if hop not in self._queues:
+            self._queues[hop] = _Queue(port=self._ports[hop.switch])
+        return self._queues[hop]

@@ -30,8 +30,9 @@ from loko.serve.outcome import (
     Unknown,
     Wrong,
 )
-from loko.serve.run import Operation
-from loko.serve.views import flow_values, switch_values, topology_values
+from loko.serve.page import add_page
+from loko.serve.run import News, Operation
+from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
 
 _KEEPALIVE_S: Final = 10.0
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
@@ -103,8 +104,8 @@ class PlainRoute(APIRoute):
         return handle
 
 
-def application(operation: Operation) -> FastAPI:
-    """The interface to a service in operation."""
+def application(operation: Operation, view: ServiceView) -> FastAPI:
+    """The interface to a service in operation, and its page."""
     app = FastAPI(
         title="Loko",
         summary="Flows with guaranteed latency on low-cost switches",
@@ -120,7 +121,8 @@ def application(operation: Operation) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(TooLargeError, _too_large)
     _add_changes(app, operation, errors)
-    _add_views(app, operation)
+    _add_views(app, operation, view)
+    add_page(app)
     return app
 
 
@@ -168,8 +170,13 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
         return _refused(outcome)
 
 
-def _add_views(app: FastAPI, operation: Operation) -> None:
+def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     keeper = operation.keeper
+
+    @app.get("/v1/service", tags=["operation"])
+    async def show_service(_: Request) -> Response:
+        """What is served under which options, whether changes need a token, whether delays are measured."""
+        return _json(200, service_values(keeper, view))
 
     @app.get("/v1/flows", tags=["flows"])
     async def list_flows(_: Request) -> Response:
@@ -202,22 +209,33 @@ def _add_views(app: FastAPI, operation: Operation) -> None:
             503 if late else 200, {"healthy": not late, "scheme": keeper.admission.scheme, "late": late}
         )
 
+    @app.get("/v1/delays", tags=["flows"])
+    async def show_delays(_: Request) -> Response:
+        """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
+        return _json(200, {"flows": operation.delays.values()})
+
     @app.get("/v1/events", tags=["operation"])
     async def stream_events(_: Request) -> Response:
-        """Server-sent events: `note` for what happens, then `switches` and `flows` as they are after it."""
+        """Server-sent events: `note` for what happens, then `switches` and `flows` as they are after it.
+
+        `delays`, at most twice a second, while they are measured.
+        """
         return StreamingResponse(_events(operation), media_type="text/event-stream")
 
 
 async def _events(operation: Operation) -> AsyncIterator[bytes]:
-    keeper, queue = operation.keeper, operation.watch()
-    try:
-        news: list[Happening] = []
+    keeper = operation.keeper
+    with operation.watching() as queue:
+        news: list[News] = []
         while True:
-            for one in news:
+            notes = [one for one in news if isinstance(one, Happening)]
+            for one in notes:
                 values = {"kind": one.kind, "name": one.name, "text": one.text, "warning": one.warning}
                 yield _event("note", values)
-            yield _event("switches", [switch_values(keeper, name) for name in keeper.lab.switches])
-            yield _event("flows", [flow_values(keeper, name) for name in keeper.promises])
+            if notes or not news:  # the first time, and now and then to show that it lives
+                yield _event("switches", [switch_values(keeper, name) for name in keeper.lab.switches])
+                yield _event("flows", [flow_values(keeper, name) for name in keeper.promises])
+            yield _event("delays", operation.delays.values())
             try:
                 news = [await asyncio.wait_for(queue.get(), _KEEPALIVE_S)]
                 await asyncio.sleep(0.1)  # what happens together is shown together
@@ -225,8 +243,6 @@ async def _events(operation: Operation) -> AsyncIterator[bytes]:
                     news.append(queue.get_nowait())
             except TimeoutError:
                 news = []
-    finally:
-        operation.unwatch(queue)
 
 
 def _event(name: str, values: object) -> bytes:
@@ -238,7 +254,7 @@ def _refused(outcome: Outcome) -> Response:
     details: dict[str, object] = {}
     match outcome:
         case Denied(refusal=refusal):
-            details = {key: value for key, value in vars(refusal).items() if key != "flow"}
+            details = {**refusal.as_values()}
             status, code, message = 409, "does-not-fit", str(refusal)
         case NotTaken(switch=switch, reason=reason):
             details = {"switch": switch}

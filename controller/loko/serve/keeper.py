@@ -65,7 +65,7 @@ class Promise:
     @property
     def path(self) -> tuple[Hop, ...]:
         """Where it passes."""
-        return tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in self.admitted.hops)
+        return self.admitted.path
 
 
 class FlowKeeper:
@@ -200,7 +200,7 @@ class FlowKeeper:
     def _obstacle(self, admitted: Admitted) -> Outcome | None:
         """Why an admitted flow cannot be installed now."""
         flow = admitted.flow
-        for hop in admitted.hops:
+        for hop in admitted.path:
             driver = self.drivers[hop.switch]
             if not driver.ready:
                 return Unavailable(
@@ -220,7 +220,7 @@ class FlowKeeper:
                         requested=1,
                         allowed=entries.allowed,
                         unit="entries",
-                        remedy=f"remove the {foreign} entries of others in its table",
+                        advice=f"remove the {foreign} entries of others in its table",
                     )
                 )
         return None
@@ -232,7 +232,7 @@ class FlowKeeper:
             admitted=admitted,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            waiting={hop.switch for hop in admitted.hops},
+            waiting={hop.switch for hop in admitted.path},
             tickets=[self._ticket],
         )
         self._note(promise)
@@ -248,7 +248,7 @@ class FlowKeeper:
         """Begin to remove a flow."""
         promise.state = FlowState.REMOVING
         promise.since_ns = now_ns
-        promise.waiting = {hop.switch for hop in promise.admitted.hops}
+        promise.waiting = {hop.switch for hop in promise.admitted.path}
         self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
         for switch, entry in self._entries(promise):
             self.drivers[switch].unwant(entry)
@@ -276,7 +276,7 @@ class FlowKeeper:
     # Switches.
 
     def _poll(self, now_ns: int, promise: Promise) -> None:
-        for hop in promise.admitted.hops:
+        for hop in promise.admitted.path:
             self._carry(now_ns, hop.switch, self.drivers[hop.switch].poll(now_ns))
 
     def _carry(self, now_ns: int, switch: str, segments: Iterable[Segment]) -> None:
@@ -340,7 +340,7 @@ class FlowKeeper:
     def _lost(self, now_ns: int, switch: str, reason: str) -> None:
         self._was_ready[switch] = False
         for promise in list(self._promises.values()):
-            if all(hop.switch != switch for hop in promise.admitted.hops):
+            if all(hop.switch != switch for hop in promise.admitted.path):
                 continue
             if promise.state is FlowState.ACCEPTED:
                 self._take_back(now_ns, promise, Unavailable(promise.flow.id, switch, reason))
@@ -365,7 +365,7 @@ class FlowKeeper:
             admitted=answer,
             state=stored.state,
             since_ns=0,
-            waiting={hop.switch for hop in answer.hops},
+            waiting={hop.switch for hop in answer.path},
         )
         self._note(promise)
         if stored.state is FlowState.INSTALLED:
@@ -385,7 +385,7 @@ class FlowKeeper:
 
     def _entries(self, promise: Promise) -> Iterable[tuple[str, Entry]]:
         cookie = OWN_MARK << 48 | promise.number
-        for hop in promise.admitted.hops:
+        for hop in promise.admitted.path:
             yield hop.switch, entry_of(flow_entry(self.lab, promise.flow, hop.output_port), cookie=cookie)
 
     def _answer(self, outcome: Outcome) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import logging
 import os
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -24,11 +22,13 @@ from loko.controller.session import Listing
 from loko.document import InputError
 from loko.lab import Lab
 from loko.serve.api import application
+from loko.serve.companion import Companion
 from loko.serve.guard import Guard
 from loko.serve.keeper import OWN_MARK, FlowKeeper
 from loko.serve.relay import interpreter
 from loko.serve.run import Operation
 from loko.serve.store import Store
+from loko.serve.views import ServiceView
 
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
@@ -55,7 +55,9 @@ class Settings:
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """Where the switches are: what to enter while the OpenFlow socket is made."""
     companion: Callable[[str], Sequence[str]] | None = None
-    """Command of a program to run beside, given the OpenFlow address: emulated boards."""
+    """Command of a program to run beside, given the OpenFlow address: emulated boards, taps."""
+    measures: str | None = None
+    """What the companion measures delays with, in words; none if it does not."""
 
 
 def serve(settings: Settings) -> None:
@@ -119,8 +121,11 @@ async def _serve(
     operation = Operation(keeper, store, fatal=fatal)
     python = interpreter(settings.framework, settings.framework_python)
     await operation.relay.start(openflow, settings.framework, python)
+    view = ServiceView(
+        options=settings.options, needs_token=settings.token is not None, measures=settings.measures
+    )
     guarded = Guard(
-        application(operation),
+        application(operation, view),
         token=settings.token,
         requests_per_s=settings.requests_per_s,
     )
@@ -134,28 +139,26 @@ async def _serve(
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    companion = await _start_companion(settings, openflow)
-    host, port = rest.getsockname()[:2]
-    _LOG.info("%s: REST at http://%s:%d/docs, %d flows", keeper.lab.name, host, port, len(keeper.promises))
+    companion = Companion(operation, measures=settings.measures is not None)
+    if settings.companion is not None:
+        await companion.start(settings.companion(_text_of(openflow)))
+    where = _text_of(rest)
+    _LOG.info(
+        "%s: page at http://%s, REST at http://%s/docs, %d flows",
+        *(keeper.lab.name, where, where, len(keeper.promises)),
+    )
     try:
         await server.serve(sockets=[rest])
     finally:
-        if companion is not None and companion.returncode is None:
-            companion.send_signal(signal.SIGTERM)
-            await companion.wait()
+        await companion.end()
         await operation.end()
     if failures:
         raise SystemExit(1)
 
 
-async def _start_companion(settings: Settings, openflow: socket.socket) -> asyncio.subprocess.Process | None:
-    if settings.companion is None:
-        return None
-    host, port = openflow.getsockname()[:2]
-    command = settings.companion(f"{host}:{port}")
-    return await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, start_new_session=True
-    )
+def _text_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def address(text: str, option: str) -> tuple[str, int]:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final
 
 from loko.controller.wire import decode, segment
 from loko.flow import Flow
 from loko.network import Hop
+from loko.serve.delays import DelayBook, Measured, Observation
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import Effects, Happening, Outcome
 from loko.serve.relay import Relay
 from loko.serve.store import Store
 
 TICK_S: Final = 0.05
+News = Happening | Measured
+_MEASURED_S: Final = 0.5
+"""Who watches hears of measured delays so often at most."""
 _LOG: Final = logging.getLogger("loko.serve")
 
 
@@ -37,7 +42,9 @@ class Operation:
         self._connection_of: dict[str, int] = {}
         self._names = {switch.datapath_id: name for name, switch in keeper.lab.switches.items()}
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
-        self._watchers: set[asyncio.Queue[Happening]] = set()
+        self.delays = DelayBook()
+        self._watchers: set[asyncio.Queue[News]] = set()
+        self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._flush_is_due = self._is_flushing = False
         self._loop = asyncio.get_running_loop()
@@ -61,15 +68,31 @@ class Operation:
         finally:
             self._waiting.pop(ticket, None)
 
-    def watch(self) -> asyncio.Queue[Happening]:
-        """From now on everything that happens is put there; a queue that is full misses it."""
-        queue: asyncio.Queue[Happening] = asyncio.Queue(maxsize=1000)
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Queue[News]]:
+        """Meanwhile everything that happens is put there; a queue that is full misses it."""
+        queue: asyncio.Queue[News] = asyncio.Queue(maxsize=1000)
         self._watchers.add(queue)
-        return queue
+        try:
+            yield queue
+        finally:
+            self._watchers.discard(queue)
 
-    def unwatch(self, queue: asyncio.Queue[Happening]) -> None:
-        """Nothing more is put there."""
-        self._watchers.discard(queue)
+    def observed(self, observation: Observation) -> None:
+        """Delays were measured."""
+        self.delays.add(observation)
+        if not self._is_measured:
+            self._is_measured = True
+            self._loop.call_later(_MEASURED_S, self._tell_measured)
+
+    def _tell_measured(self) -> None:
+        self._is_measured = False
+        self._tell(Measured())
+
+    def _tell(self, news: News) -> None:
+        for queue in self._watchers:
+            if not queue.full():
+                queue.put_nowait(news)
 
     async def end(self) -> None:
         """End the OpenFlow application, and let the disk finish."""
@@ -171,6 +194,4 @@ class Operation:
             if happening.kind == "switch" and not happening.warning:
                 level = logging.INFO
             _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text)
-            for queue in self._watchers:
-                if not queue.full():
-                    queue.put_nowait(happening)
+            self._tell(happening)

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from loko.admission import Share
 from loko.serve.keeper import FlowKeeper
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceView:
+    """What a page has to know of how the lab is served."""
+
+    options: Mapping[str, str]
+    """What the guarantees depend on."""
+    needs_token: bool
+    measures: str | None
+    """What measures the delays of flows, in words; none if nothing does."""
+
+
+def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
+    """The service as plain values."""
+    return {
+        "lab": keeper.lab.name,
+        "title": keeper.lab.title,
+        "scheme": keeper.admission.scheme,
+        "options": dict(view.options),
+        "needs_token": view.needs_token,
+        "measures": view.measures,
+    }
 
 
 def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def assemble(
     stalls: Callable[[], Sequence[Stall]] = tuple,
     renew: Callable[[], None] | None = None,
     enter: EnterMode = lambda mode: mode is Mode.USUAL,
+    lateness: Callable[[], int] = int,
 ) -> Bench:
     """Put taps and sender in place, until the stack is closed. Raises `RunError`."""
     ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
@@ -89,7 +90,15 @@ def assemble(
         in_tap_passive=ends[0].passive,
         line_is_real=isinstance(entry, Hardware),
     )
-    device = LiveDevice(entry.name, around.wire, instruments, stalls=stalls, renew=renew, enter=enter)
+    device = LiveDevice(
+        entry.name,
+        around.wire,
+        instruments,
+        stalls=stalls,
+        renew=renew,
+        enter=enter,
+        lateness=lateness,
+    )
     stack.callback(device.close)
     return Bench(
         name=entry.name,

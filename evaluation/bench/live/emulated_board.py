@@ -35,6 +35,7 @@ _NATIVE_PORT: Final = 4
 _BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
 _CONTROLLER: Final = Controller(interface="bench4", listen="10.0.1.8:6633")
 """Where a board with its factory settings looks for its controller."""
+_NETWORK: Final = "10.0.1.0/24"
 
 
 _OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
@@ -55,6 +56,11 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
         stack.enter_context(own_network([(near[port], far) for port, far in _BOARD_PORTS.items()]))
         address = ["ip", "address", "add", f"{_CONTROLLER.address}/24", "dev", _CONTROLLER.interface]
         run(address, what="the controller's address")
+        # At once, as in virtual time: what comes with a later request would be counted as that one's.
+        run(
+            ["ip", "route", "change", _NETWORK, "dev", _CONTROLLER.interface, "quickack", "1"],
+            what="immediate acknowledgements",
+        )
         endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
         board = _Board(entry, folder, endpoint)
         stack.callback(board.end)
@@ -67,7 +73,15 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             core=min(CorePlan.here().others),
             requests_at=_BOARD_PORTS[_NATIVE_PORT],
         )
-        yield assemble(stack, entry, around, stalls=board.stalls, renew=board.renew, enter=board.enter)
+        yield assemble(
+            stack,
+            entry,
+            around,
+            stalls=board.stalls,
+            renew=board.renew,
+            enter=board.enter,
+            lateness=board.lateness_ns,
+        )
 
 
 class _Board:
@@ -139,6 +153,10 @@ class _Board:
         new = report.stalls[self._known_stalls :]
         self._known_stalls = len(report.stalls)
         return new
+
+    def lateness_ns(self) -> int:
+        """The usual one since it was switched on. Raises `RunError`."""
+        return self._boards.report().lateness_ns["p50"]
 
     def end(self) -> None:
         """Switch it off."""

@@ -85,11 +85,13 @@ class LiveDevice:
         stalls: Callable[[], Sequence[Stall]] = tuple,
         renew: Callable[[], None] | None = None,
         enter: EnterMode = lambda mode: mode is Mode.USUAL,
+        lateness: Callable[[], int] = int,
     ) -> None:
         """Begin to work with a switch that connects.
 
         `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
-        switches it off and on again, if the bench can; `enter` brings it into another mode.
+        switches it off and on again, if the bench can; `enter` brings it into another mode;
+        `lateness` tells how late its frames usually left since then.
         """
         self.name = name
         self.warm_up_frames = _WARM_UP_FRAMES
@@ -98,6 +100,7 @@ class LiveDevice:
         self._stalls = stalls
         self._renew = renew
         self._enter = enter
+        self._lateness = lateness
         self._mode = Mode.USUAL
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
@@ -173,6 +176,11 @@ class LiveDevice:
     def _line_ns(self, kept_bytes: int) -> int:
         length = max(kept_bytes + FCS_BYTES, _MIN_FRAME_BYTES)
         return self.wire.time_ns(self.wire.preamble_bytes + length + self.wire.gap_bytes)
+
+    @property
+    def lateness_ns(self) -> int:
+        """As `Device.lateness_ns`."""
+        return self._lateness()
 
     def begin(self, seed: int) -> None:
         """As `Device.begin`; a real switch is at a phase that nobody sets."""

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingFigure
 from loko.document import Strict
+from loko.schemes import choice_named
 
-SchemeName = Literal["full-rate", "fifth-rate", "full-rate-same-delay", "packet-granular", "optimised"]
-"""`full-rate-same-delay` has D as it is without `buffer_factor`; then D is no bound of the larger buffer.
-`optimised` is packet-granular with delay targets chosen for the figure's own requests."""
+SAME_DELAY: Final = "full-rate-same-delay"
+"""Full-rate with D as it is without `buffer_factor`; then D is no bound of the larger buffer."""
+
+
+def _known(name: str) -> str:
+    if name != SAME_DELAY:
+        choice_named(name)
+    return name
+
+
+SchemeName = Annotated[str, AfterValidator(_known)]
+"""As `loko.schemes` has them, or `SAME_DELAY`. What is optimised is so for the figure's own requests."""
 
 Hops = list[Annotated[int, Field(ge=0)]]
 """Path lengths in links between switches: 0 has both ends at one switch."""
@@ -50,6 +60,4 @@ class AdmissionFigure(FindingFigure, LabFigure):
     def _sensible(self) -> Self:
         if not 0 < self.rate_kbps[0] <= self.rate_kbps[1]:
             raise ValueError("rate_kbps: give the lower rate, above 0, then the higher one")
-        if self.buffer_factor > 1 and {"packet-granular", "optimised"} & set(self.schemes):
-            raise ValueError("buffer_factor: is for Loko's own schemes; leave it out")
         return self

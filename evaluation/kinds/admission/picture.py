@@ -18,7 +18,7 @@ def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: 
     caption = f"{runs} runs of {figure.requests} requests for each path length"
     if figure.shows == "use":
         return Chart(panels=_use_panels(figure.schemes[0], rows, hops), caption=caption)
-    return Chart(panels=_accepted_panels(figure, rows, hops), columns=2, caption=caption)
+    return Chart(panels=_accepted_panels(figure, rows, hops), columns=3, caption=caption)
 
 
 def _use_panels(scheme: SchemeName, rows: _Places, hops: Sequence[int]) -> list[Panel]:
@@ -77,10 +77,24 @@ def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]
                     for mean, base in zip(means[scheme], means[first], strict=True)
                 ],
             )
-            for scheme in figure.schemes[1:]
+            for scheme in figure.schemes  # the first too: so each has one colour in all panels
         ],
     )
-    return [accepted, ratio]
+    guaranteed = LinePanel(
+        title="guarantee",
+        x=ChartAxis(label="path length [hops]"),
+        y=ChartAxis(label="ms a switch", low=0),
+        curves=[
+            Curve(label=scheme, x=x, y=[_guarantee_ms(rows[scheme, length]) for length in hops])
+            for scheme in figure.schemes
+        ],
+    )
+    return [accepted, ratio, guaranteed]
+
+
+def _guarantee_ms(rows: Sequence[RunRow]) -> float | None:
+    """The largest of any flow, for each switch of its path; none without any flow."""
+    return max(row.guarantee_ns / (row.hops + 1) for row in rows) / 1e6 or None
 
 
 def _box(values: Sequence[float]) -> BoxStatistics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from evaluation.executor import each_done
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.picture import chart_of
-from evaluation.kinds.admission.trial import RunRow, Trial, best_target_ns, carry_out, trial_of
+from evaluation.kinds.admission.trial import RunRow, carry_out, trial_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
@@ -22,8 +22,6 @@ from loko.scenario import of_lokos_tables
 from loko.service import Service, service_curve
 
 _RUNS_PER_TASK: Final = 50
-_SAMPLE_SEED: Final = 1_000_003
-"""Added to the seed for the expected traffic mix: other requests of the same kind."""
 _USABLE_PERCENT: Final = 90.0
 """A path is usable if less than this part of the requests for it is refused."""
 
@@ -42,8 +40,6 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         for part in _parts(runs if scheme == figure.schemes[0] else others)
     ]
     progress.begin(len(trials), 0, "parts")
-    if "optimised" in figure.schemes:
-        trials = _with_targets(trials, options)
     found: dict[int, list[RunRow]] = {}
     done = each_done(
         carry_out, trials, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
@@ -52,40 +48,20 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         found[place] = rows
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
-    return _outcome(figure, rows, hops, runs), pa.Table.from_pylist([asdict(row) for row in rows])
+    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(RunRow)}
+    return _outcome(figure, rows, hops, runs), pa.table(columns)
 
 
 def _parts(runs: int) -> list[range]:
     return [range(at, min(at + _RUNS_PER_TASK, runs)) for at in range(0, runs, _RUNS_PER_TASK)]
 
 
-def _with_targets(trials: Sequence[Trial], options: Options) -> list[Trial]:
-    """Give the trials of `optimised` the delay target with which a sample of such requests fits best."""
-    samples = {
-        trial.hops: replace(trial, first_run=0, runs=1, seed=options.seed + _SAMPLE_SEED)
-        for trial in trials
-        if trial.scheme == "optimised"
-    }
-    done = each_done(
-        best_target_ns,
-        list(samples.values()),
-        executor=options.executor,
-        scheduler=options.scheduler,
-        jobs=options.jobs,
-    )
-    targets = {list(samples)[place]: target_ns for place, target_ns in done}
-    return [
-        replace(trial, target_ns=targets[trial.hops]) if trial.scheme == "optimised" else trial
-        for trial in trials
-    ]
-
-
 def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
     by_place: dict[tuple[SchemeName, int], list[RunRow]] = {
-        (scheme, length): [row for row in rows if row.scheme == scheme and row.hops == length]
-        for scheme in figure.schemes
-        for length in hops
+        (scheme, length): [] for scheme in figure.schemes for length in hops
     }
+    for row in rows:
+        by_place[row.scheme, row.hops].append(row)
     service = _service(figure)
     first = [row for row in rows if row.scheme == figure.schemes[0]]
     return Outcome(

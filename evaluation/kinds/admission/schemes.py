@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evaluation.kinds.admission.document import SchemeName
+from evaluation.kinds.admission.document import SAME_DELAY, SchemeName
 from loko.admission import Admission, LokoAdmission
-from loko.allocation import FIFTH_RATE, FULL_RATE, Allocation, Scheme, allocate
-from loko.device import deterministic
+from loko.allocation import FULL_RATE
+from loko.device import deterministic, with_buffers
+from loko.document import InputError
 from loko.lab import Lab
-from loko.packets import PacketAdmission
+from loko.lab_allocation import allocations_of
+from loko.mix import Mix
 from loko.scenario import Scenario
-from loko.service import service_curve
+from loko.schemes import Choice, admission_of, choice_named
 
 
 def empty_admission(
-    name: SchemeName,
-    lab: Lab,
-    scenario: Scenario,
-    *,
-    buffer_factor: int = 1,
-    target_ns: float | None = None,
+    name: SchemeName, lab: Lab, scenario: Scenario, mix: Mix, buffer_factor: int
 ) -> Admission:
-    """The scheme without any flow.
+    """The scheme without any flow, made for the mix if it is made for any.
 
-    `target_ns` is the delay target of every switch if the scheme has any. Raises `InputError` if the scheme
-    cannot describe a switch.
+    Raises `InputError` if the scheme cannot describe a switch.
     """
-    if name in {"packet-granular", "optimised"}:
-        targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
-        return PacketAdmission(lab, scenario, targets)
-    scheme = FIFTH_RATE if name == "fifth-rate" else FULL_RATE
-    same_delay = name == "full-rate-same-delay"
-    return LokoAdmission(lab, _allocations(lab, scenario, scheme, buffer_factor, same_delay=same_delay))
+    larger = _with_buffers(lab, buffer_factor)
+    if name == SAME_DELAY:
+        allocations = allocations_of(larger, FULL_RATE, scenario)
+        delays_ns = {switch: one.delay_ns for switch, one in allocations_of(lab, FULL_RATE, scenario).items()}
+        return LokoAdmission(
+            larger, {switch: replace(one, delay_ns=delays_ns[switch]) for switch, one in allocations.items()}
+        )
+    choice = choice_named(name)
+    try:
+        return admission_of(larger, choice, scenario, mix=mix)
+    except InputError:
+        if not choice.is_optimised:
+            raise
+        # Nothing of the mix fits, so nothing can be chosen for it; a path may be too long for any flow.
+        return admission_of(larger, Choice(scheme=choice.scheme), scenario)
 
 
-def _allocations(
-    lab: Lab, scenario: Scenario, scheme: Scheme, buffer_factor: int, *, same_delay: bool
-) -> dict[str, Allocation]:
-    found = {}
-    for name, switch in lab.switches.items():
-        service = service_curve(deterministic(switch.profile), scenario)
-        larger = replace(service, capacity_bytes=buffer_factor * service.capacity_bytes)
-        found[name] = allocate(larger, scheme)
-        if same_delay:
-            found[name] = replace(found[name], delay_ns=allocate(service, scheme).delay_ns)
-    return found
+def _with_buffers(lab: Lab, count: int) -> Lab:
+    switches = {
+        name: replace(switch, profile=with_buffers(deterministic(switch.profile), count))
+        for name, switch in lab.switches.items()
+    }
+    return replace(lab, switches=switches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,15 +12,20 @@ import numpy as np
 
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.schemes import empty_admission
-from loko.admission import Admission, Admitted
+from loko.admission import Admission, Refusal
+from loko.allocation import OPTIMISED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.packets import optimised_targets
+from loko.mix import FlowKind, Mix, PathLength
 from loko.scenario import of_lokos_tables
 
 _MAIN_LIMITS: Final = ("burst", "delay")
 """What fills up in a switch beside its rate, by the words of the schemes."""
+_KINDS: Final = 5
+"""Rates that stand for the range in an expected mix."""
+_EXPECTED: Final = 400
+"""Requests that are looked at to choose for; of more, most are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +44,13 @@ class Trial:
     entries: int
     buffer_factor: int
     seed: int
-    target_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """What a run found. Percentages are of the allocation."""
 
-    scheme: str
+    scheme: SchemeName
     hops: int
     run: int
     accepted: int
@@ -84,29 +89,32 @@ def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: ra
 def carry_out(trial: Trial) -> list[RunRow]:
     """All runs of the trial. Raises `InputError` if the lab is no ring with two hosts at each switch."""
     lab = _lab(trial.lab)
-    admission = _empty(replace(trial, hops=0, first_run=0, runs=0, requests=0))
+    admission = _empty(trial)
     rows = []
     for run in range(trial.first_run, trial.first_run + trial.runs):
-        refused = {"rate": 0, "burst": 0}
-        for flow in requests(trial, len(lab.switches), run):
-            answer = admission.request(flow)
-            if not isinstance(answer, Admitted):
-                refused["rate" if answer.quantity == "rate" else "burst"] += 1
+        answers = map(admission.request, requests(trial, len(lab.switches), run))
+        refused = Counter(answer.quantity for answer in answers if isinstance(answer, Refusal))
         rows.append(_row(trial, run, lab, admission, refused))
-        for flow_id in list(admission.admitted):
-            admission.release(flow_id)
+        admission.release_all()
     return rows
 
 
-def best_target_ns(trial: Trial) -> float:
-    """The delay target with which most requests of the trial's first run fit.
-
-    The ring and the requests are the same everywhere on it, so all its switches get one target.
-    """
-    lab = _lab(trial.lab)
-    scenario = of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,))
-    mix = list(requests(trial, len(lab.switches), trial.first_run))
-    return next(iter(optimised_targets(lab, scenario, mix, rounds=0).values()))
+def expected(trial: Trial) -> Mix:
+    """What a trial may expect: as many flows as far, with rates spread evenly over the range."""
+    low, high = trial.rate_kbps
+    length = PathLength(hops=trial.hops)
+    return Mix(
+        kinds=[
+            FlowKind(
+                rate_bps=1e3 * (low + (high - low) * (part + 0.5) / _KINDS),
+                burst_bytes=trial.burst_bytes,
+                frame_bytes=trial.frame_bytes,
+                path_lengths=[length],
+            )
+            for part in range(_KINDS)
+        ],
+        requests=min(trial.requests, _EXPECTED),
+    )
 
 
 def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
@@ -115,27 +123,44 @@ def requests(trial: Trial, switches: int, run: int) -> Iterator[Flow]:
     sources = chance.integers(switches, size=trial.requests).tolist()
     low, high = trial.rate_kbps
     rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
-    for number, (source, rate_bps) in enumerate(zip(sources, rates, strict=True)):
-        # Not checked again for each of millions: the document's numbers are.
-        yield Flow.model_construct(
-            id=str(number),
-            source=f"h{source + 1}a",
-            destination=f"h{(source + trial.hops) % switches + 1}b",
-            udp_source=1024 + number,
-            udp_destination=1024 + number,
+    ends = _ends(switches, trial.hops)
+    burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
+    for (number, port), place, rate_bps in zip(_names(trial.requests), sources, rates, strict=True):
+        source, destination = ends[place]
+        # Not checked for each of millions: the document's numbers are.
+        yield Flow.trusted(
+            id=number,
+            source=source,
+            destination=destination,
+            udp_source=port,
+            udp_destination=port,
             rate_bps=rate_bps,
-            burst_bytes=trial.burst_bytes,
-            frame_bytes=trial.frame_bytes,
+            burst_bytes=burst_bytes,
+            frame_bytes=frame_bytes,
         )
 
 
-def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[str, int]) -> RunRow:
-    rates, mains = [], []
-    for name in lab.switches:
-        shares = {share.quantity: share.fraction for share in admission.usage(name).shares}
-        rates.append(shares["rate"])
-        mains.append(next(shares[limit] for limit in _MAIN_LIMITS if limit in shares))
-    bottleneck = max(range(len(rates)), key=lambda place: max(rates[place], mains[place]))
+@lru_cache(maxsize=2)
+def _names(requests: int) -> tuple[tuple[str, int], ...]:
+    """Id and ports of a run's flows."""
+    return tuple((str(number), 1024 + number) for number in range(requests))
+
+
+@lru_cache(maxsize=64)
+def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
+    """Source and destination of the flows from each switch."""
+    return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
+
+
+def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counter[str]) -> RunRow:
+    usages = [admission.usage(name).shares for name in lab.switches]
+    quantities = [share.quantity for share in usages[0]]
+    rate = quantities.index("rate")
+    main = next(place for place, quantity in enumerate(quantities) if quantity in _MAIN_LIMITS)
+    rates = [shares[rate].fraction for shares in usages]
+    mains = [shares[main].fraction for shares in usages]
+    larger = list(map(max, rates, mains))
+    bottleneck = larger.index(max(larger))
     admitted = admission.admitted
     return RunRow(
         scheme=trial.scheme,
@@ -148,7 +173,7 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: dict[s
         bottleneck_burst_percent=100 * mains[bottleneck],
         bottleneck_rate_percent=100 * rates[bottleneck],
         refused_for_rate=refused["rate"],
-        refused_for_burst=refused["burst"],
+        refused_for_burst=refused.total() - refused["rate"],
         guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
     )
 
@@ -162,13 +187,18 @@ def _lab(name: str) -> Lab:
     return lab
 
 
-@lru_cache(maxsize=8)
 def _empty(trial: Trial) -> Admission:
     """Kept for the next trial of the process: it is empty again after each run."""
+    made_for = trial.hops if trial.scheme.endswith(OPTIMISED) else 0
+    return _made(replace(trial, hops=made_for, first_run=0, runs=0, seed=0))
+
+
+@lru_cache(maxsize=8)
+def _made(trial: Trial) -> Admission:
     return empty_admission(
         trial.scheme,
         _lab(trial.lab),
         of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,)),
-        buffer_factor=trial.buffer_factor,
-        target_ns=trial.target_ns,
+        expected(trial),
+        trial.buffer_factor,
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import Scheme
+from evaluation.figure import FixedScheme
 from evaluation.finding_checks import FindingFigure
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
@@ -17,8 +17,8 @@ class AllocationMap(FindingFigure):
     kind: Literal["allocation_map"]
     profile: str
     """Name of a device profile."""
-    allocation: Scheme
-    compared_with: Scheme | None = None
+    allocation: FixedScheme
+    compared_with: FixedScheme | None = None
     """Findings say how the two differ."""
     packet_sizes_bytes: list[int] = Field(default=list(TABLE_1_FRAME_BYTES), min_length=2)
     entries: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)

@@ -11,9 +11,10 @@ from loko.calculus import TokenBucket
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
-from loko.plan import plan_by_name
+from loko.plan import plan, scenario_of
 from loko.rivals import Epsilon, QJump
 from loko.scenario import of_lokos_tables
+from loko.schemes import admission_of, choice_named
 from loko.split import split
 
 _UDP_SOURCE: Final = 5000
@@ -43,7 +44,8 @@ def deploy(figure: Deployment, system: System) -> Deployed:
     """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
     lab = load_lab(figure.lab)
     flows = tuple(_flows(figure, system, lab))
-    result = plan_by_name(lab, flows, system.scheme, entries=figure.entries)
+    scenario = scenario_of(flows, entries=figure.entries)
+    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario))
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
     guarantees = {admitted.guarantee_ns for admitted in result.accepted}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import Scheme
+from evaluation.figure import AllocationName
 from evaluation.finding_checks import FindingClaim
 from evaluation.flow_figure import FlowFigure, Quick
 from loko.document import Strict
@@ -53,7 +53,7 @@ class LokoSystem(_System):
     """Loko: the flows share what is allocated by equation 8."""
 
     system: Literal["loko"]
-    allocation: Scheme
+    allocation: AllocationName
     split: float = Field(ge=0)
     """N of equation 8: flow 1 of each host pair gets N times the share of flow 2."""
 

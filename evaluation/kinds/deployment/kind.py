@@ -15,6 +15,7 @@ from evaluation.outcome import OneByOne
 def _parameters(_figure: Deployment, options: Options) -> dict[str, Any]:
     return {
         "backend": options.backend,
+        "builder": options.builder,
         "capacity_factor": options.capacity_factor,
         "points": options.points,
     }

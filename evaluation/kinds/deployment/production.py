@@ -163,6 +163,7 @@ def _runner(figure: Deployment, deployed: Deployed, options: Options) -> Abstrac
             entries=figure.entries,
             seed=options.seed,
             backend=options.backend,
+            builder=options.builder,
         )
     return VirtualRunner(
         deployed.lab.with_backend(options.backend),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.bench import campaign
 from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, table_name
 from evaluation.bench.cases import Table
+from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.equations import Wire
 from evaluation.bench.integrated_switch import (
     FOOTNOTE_BYTES,
@@ -47,7 +48,7 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
     """Measure what is missing; compare. Raises `InputError` or `RunError`."""
     count = figure.quick.samples if options.quick else figure.samples
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
-    times = dict(sorted(samples[INTEGRATED_SWITCH_PART].items()))
+    times = {size: one for size, one in sorted(samples[INTEGRATED_SWITCH_PART].items()) if size > NO_LENGTH}
     compared = _compared(times, samples[_CPU_PART], figure.wire(options))
     outcome = Outcome(
         chart=_chart(times, count),

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import Scheme
+from evaluation.figure import FixedScheme
 from evaluation.finding_checks import FindingFigure
 from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, UsedEntry
 
@@ -25,7 +25,7 @@ class ServiceCurve(FindingFigure):
     packet_sizes_bytes: list[int] | Open = "unknown"
     priorities: Literal["increasing", "decreasing", "unknown"] = "unknown"
     used_entry: Literal["first", "last", "unknown"] = "unknown"
-    allocations: list[Scheme] = Field(default=["full-rate", "fifth-rate"])
+    allocations: list[FixedScheme] = Field(default=["full-rate", "fifth-rate"])
     """Whose arrival curves are drawn beside the service."""
 
     def scenario(self) -> Scenario:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from evaluation.analysis import Box, host_of
 from evaluation.files import replacing
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.options import Builder
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import RunError, Runner
@@ -40,6 +41,8 @@ class Plan:
     commit: str
     backend: Backend | None = None
     """What every switch is in a live run, if not what the lab says."""
+    builder: Builder = Builder.MININET
+    """What builds the lab of a live run."""
 
     @property
     def switched_by(self) -> str:
@@ -64,6 +67,7 @@ class Plan:
             "guaranteed": x in self.sweep.guaranteed,
             "mode": self.mode,
             "backend": self.switched_by,
+            "builder": self.builder,
             "seed": self.seed,
             "runs": self.runs,
             "seconds": self.seconds,

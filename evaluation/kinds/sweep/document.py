@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import Claim, Scheme
+from evaluation.figure import AllocationName, Claim
 from evaluation.flow_figure import FlowFigure, Quick
 from evaluation.kinds.sweep.checks import SweepCheck
 from loko.document import Strict
@@ -57,7 +57,7 @@ class Sweep(FlowFigure):
 
     kind: Literal["sweep"]
     claims: Sequence[SweepClaim] = Field(min_length=1)
-    allocation: Scheme
+    allocation: AllocationName
     split: float = Field(ge=0)
     """N of equation 8: r_1 = N r_2, b_1 = N b_2."""
     x: Axis

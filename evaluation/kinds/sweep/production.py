@@ -76,6 +76,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
         capacity_factor=options.capacity_factor,
         backend=options.backend,
+        builder=options.builder,
         commit=commit(),
     )
 
@@ -194,6 +195,7 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             commit=plan.commit,
             profile=profile.name,
             backend=plan.switched_by,
+            builder=plan.builder if plan.mode == "live" else "",
             host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,

@@ -33,7 +33,15 @@ class Runners:
         setting = plan.setting
         flows = setting.admitted()
         key = repr(
-            (plan.mode, setting.lab.path, flows, plan.sweep.entries, plan.capacity_factor, plan.backend)
+            (
+                plan.mode,
+                setting.lab.path,
+                flows,
+                plan.sweep.entries,
+                plan.capacity_factor,
+                plan.backend,
+                plan.builder,
+            )
         )
         with self._lock:
             if key not in self._open:
@@ -48,6 +56,7 @@ class Runners:
                         entries=plan.sweep.entries,
                         seed=plan.seed,
                         backend=plan.backend,
+                        builder=plan.builder,
                     )
                 else:
                     runner = VirtualRunner(

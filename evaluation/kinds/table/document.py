@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import NOTHING_MEASURED, Claim, Evidence, Finding, LabFigure, NumberCheck, Scheme
+from evaluation.figure import NOTHING_MEASURED, Claim, Evidence, Finding, FixedScheme, LabFigure, NumberCheck
 
 Column = Literal["R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
 
@@ -16,7 +16,7 @@ class Rounds(NumberCheck):
     """A cell of the table rounds to what is printed."""
 
     kind: Literal["rounds"]
-    row: Scheme
+    row: FixedScheme
     column: Column
     decimals: int = Field(ge=0)
 
@@ -44,4 +44,4 @@ class Table(LabFigure):
 
     kind: Literal["table"]
     claims: Sequence[TableClaim] = Field(min_length=1)
-    schemes: list[Scheme] = Field(min_length=1)
+    schemes: list[FixedScheme] = Field(min_length=1)

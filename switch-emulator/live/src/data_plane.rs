@@ -14,7 +14,6 @@ use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
 use crate::news::News;
 use crate::packet_socket::ReceiveBuffer;
-use crate::receive_port::MIN_FRAME_BYTES;
 use crate::segmentation;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
@@ -80,6 +79,8 @@ pub struct DataPlane {
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: SendLead,
+    /// When the last frame was to leave.
+    last_departure: Instant,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
     telemetry: Telemetry,
@@ -136,6 +137,7 @@ impl DataPlane {
             networked,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
+            last_departure: pair.now,
             trace_offset: timing.trace_offset,
             telemetry,
             buffer: ReceiveBuffer::new(),
@@ -148,7 +150,7 @@ impl DataPlane {
         self.pass(pass_began);
         self.telemetry.tell(Message::Running {
             scheduling,
-            send_lead_ns: self.send_lead.of(MIN_FRAME_BYTES).as_nanos(),
+            send_lead_ns: self.send_lead.initial().as_nanos(),
         });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
@@ -392,7 +394,9 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
-            let lead = self.send_lead.of(frame.len());
+            let pause = at.saturating_since(self.last_departure);
+            self.last_departure = at;
+            let lead = self.send_lead.of(frame.len(), pause);
             let stamped = self.send_lead.learns()
                 && self
                     .outgoing
@@ -411,7 +415,7 @@ impl DataPlane {
             };
             if stamped {
                 let (pair, buffer) = (self.pair, &mut self.buffer);
-                self.send_lead.observe(socket, buffer, pair, now, frame);
+                self.send_lead.observe(socket, buffer, pair, (now, pause), frame);
             }
             // A stall within the call delays the frame, too.
             self.look();

@@ -14,6 +14,7 @@
 //! | [`control`], [`stream`] | connections to controllers; cutting their stream into segments |
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
+//! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
 //! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`send_lead`], [`realtime`] | the operating system |
@@ -34,6 +35,7 @@ pub mod data_port;
 pub mod eeprom;
 pub mod error;
 pub mod histogram;
+pub mod host_noise;
 pub mod journal;
 pub mod news;
 pub mod packet_socket;

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rustix::process::{getppid, set_parent_process_death_signal, Signal};
+use zodiac_firmware::Duration;
 use zodiac_live::config::Config;
 use zodiac_live::error::{RunError, StartError};
-use zodiac_live::supervisor;
+use zodiac_live::{host_noise, supervisor};
 
 const EXAMPLE: &str = r#"Example:
   zodiac-fx run lab.toml        with lab.toml:
@@ -57,6 +58,19 @@ enum Command {
         /// Configuration file (TOML)
         config: PathBuf,
     },
+    /// Measure how often this host keeps a data thread from running; prints JSON
+    #[command(after_help = "Example:\n  zodiac-fx noise --cpu 1 --seconds 10")]
+    Noise {
+        /// Core to measure; without it the kernel chooses
+        #[arg(long)]
+        cpu: Option<usize>,
+        /// How long
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        seconds: u64,
+        /// A longer gap between two looks at the clock is a stall
+        #[arg(long, default_value_t = 50)]
+        threshold_us: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -66,6 +80,11 @@ fn main() -> ExitCode {
             die_with_parent,
         } => run(&config, die_with_parent),
         Command::Check { config } => check(&config),
+        Command::Noise {
+            cpu,
+            seconds,
+            threshold_us,
+        } => noise(cpu, seconds, threshold_us),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,6 +117,19 @@ fn check(path: &std::path::Path) -> Result<(), RunError> {
         path.display(),
         boards.join(", ")
     );
+    Ok(())
+}
+
+fn noise(cpu: Option<usize>, seconds: u64, threshold_us: u64) -> Result<(), RunError> {
+    end_with_parent()?;
+    let measured = host_noise::measure(
+        cpu,
+        Duration::from_millis(seconds * 1_000),
+        Duration::from_micros(threshold_us),
+    )?;
+    let text = serde_json::to_string(&measured)
+        .map_err(|error| RunError::Ended(format!("cannot write JSON: {error}")))?;
+    println!("{text}");
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A board's frame is handed to the kernel so much before its departure. At the start the lead is measured on loopback;
 //! then it follows what the kernel tells of departures, since a frame's length and what else uses the core's caches
-//! change it by microseconds. Lengths are learnt apart.
+//! change it by microseconds. Lengths are learnt apart, and so is how long ago the last frame left: right behind one the
+//! kernel's way is still in the caches.
 
 use std::io;
 
@@ -14,6 +15,12 @@ use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 /// Frames of so many bytes share a lead.
 const CLASS_BYTES: usize = 256;
 const CLASSES: usize = 6;
+/// Up to so long after the last frame, the leads are apart; later ones have one of their own.
+const PAUSES: [Duration; 3] = [
+    Duration::from_micros(50),
+    Duration::from_micros(150),
+    Duration::from_micros(500),
+];
 /// The lead is the median of so many: a frame that an interrupt hit does not count.
 const NEWEST: usize = 9;
 /// More is no way through the kernel but an interruption.
@@ -22,7 +29,8 @@ const LONGEST: Duration = Duration::from_micros(30);
 /// The leads of frames of all lengths.
 #[derive(Debug)]
 pub struct SendLead {
-    classes: [Class; CLASSES],
+    /// By pause, then by length.
+    classes: [[Class; CLASSES]; PAUSES.len() + 1],
     /// From the stamp of a departure to that of the arrival at the other end.
     passage: Duration,
     learns: bool,
@@ -57,16 +65,32 @@ impl SendLead {
             seen: 0,
         };
         Self {
-            classes: [class; CLASSES],
+            classes: [[class; CLASSES]; PAUSES.len() + 1],
             passage,
             learns,
         }
     }
 
-    /// The lead of a frame of so many bytes.
+    /// The lead of a frame of so many bytes, so long after the last one.
     #[must_use]
-    pub fn of(&self, frame_bytes: usize) -> Duration {
-        self.classes[class(frame_bytes)].lead
+    pub fn of(&self, frame_bytes: usize, pause: Duration) -> Duration {
+        let length = class(frame_bytes);
+        let pause = pause_class(pause);
+        // What is not learnt yet is taken from the next longer pause, else from the next shorter one.
+        let longer = self.classes[pause..].iter();
+        let shorter = self.classes[..pause].iter().rev();
+        longer
+            .chain(shorter)
+            .map(|lengths| &lengths[length])
+            .find(|class| class.seen >= NEWEST)
+            .unwrap_or(&self.classes[pause][length])
+            .lead
+    }
+
+    /// As it is before any departure has told more.
+    #[must_use]
+    pub const fn initial(&self) -> Duration {
+        self.classes[0][0].lead
     }
 
     /// Whether departures are of use.
@@ -76,13 +100,13 @@ impl SendLead {
     }
 
     /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: of a frame
-    /// that a call at this instant sent.
+    /// that a call at this instant sent, so long after the last frame.
     pub fn observe(
         &mut self,
         socket: &PacketSocket,
         buffer: &mut ReceiveBuffer,
         clocks: ClockPair,
-        called: Instant,
+        (called, pause): (Instant, Duration),
         frame: &[u8],
     ) {
         let Some(stamp) = socket.departure(buffer) else {
@@ -90,15 +114,15 @@ impl SendLead {
         };
         let left = clocks.instant_of(stamp);
         if left >= called {
-            self.learn(frame.len(), left.saturating_since(called));
+            self.learn(frame.len(), pause, left.saturating_since(called));
         }
     }
 
-    fn learn(&mut self, frame_bytes: usize, departure: Duration) {
+    fn learn(&mut self, frame_bytes: usize, pause: Duration, departure: Duration) {
         if departure > LONGEST {
             return;
         }
-        let class = &mut self.classes[class(frame_bytes)];
+        let class = &mut self.classes[pause_class(pause)][class(frame_bytes)];
         class.newest[class.seen % NEWEST] = departure + self.passage;
         class.seen += 1;
         if class.seen >= NEWEST {
@@ -111,6 +135,10 @@ impl SendLead {
 
 fn class(frame_bytes: usize) -> usize {
     (frame_bytes / CLASS_BYTES).min(CLASSES - 1)
+}
+
+fn pause_class(pause: Duration) -> usize {
+    PAUSES.partition_point(|longest| *longest < pause)
 }
 
 /// From the call to the stamp of the arrival, and from the stamp of the departure to that of the arrival.
@@ -168,28 +196,46 @@ mod tests {
         Duration::from_micros(micros)
     }
 
+    const LONG: Duration = us(2_000);
+
     #[test]
     fn follows_the_median_of_what_it_is_told_by_length() {
         let mut lead = SendLead::starting(us(2), us(1), true);
         for micros in 0..8 {
-            lead.learn(60, us(micros));
+            lead.learn(60, LONG, us(micros));
         }
-        assert_eq!(lead.of(60), us(2), "too few");
-        lead.learn(60, us(8));
-        assert_eq!(lead.of(60), us(5));
-        assert_eq!(lead.of(1514), us(2), "another length");
+        assert_eq!(lead.of(60, LONG), us(2), "too few");
+        lead.learn(60, LONG, us(8));
+        assert_eq!(lead.of(60, LONG), us(5));
+        assert_eq!(lead.of(1514, LONG), us(2), "another length");
         for _ in 0..NEWEST {
-            lead.learn(1514, us(5));
-            lead.learn(1514, us(31));
+            lead.learn(1514, LONG, us(5));
+            lead.learn(1514, LONG, us(31));
         }
-        assert_eq!(lead.of(1514), us(6), "interruptions do not count");
-        assert_eq!(lead.of(4000), us(6), "the longest are one class");
+        assert_eq!(lead.of(1514, LONG), us(6), "interruptions do not count");
+        assert_eq!(lead.of(4000, LONG), us(6), "the longest are one class");
+    }
+
+    #[test]
+    fn knows_how_long_ago_the_last_frame_left() {
+        let mut lead = SendLead::starting(us(2), us(0), true);
+        for _ in 0..NEWEST {
+            lead.learn(60, LONG, us(9));
+        }
+        assert_eq!(lead.of(60, us(60)), us(9), "not learnt: as after a longer pause");
+        for _ in 0..NEWEST {
+            lead.learn(60, us(60), us(3));
+        }
+        assert_eq!(lead.of(60, us(100)), us(3));
+        assert_eq!(lead.of(60, us(10)), us(3), "the nearest that is learnt");
+        assert_eq!(lead.of(60, us(400)), us(9));
+        assert_eq!(lead.of(60, LONG), us(9), "unchanged");
     }
 
     #[test]
     fn a_configured_lead_stays() {
         let lead = SendLead::fixed(us(3));
         assert!(!lead.learns());
-        assert_eq!(lead.of(60), us(3));
+        assert_eq!(lead.of(60, LONG), us(3));
     }
 }

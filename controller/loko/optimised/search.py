@@ -1,0 +1,188 @@
+"""The splits of all switches of a lab with which most of an expected mix is accepted (docs/model.md, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from loko.admission import Admitted, LokoAdmission
+from loko.allocation import OPTIMISED, SCHEMES, Allocation, Frontier, Scheme
+from loko.calculus import NOTHING, TokenBucket
+from loko.control_traffic import ControlTraffic
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.lab_allocation import allocations_of, frontiers_of
+from loko.mix import Mix
+from loko.optimised.filling import Flags, Network, Vector, fill
+from loko.optimised.streams import Stream, expected_requests, streams_of
+from loko.scenario import Scenario, Unknown
+
+SAMPLES: Final = tuple(range(8))
+"""Sequences of requests by which splits are compared."""
+_FITTING: Final = (8, 9)
+"""Others, to which they are fitted."""
+_FINALISTS: Final = 5
+"""Candidates that are compared by all of `SAMPLES`."""
+_PARTS: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4)
+"""Of the load that fits as fluid: whole flows may fit better with less."""
+_SPARE: Final = (0.0, 0.25, 0.5, 1.0)
+"""Part of the spare buffer that goes to the burst, the rest to the rate."""
+_MOST_DEADLINES: Final = 4
+_MOST_ROUNDS: Final = 6
+_MOST_REQUESTS: Final = 600
+
+Splits = Mapping[str, Scheme]
+"""Of each switch."""
+
+
+@dataclass(frozen=True, order=True, kw_only=True)
+class Judged:
+    """How good splits are; the larger the better."""
+
+    value: float
+    """Of the flows accepted, all samples together."""
+    strictness_ns: float
+    """The negative sum of all switches' delays, which tells equal values apart."""
+
+
+class Judge:
+    """Requests an expected mix of Loko's admission control, again and again, under different splits."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        scenario: Scenario,
+        mix: Mix,
+        *,
+        traffic: ControlTraffic | None = None,
+        control: TokenBucket = NOTHING,
+    ) -> None:
+        """Raises `InputError` if the mix does not fit the lab or the scenario."""
+        self.lab = lab
+        self.streams = streams_of(lab, mix)
+        entries = [switch.profile.table.entries.value for switch in lab.switches.values()]
+        self.entries = min(entries) if isinstance(scenario.entries, Unknown) else scenario.entries
+        self._scenario, self._traffic, self._control = scenario, traffic, control
+        self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
+        self._values = np.array([stream.kind.value for stream in self.streams])
+        self._known: dict[tuple[int, tuple[Scheme, ...]], Vector] = {}
+
+    def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
+        """How much is accepted under these splits."""
+        value = sum(float(self._values @ self.accepted(splits, sample)) for sample in samples)
+        return Judged(value=value, strictness_ns=-sum(self._delays_ns(self._allocations(splits)).values()))
+
+    def accepted(self, splits: Splits, sample: int) -> Vector:
+        """How many flows of each stream are accepted of a sample."""
+        key = sample, tuple(splits[name] for name in self.lab.switches)
+        if key not in self._known:
+            self._known[key] = self._requested(self._allocations(splits), self._sample(sample))
+        return self._known[key]
+
+    def _requested(self, allocations: Mapping[str, Allocation], sample: Sequence[tuple[Flow, int]]) -> Vector:
+        delay_ns = self._delays_ns(allocations)
+        in_time = [
+            sum(delay_ns[hop.switch] for hop in stream.path) <= stream.deadline_ns for stream in self.streams
+        ]
+        admission = LokoAdmission(self.lab, allocations, self._control)
+        flows = np.zeros(len(self.streams))
+        for flow, number in sample:
+            if in_time[number] and isinstance(admission.request(flow, self.streams[number].path), Admitted):
+                flows[number] += 1
+        return flows
+
+    def _allocations(self, splits: Splits) -> dict[str, Allocation]:
+        return allocations_of(self.lab, splits, self._scenario, self._traffic)
+
+    def _delays_ns(self, allocations: Mapping[str, Allocation]) -> dict[str, float]:
+        return {name: allocation.delay_ns for name, allocation in allocations.items()}
+
+    @cache  # noqa: B019 - lives no longer than a search
+    def _sample(self, sample: int) -> list[tuple[Flow, int]]:
+        return expected_requests(self.streams, self._count, sample)
+
+
+def optimised_splits(
+    lab: Lab,
+    scenario: Scenario,
+    mix: Mix,
+    *,
+    traffic: ControlTraffic | None = None,
+    control: TokenBucket = NOTHING,
+) -> dict[str, Scheme]:
+    """The split of every switch with which most of the mix, or what is worth most, is accepted.
+
+    At least as much as with either fixed scheme, whatever the order of the mix's kinds is. `traffic` and
+    `control` are reserved as in `allocations_of` and `LokoAdmission`. Raises `InputError` if nothing of the
+    mix fits, or for hosts that the lab does not have.
+    """
+    judge = Judge(lab, scenario, mix, traffic=traffic, control=control)
+    frontiers = frontiers_of(lab, scenario, traffic)
+    network = Network(frontiers, judge.streams, entries=judge.entries, control=control)
+    fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in SCHEMES.values()]
+    best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.judged)
+    for _ in range(_MOST_ROUNDS):
+        # Fitted to other requests than those that judge it: what only fits these is worth nothing.
+        whole = _carrying(network, [judge.accepted(best, sample) for sample in _FITTING])
+        before, best = best, max([best, *_promising(judge, whole)], key=judge.judged)
+        if best is before:
+            break
+    if judge.judged(best).value <= 0:
+        raise InputError(
+            "mix: no flow of it fits, whatever the splits are; ask for less, or for smaller tables"
+        )
+    return {name: _named(scheme, frontiers[name]) for name, scheme in best.items()}
+
+
+def _promising(judge: Judge, candidates: Iterable[Splits]) -> list[Splits]:
+    """The best by two of the samples."""
+    return sorted(candidates, key=lambda splits: judge.judged(splits, SAMPLES[:2]), reverse=True)[:_FINALISTS]
+
+
+def _fluid(network: Network) -> Iterator[Splits]:
+    """Splits round the fluid optimum: of all streams, and without those whose deadlines are the tightest."""
+    for wanted in _subsets(network.streams):
+        flows = fill(network, wanted)
+        if flows.any():
+            for part in _PARTS:
+                yield from _carrying(network, [part * flows])
+
+
+def _subsets(streams: Sequence[Stream]) -> Iterator[Flags]:
+    tightness = np.array([stream.deadline_ns / len(stream.path) for stream in streams])
+    yield np.ones(len(streams), dtype=np.bool_)
+    levels = np.unique(tightness[np.isfinite(tightness)])
+    for limit in levels[:_MOST_DEADLINES]:
+        yield tightness > limit
+
+
+def _carrying(network: Network, sets: Sequence[Vector]) -> Iterator[Splits]:
+    """Splits that carry each of these sets of flows: from the least bursts to all that the rates leave."""
+    loads = [network.load(flows) for flows in sets]
+    least, stuck = network.least_bursts(loads)
+    if stuck.any():
+        return
+    spent = np.maximum(network.spent_bursts(loads), least)
+    for spare in _SPARE:
+        bursts = np.floor(least + spare * (spent - least))
+        yield {
+            name: _split(limits, float(burst))
+            for name, limits, burst in zip(network.names, network.frontiers, bursts, strict=True)
+        }
+
+
+def _split(limits: Frontier, burst_bytes: float) -> Scheme:
+    """A burst, with all the rate that it leaves."""
+    fraction = min(1.0, limits.rate_bps(burst_bytes) / limits.max_rate_bps)
+    return Scheme(name=OPTIMISED, rate_fraction=fraction, most_burst_bytes=burst_bytes)
+
+
+def _named(scheme: Scheme, limits: Frontier) -> Scheme:
+    """Under this allocation's name, even if a fixed one is the best."""
+    burst_bytes = min(scheme.most_burst_bytes, limits.burst_bytes(scheme.rate_fraction * limits.max_rate_bps))
+    return Scheme(name=OPTIMISED, rate_fraction=scheme.rate_fraction, most_burst_bytes=burst_bytes)

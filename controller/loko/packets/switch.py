@@ -1,0 +1,282 @@
+"""What is used of one switch under packet-granular admission, and what may be (docs/packet-granular.md).
+
+Of the grid of intervals only a part is looked at and kept, as `SwitchUse` says: no limit can be exceeded in
+the longer ones. The numbers are those of the whole grid.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from loko.admission import Refusal, Share, Usage
+from loko.admission.exact import ExactSum
+from loko.document import InputError
+from loko.flow import Flow
+from loko.packets.server import FrameServer
+from loko.packets.staircase import Curve, Grid, Staircase
+
+_MARGIN_NS: Final = 1000
+"""Far above what floating point may put a staircase above its affine curve."""
+
+
+class Load(NamedTuple):
+    """What a flow brings to a switch."""
+
+    input_port: int
+    staircase: Staircase
+    share: float
+    """Part of the CPU's time that it takes in the long run."""
+    burst_ns: float
+    """With `share`, an affine curve of work above the staircase."""
+
+
+class _Port:
+    """What arrives by one port. Of its curves so many cells are known as of the switch's total."""
+
+    def __init__(self, limit: Curve) -> None:
+        self.limit = limit
+        """What can come through it, whatever is offered."""
+        self.flows: dict[str, Staircase] = {}
+        self.offered = np.zeros_like(limit)
+        """Sum of the flows' staircases."""
+        self.shaped = np.zeros_like(limit)
+        """The lesser of the two."""
+
+
+class SwitchUse:
+    """The flows through a switch.
+
+    The work that arrives in an interval of length t, less the time that the CPU has for it, is to stay below
+    what the delay target allows (equation 1). It lies below an affine curve. Where even that keeps to the
+    limit, or to more than is left at t = 0, no staircase needs to be known: `_cells` says how many cells of
+    the grid come before that.
+    """
+
+    def __init__(
+        self, name: str, server: FrameServer, grid: Grid, *, target_ns: float, max_entries: int
+    ) -> None:
+        """Raises `InputError` if not even one frame would be in time."""
+        self.name = name
+        self.server = server
+        self.work_ns = server.work_for(target_ns)
+        """Most unfinished work: what the delay target allows."""
+        self._grid = grid
+        self._max_entries = max_entries
+        self._entries = 0
+        self._share, self._burst = ExactSum(), ExactSum()
+        self._ports: dict[int, _Port] = {}
+        self._total = np.zeros_like(grid.right_ns)
+        """Sum of the ports' shaped curves, as far as it is known."""
+        self._known = 0
+        """So many cells."""
+        interruption = server.interruption
+        self._whole = 1 - interruption.share
+        # An interruption counts until a frame's service begins, which is up to `work_ns` after its arrival.
+        late = np.int64(np.ceil(interruption.share * self.work_ns))
+        taken = grid.interruption(interruption.share) + late
+        self._room: Curve = self.work_ns - server.first_work_ns() + grid.left_ns - taken
+        """What the total may be."""
+        self._first_room = int(self._room[0])
+        self._allowed_ns = max(self.delay_ns(size) for size in server.times)
+        needed = max(times.service_ns for times in server.times.values())
+        if self._first_room < needed:
+            least = target_ns + needed - self._first_room
+            raise InputError(
+                f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"
+            )
+
+    def shape_by_link(self, port: int) -> None:
+        """Frames that come by this port follow each other on the link of a host."""
+        here = self.server.times
+        if len(here) == 1:
+            (times,) = here.values()
+            limit = self._grid.one_by_one(service_ns=times.service_ns, spacing_ns=times.wire_ns, ahead_ns=0)
+        else:
+            limit = self._grid.fluid(
+                first_ns=max(times.service_ns for times in here.values()),
+                ahead_ns=0,
+                ratio=max(times.service_ns / times.wire_ns for times in here.values()),
+            )
+        self._ports[port] = _Port(limit)
+
+    def shape_by_switch(self, port: int, before: FrameServer) -> None:
+        """Frames that come by this port left the CPU of another switch one after the other (lemma 4)."""
+        here = self.server.times
+        ahead_ns = before.bunching_ns + 2
+        if len(here) == 1:
+            ((size, times),) = here.items()
+            limit = self._grid.one_by_one(
+                service_ns=times.service_ns,
+                spacing_ns=before.times[size].least_service_ns,
+                ahead_ns=ahead_ns + before.times[size].work_ns - before.times[size].least_work_ns,
+            )
+        else:
+            earlier = before.times.values()
+            ahead_ns += max(each.links_ns for each in earlier) - min(each.links_ns for each in earlier)
+            ahead_ns += max(each.work_ns for each in earlier) - min(each.least_work_ns for each in earlier)
+            limit = self._grid.fluid(
+                first_ns=max(times.service_ns for times in here.values()),
+                ahead_ns=ahead_ns,
+                ratio=max(here[size].service_ns / before.times[size].least_service_ns for size in here),
+            )
+        self._ports[port] = _Port(limit)
+
+    def delay_ns(self, frame_bytes: int) -> int:
+        """The bound for frames of a size: from release or departure before to departure here.
+
+        Raises `InputError` for frames that the server was not made for.
+        """
+        if frame_bytes not in self.server.times:
+            known = ", ".join(str(size) for size in self.server.times)
+            raise InputError(
+                f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
+            )
+        return self.server.delay_ns(frame_bytes, self.work_ns)
+
+    def load(self, flow: Flow, *, input_port: int, jitter_ns: int, service_ns: int) -> Load:
+        """What a flow would bring if it came by a port with so much jitter."""
+        frame_bytes = flow.frame_bytes
+        staircase = Staircase.of(
+            rate_bps=flow.rate_bps,
+            burst_bytes=flow.burst_bytes,
+            jitter_ns=jitter_ns,
+            frame_bytes=frame_bytes,
+            service_ns=service_ns,
+        )
+        share = staircase.frames_per_ns * service_ns
+        burst_ns = flow.burst_bytes / frame_bytes * service_ns + share * jitter_ns
+        return Load(input_port, staircase, share, burst_ns)
+
+    def refusal(self, flow: Flow, load: Load) -> Refusal | None:
+        """The first limit that the flow would exceed, if any."""
+        if self._entries >= self._max_entries:
+            return _refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
+        used, whole = self._share.value, self._whole
+        share, burst_ns = used + load.share, self._burst.value + load.burst_ns
+        first_ns = self.work_ns - self.server.first_work_ns()
+        if share > whole or burst_ns > first_ns + (whole - used - load.share) * self._grid.end_ns:
+            percents = (100 * used, 100 * load.share, 100 * whole)
+            return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
+        cells = self._cells(share, burst_ns, 0)
+        slack_ns = self._slack_ns(self._with(load, cells)) if cells else 0
+        if slack_ns >= 0:
+            return None
+        used_ns = self._worst_ns()
+        # Beyond these cells there is room, so the worst is among them.
+        asked_ns = self._allowed_ns - slack_ns - used_ns
+        times_us = (used_ns / 1e3, asked_ns / 1e3, self._allowed_ns / 1e3)
+        return _refused(flow, self.name, ("delay", "us"), times_us)
+
+    def add(self, flow_id: str, load: Load) -> None:
+        """Note a flow that fits."""
+        self._share.add(load.share)
+        self._burst.add(load.burst_ns)
+        self._entries += 1
+        self._ports[load.input_port].flows[flow_id] = load.staircase
+        if self._known:
+            self._offer(load.input_port, load.staircase.work(self._grid, 0, self._known))
+
+    def remove(self, flow_id: str, load: Load) -> None:
+        """Forget a flow that was added with this load."""
+        self._share.remove(load.share)
+        self._burst.remove(load.burst_ns)
+        self._entries -= 1
+        del self._ports[load.input_port].flows[flow_id]
+        if not self._entries:
+            self._known = 0
+        elif self._known:
+            self._offer(load.input_port, -load.staircase.work(self._grid, 0, self._known))
+
+    def clear(self) -> None:
+        """Forget all flows."""
+        self._share, self._burst = ExactSum(), ExactSum()
+        self._entries = self._known = 0
+        for port in self._ports.values():
+            port.flows.clear()
+
+    def usage(self) -> Usage:
+        """What is used now. It depends on the set of flows only, not on their history."""
+        shares = (
+            Share("delay", self._worst_ns() / 1e3, self._allowed_ns / 1e3, "us"),
+            Share("rate", 100 * self._share.value, 100 * self._whole, "% of the CPU"),
+            Share("entries", self._entries, self._max_entries, "entries"),
+        )
+        return Usage(shares, self._allowed_ns)
+
+    def _worst_ns(self) -> int:
+        """The bound on the delay with what there is: less than allowed by what is left of the room."""
+        self._know(1)
+        left_ns = self._first_room - int(self._total[0])
+        cells = self._cells(self._share.value, self._burst.value, left_ns)
+        self._know(cells)
+        return self._allowed_ns - self._slack_ns(self._total[:cells])
+
+    def _slack_ns(self, work: Curve) -> int:
+        """The least that is left of the room in the first cells; negative if it is exceeded."""
+        return int((self._room[: len(work)] - work).min())
+
+    def _cells(self, share: float, burst_ns: float, left_ns: int) -> int:
+        """From so many cells on, work below burst + share t leaves at least so much of the room.
+
+        In a cell from t to t + w the room is at least its first value + t - i (t + w) - 1. Cell 0 (w = 0)
+        is only reached if cell 1 has room; then it has, too.
+        """
+        spare, needed = self._whole - share, burst_ns + left_ns - self._first_room + _MARGIN_NS
+        if spare <= 0:
+            return len(self._room)
+        busy = 1 - spare
+        for zone in self._grid.zones[:-1]:  # the longest intervals first
+            from_ns = (needed + busy * zone.width_ns) / spare
+            if from_ns > zone.begin_ns:
+                return zone.first + min(int((from_ns - zone.begin_ns) / zone.width_ns) + 1, zone.cells)
+        return 0
+
+    def _with(self, load: Load, cells: int) -> Curve:
+        """The total of the first cells, if so much more came."""
+        self._know(cells)
+        port = self._ports[load.input_port]
+        offered = load.staircase.work(self._grid, 0, cells)
+        offered += port.offered[:cells]
+        work: Curve = np.minimum(offered, port.limit[:cells], out=offered)
+        work -= port.shaped[:cells]
+        work += self._total[:cells]
+        return work
+
+    def _offer(self, port_number: int, more: Curve) -> None:
+        port, known = self._ports[port_number], self._known
+        total, offered, shaped = self._total[:known], port.offered[:known], port.shaped[:known]
+        total -= shaped
+        offered += more
+        np.minimum(offered, port.limit[:known], out=shaped)
+        total += shaped
+
+    def _know(self, cells: int) -> None:
+        """Work out the curves of the flows that are there, at least so far, and twice as far as before."""
+        begin = self._known
+        if cells <= begin:
+            return
+        end = self._known = min(max(cells, 2 * begin), len(self._room))
+        total = self._total[begin:end]
+        total[:] = 0
+        for port in self._ports.values():
+            offered, shaped = port.offered[begin:end], port.shaped[begin:end]
+            offered[:] = 0
+            for staircase in port.flows.values():
+                offered += staircase.work(self._grid, begin, end)
+            np.minimum(offered, port.limit[begin:end], out=shaped)
+            total += shaped
+
+
+def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
+    """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
+    used, requested, allowed = numbers
+    return Refusal(flow, switch, what[0], used, requested, allowed, what[1], _remedy)
+
+
+def _remedy(refusal: Refusal) -> str:
+    used, requested, allowed = refusal.used, refusal.requested, refusal.allowed
+    if refusal.quantity == "rate" and used < allowed < used + requested:
+        return f"a rate of at most {refusal.flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
+    return "release a flow that passes here, or take a path with fewer switches"

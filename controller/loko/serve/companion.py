@@ -1,0 +1,97 @@
+"""A program that runs beside the service: emulated boards, and whatever measures the flows' delays.
+
+It is told, a line each time, which flows are in place, and answers with lines of observations
+(`loko.serve.delays`). It ends when its standard input does, so it never outlives the service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from typing import Final
+
+from loko.flow import Flow
+from loko.serve.delays import decode_observation
+from loko.serve.outcome import FlowState, Happening
+from loko.serve.run import News, Operation
+
+_LOG: Final = logging.getLogger("loko.serve")
+_LIMIT_BYTES: Final = 1 << 20
+
+
+class Companion:
+    """One such program, while it runs."""
+
+    def __init__(self, operation: Operation, *, measures: bool) -> None:
+        """`measures`: whether it is told of flows and asked for observations."""
+        self._operation = operation
+        self._measures = measures
+        self._process: Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, command: Sequence[str]) -> None:
+        """Start it."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE,
+            stdout=PIPE if self._measures else None,
+            limit=_LIMIT_BYTES,
+            start_new_session=True,
+        )
+        self._process = process
+        if self._measures:
+            self._tasks = [
+                asyncio.create_task(self._tell(process)),
+                asyncio.create_task(self._listen(process)),
+            ]
+
+    async def end(self) -> None:
+        """End it, and wait until it has."""
+        for task in self._tasks:
+            task.cancel()
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await process.wait()
+
+    async def _tell(self, process: Process) -> None:
+        """Say which flows are in place, whenever that has changed: installed, no switch of theirs away."""
+        assert process.stdin is not None
+        told: list[Flow] | None = None
+        with self._operation.watching() as news, contextlib.suppress(ConnectionError):
+            while True:
+                installed = [
+                    promise
+                    for promise in self._operation.keeper.promises.values()
+                    if promise.state is FlowState.INSTALLED
+                ]
+                self._operation.delays.keep(
+                    {promise.flow.id: promise.admitted.guarantee_ns for promise in installed}
+                )
+                in_place = [promise.flow for promise in installed if not promise.waiting]
+                if in_place != told:
+                    told = in_place
+                    values = {"flows": [flow.model_dump() for flow in in_place]}
+                    process.stdin.write(json.dumps(values).encode() + b"\n")
+                    await process.stdin.drain()
+                await self._happened(news)
+
+    @staticmethod
+    async def _happened(news: asyncio.Queue[News]) -> None:
+        while not isinstance(await news.get(), Happening):
+            pass
+
+    async def _listen(self, process: Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            try:
+                self._operation.observed(decode_observation(line))
+            except ValueError:
+                _LOG.warning("measurement: said something else than an observation: %.80r", line)
+        _LOG.warning("measurement: has ended; delays are no longer measured")

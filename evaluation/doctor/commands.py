@@ -1,0 +1,64 @@
+"""The command `loko doctor`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.doctor.judgement import Finding, Level, judge, trusted
+from evaluation.doctor.probes import gather
+
+_SECONDS: Final = 10
+_QUICK_SECONDS: Final = 1
+
+_SIGNS: Final = {
+    Level.OK: "[green]ok",
+    Level.NOTE: "[yellow]note",
+    Level.DOUBTFUL: "[red]doubtful",
+    Level.MISSING: "[red]missing",
+}
+
+
+def doctor(
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure CPU noise for 1 s instead of 10 s.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find out whether live results from this machine can be trusted, and what would make them better.
+
+    Nothing is changed. Status 0 if live runs are possible and their delays are the switches', else 1.
+
+    Example: sudo loko doctor
+    """
+    waiting = Console(stderr=True)
+    with waiting.status("") as status:
+        facts = gather(_QUICK_SECONDS if quick else _SECONDS, status.update)
+    findings = judge(facts)
+    if as_json:
+        told = {"trusted": trusted(findings), "findings": list(map(asdict, findings)), "facts": asdict(facts)}
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        _print(findings)
+    if not trusted(findings):
+        raise typer.Exit(1)
+
+
+def _print(findings: list[Finding]) -> None:
+    table = Table("", "what", "found", "what it means for live results", "what to change", box=None)
+    for finding in findings:
+        table.add_row(_SIGNS[finding.level], finding.what, finding.found, finding.means, finding.change)
+    console = Console()
+    console.print(table)
+    if trusted(findings):
+        console.print("Live results from this machine can be trusted; each run still tells its stalls.")
+    elif any(finding.level is Level.MISSING for finding in findings):
+        console.print("Live runs are not possible on this machine: see 'missing'.")
+    else:
+        console.print("Live runs work here, but their delays say too little of the switches: see 'doubtful'.")

@@ -1,0 +1,117 @@
+"""What is known of a machine. None stands for what could not be found out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cores:
+    """The processors that live runs may use."""
+
+    usable: int
+    emulator: int
+    """Number of the core on which the emulator's thread polls."""
+    emulator_alone: bool
+    """Whether the emulator need not share its core with the rest of the lab."""
+    isolated: bool
+    """Whether the kernel keeps other programs off that core (``isolcpus``)."""
+    siblings: Sequence[int]
+    """Other hardware threads of the emulator's core that are in use."""
+    governor: str | None
+    """Frequency governor of that core; None where the kernel does not choose frequencies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """The kernel's clocks."""
+
+    source: str
+    """Clock source of the kernel, such as tsc."""
+    read_ns: float
+    """Median time of one reading of the monotonic clock."""
+    step_ns: int
+    """How far the wall clock, which stamps packets, was set against the monotonic one meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Stalls of a thread that polls as the live emulator does."""
+
+    scheduling: str
+    """What the kernel gave the thread."""
+    duration_ns: int
+    threshold_ns: int
+    """Shorter gaps are no stalls."""
+    stalls: Sequence[tuple[int, int]]
+    """Beginning and duration of each."""
+
+    @property
+    def worst_ns(self) -> int:
+        """The longest stall; 0 without any."""
+        return max((duration for _, duration in self.stalls), default=0)
+
+    def excused_share(self, under_way_ns: int) -> float:
+        """Share of the time in which a packet that is under way for so long meets a stall.
+
+        A late packet counts against the switch only if it met none.
+        """
+        excused, until = 0, 0
+        for start, duration in sorted(self.stalls):
+            begin, end = max(start - under_way_ns, until), start + duration
+            excused += max(0, end - begin)
+            until = max(until, end)
+        return min(1.0, excused / self.duration_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """A network card."""
+
+    name: str
+    driver: str
+    offloads: Sequence[str] | None
+    """Offloads that are on and keep frames from passing as they are on the wire."""
+    hardware_stamps: bool | None
+    """Whether the card stamps what it receives and what it sends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Something the kernel was asked to make, or a program that was looked for."""
+
+    name: str
+    there: bool | None
+    """None: it could not be tried without root."""
+    change: str
+    """What would bring it."""
+    backends: Sequence[str] = ()
+    """The only backends that need it; without any: every live run does."""
+    optional: bool = False
+    """Whether these also work without it, if not as well."""
+    found: str = ""
+    """Where it is, or which version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All of it."""
+
+    kernel: str
+    root: bool
+    parts: Sequence[Part]
+    cores: Cores
+    deadline: bool | None
+    """Whether the kernel gives `SCHED_DEADLINE` with a whole core."""
+    clocks: Clocks
+    noise: Noise | None
+    no_noise: str = ""
+    """Why noise was not measured, if it was not."""
+    load: float
+    """Processes that ran or wanted to, on average over the minute before."""
+    steal_share: float | None
+    """Share of the processors' time that a hypervisor gave to others during the measurement."""
+    virtual_machine: bool
+    adapters: Sequence[Adapter] = ()
+    versions: Mapping[str, str]

@@ -1,0 +1,44 @@
+"""Versions of what takes part in live runs, as the programs tell them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import subprocess
+
+from evaluation.live.programs import emulator, locate
+
+_ASKED = {
+    "iproute2": ("ip", "-V"),
+    "ethtool": ("ethtool", "--version"),
+    "tcpdump": ("tcpdump", "--version"),
+    "mgen": ("mgen", "version"),
+    "mininet": ("mn", "--version"),
+    "openvswitch": ("ovs-vswitchd", "--version"),
+    "docker": ("docker", "--version"),
+    "containerlab": ("containerlab", "version"),
+}
+_TIMEOUT_S = 5.0
+
+
+def versions() -> dict[str, str]:
+    """By name; what is not there or does not tell is left out."""
+    found = {"python": platform.python_version(), "os-ken": importlib.metadata.version("os-ken")}
+    asked = {**_ASKED, "zodiac-fx": (str(emulator()), "--version")}
+    for name, (program, option) in asked.items():
+        if version := _version(program, option):
+            found[name] = version
+    return found
+
+
+def _version(program: str, option: str) -> str | None:
+    path = locate(program)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run([path, option], capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    number = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
+    return number[0] if number else None

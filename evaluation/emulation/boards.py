@@ -1,0 +1,216 @@
+"""Emulated boards in real time, without root, each with its own connection to the controller.
+
+Alone, nothing is cabled between them and each has its own time; `evaluation.emulation.traffic` cables them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+import switch_emulator
+
+from loko.device import Profile
+from loko.document import PROFILES, InputError
+from loko.lab import Lab, Switch
+
+SEGMENT_BYTES: Final = 536
+_HEADER_BYTES: Final = 8
+_IDLE_S: Final = 0.05
+_AHEAD_NS: Final = 50_000
+"""A board with work to do runs ahead of the clock by such steps until it has answered."""
+_MOST_AHEAD_NS: Final = 20_000_000
+
+
+class BoardTime(Protocol):
+    """A board at the pace of the clock. What it gives out is taken by `EmulatedBoard.take`."""
+
+    def connected(self) -> None:
+        """The TCP session is established."""
+
+    def disconnected(self) -> None:
+        """The TCP session is gone."""
+
+    def segment(self, data: bytes) -> None:
+        """The payload of one TCP segment from the controller."""
+
+    def hurry(self) -> Iterator[list[switch_emulator.Output]]:
+        """Run ahead of the clock, if it may, step by step until the caller has its answer."""
+
+
+class LoneBoard:
+    """A board with a time of its own, so that it may run ahead of the clock to answer."""
+
+    def __init__(self, board: switch_emulator.Board) -> None:
+        self._board = board
+        self._began_ns = time.monotonic_ns()
+        self._now_ns = 0
+
+    def connected(self) -> None:
+        """As `BoardTime` says."""
+        self._board.connected(self._clock())
+
+    def disconnected(self) -> None:
+        """As `BoardTime` says."""
+        self._board.disconnected(self._clock())
+
+    def segment(self, data: bytes) -> None:
+        """As `BoardTime` says."""
+        self._board.segment(self._clock(), data)
+
+    def hurry(self) -> Iterator[list[switch_emulator.Output]]:
+        """As `BoardTime` says."""
+        for _ in range(_MOST_AHEAD_NS // _AHEAD_NS):
+            yield self.advance(_AHEAD_NS)
+
+    def advance(self, ahead_ns: int = 0) -> list[switch_emulator.Output]:
+        """Let time pass; what the board gave out."""
+        self._now_ns = self._clock() + ahead_ns
+        self._board.advance(self._now_ns)
+        return self._board.outputs()
+
+    def _clock(self) -> int:
+        self._now_ns = max(self._now_ns, time.monotonic_ns() - self._began_ns)
+        return self._now_ns
+
+
+class EmulatedBoard:
+    """The connection of one board. It connects, is disconnected and connects again as the real one does."""
+
+    def __init__(self, name: str, board: BoardTime, controller: tuple[str, int]) -> None:
+        self._name = name
+        self._board = board
+        self._controller = controller
+        self._writer: asyncio.StreamWriter | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    def take(self, outputs: Iterable[switch_emulator.Output]) -> bool:
+        """Carry out what the board gave out; whether it has said something to the controller."""
+        spoke = False
+        for output in outputs:
+            if output.kind == "controller" and self._writer is not None:
+                self._writer.write(output.data)
+                spoke = True
+            elif output.kind == "event":
+                self._event(output.data)
+        return spoke
+
+    def _event(self, data: bytes) -> None:
+        if data == b"connect":
+            if self._connecting is None:
+                self._connecting = asyncio.create_task(self._connect())
+        elif data == b"close":
+            self._hang_up()
+        else:
+            print(f"{self._name}: {data.decode()}", file=sys.stderr)
+
+    async def _connect(self) -> None:
+        try:
+            reader, writer = await asyncio.open_connection(*self._controller, limit=SEGMENT_BYTES * 4)
+        except OSError:
+            self._connecting = None
+            return  # the board tries again
+        self._hang_up()
+        self._writer = writer
+        self._board.connected()
+        self._connecting = None
+        self._hurry()
+        try:
+            await self._converse(reader, writer)
+        finally:
+            if self._writer is writer:
+                self._hang_up()
+                self._board.disconnected()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pending = b""
+        with contextlib.suppress(ConnectionError):
+            while self._writer is writer and (data := await reader.read(4 * SEGMENT_BYTES)):
+                segment, pending = _whole_messages(pending + data)
+                if not segment:
+                    continue
+                self._board.segment(segment)
+                self._hurry()
+                await writer.drain()
+
+    def _hurry(self) -> None:
+        for outputs in self._board.hurry():
+            if self.take(outputs):
+                break
+
+    def _hang_up(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _whole_messages(data: bytes) -> tuple[bytes, bytes]:
+    """The whole messages at the beginning, as one segment, and the rest."""
+    at = 0
+    while len(data) - at >= _HEADER_BYTES:
+        end = at + max(int.from_bytes(data[at + 2 : at + 4], "big"), _HEADER_BYTES)
+        if end > len(data) or (at > 0 and end > SEGMENT_BYTES):
+            break
+        at = end
+    return data[:at], data[at:]
+
+
+def free_of_control_cost(profile: str, folder: Path) -> str:
+    """A copy of a profile whose control plane costs nothing: its path."""
+    text = (PROFILES / f"{profile}.toml").read_text(encoding="utf-8")
+    lines, section = [], ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip()
+        if section == "[cpu.control]" and "value = " in line:
+            name = line.partition(" = ")[0]
+            lines.append(f'{name} = {{ value = 0, source = "assumption", note = "switched off" }}')
+        else:
+            lines.append(line)
+    path = folder / f"{profile}.toml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    tomllib.loads(path.read_text(encoding="utf-8"))
+    return str(path)
+
+
+def profile_of(switch: Switch) -> Profile:
+    """What a board is made of. Raises `InputError` if the switch is something else."""
+    if not isinstance(switch.profile, Profile):
+        raise InputError(
+            f"{switch.name}: {switch.profile.name} is no board that can be emulated beside a service"
+        )
+    return switch.profile
+
+
+def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board]:
+    """The boards of a lab, at 0. Their TCP sessions are kept for them. Raises `InputError`."""
+    with tempfile.TemporaryDirectory() as folder:
+        boards = {}
+        for number, (name, switch) in enumerate(lab.switches.items()):
+            profile = profile_of(switch).name
+            if free_control:
+                profile = free_of_control_cost(profile, Path(folder))
+            config = {**switch.config, "control": "session"}
+            boards[name] = switch_emulator.Board(profile, config=config, seed=number)
+    return boards
+
+
+async def run_alone(lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
+    """Run the boards, each by itself, until cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        for name, board in power_up(lab, free_control=free_control).items():
+            tasks.create_task(_run(name, LoneBoard(board), controller))
+
+
+async def _run(name: str, board: LoneBoard, controller: tuple[str, int]) -> None:
+    connection = EmulatedBoard(name, board, controller)
+    while True:
+        connection.take(board.advance())
+        await asyncio.sleep(_IDLE_S)

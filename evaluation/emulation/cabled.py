@@ -1,0 +1,205 @@
+"""A lab's boards, cables and hosts in one virtual time, for as long as anybody wants.
+
+Unlike a run of `switch_emulator.Network` it has no end, and flows, control messages and connections may come
+and go meanwhile. It does no I/O and knows no clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import switch_emulator
+
+from evaluation.emulation.boards import profile_of
+from evaluation.senders import Sender
+from evaluation.taps import Taps
+from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab
+from loko.serve.delays import Observation
+
+_FCS_BYTES: Final = 4
+_NS_PER_S: Final = 1_000_000_000
+
+
+class CabledLab:
+    """Everything happens in order of time: what is caused at an instant never lies before it."""
+
+    def __init__(self, lab: Lab, boards: Mapping[str, switch_emulator.Board]) -> None:
+        """The boards are powered up and at 0. Raises `InputError` if a switch is of another kind."""
+        self._lab = lab
+        self._boards = boards
+        self._peer = dict(lab.cables())
+        rates = {end: lab.rate_bps(link) for link in lab.links for end in (link.a, link.b)}
+        self._byte_ns = {end: 8 * _NS_PER_S // rate for end, rate in rates.items()}
+        profiles = [profile_of(switch) for switch in lab.switches.values()]
+        self._preamble_bytes = profiles[0].ports.preamble_bytes.value
+        self._gap_bytes = profiles[0].ports.interframe_gap_bytes.value
+        self._events: list[tuple[int, int, Callable[[int], None]]] = []
+        self._count = 0
+        self._polls: dict[str, int | None] = {}
+        self._said: dict[str, list[switch_emulator.Output]] = {name: [] for name in boards}
+        self._senders: dict[str, Sender] = {}
+        self._hosts: dict[str, list[Sender]] = {name: [] for name in lab.hosts}
+        self._line_free_ns = dict.fromkeys(lab.hosts, 0)
+        self._turn: dict[str, int | None] = dict.fromkeys(lab.hosts)
+        self._numbers: dict[int, Flow] = {}
+        self._last_number = 0
+        self._taps = Taps()
+        self.now_ns = 0
+        for name in boards:
+            self._touched(name)
+
+    # Time.
+
+    def advance(self, to_ns: int) -> None:
+        """Let everything happen until then."""
+        while self._events and self._events[0][0] <= to_ns:
+            at_ns, _, happen = heapq.heappop(self._events)
+            self.now_ns = max(self.now_ns, at_ns)
+            happen(self.now_ns)
+        self.now_ns = max(self.now_ns, to_ns)
+
+    def next_ns(self) -> int | None:
+        """When something happens next."""
+        return self._events[0][0] if self._events else None
+
+    def _at(self, at_ns: int, happen: Callable[[int], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (at_ns, self._count, happen))
+
+    # Boards and their controller.
+
+    def connected(self, name: str) -> None:
+        """The session of a board with its controller is established."""
+        self._boards[name].connected(self.now_ns)
+        self._touched(name)
+
+    def disconnected(self, name: str) -> None:
+        """The session is gone."""
+        self._boards[name].disconnected(self.now_ns)
+        self._touched(name)
+
+    def segment(self, name: str, data: bytes) -> None:
+        """The payload of one TCP segment from the controller."""
+        self._boards[name].segment(self.now_ns, data)
+        self._touched(name)
+
+    def said(self) -> Iterable[tuple[str, list[switch_emulator.Output]]]:
+        """What boards have said since the last call, but frames."""
+        for name, outputs in self._said.items():
+            if outputs:
+                self._said[name] = []
+                yield name, outputs
+
+    def _touched(self, name: str) -> None:
+        """A board was called: take what it gives out, and note when it wants to be called again."""
+        board = self._boards[name]
+        for output in board.outputs():
+            if output.kind == "frame":
+                self._leave(name, output)
+            else:
+                self._said[name].append(output)
+        wanted_ns = board.poll_at()
+        if wanted_ns is not None and wanted_ns != self._polls.get(name):
+            self._at(wanted_ns, lambda now_ns: self._poll(name, wanted_ns, now_ns))
+        self._polls[name] = wanted_ns
+
+    def _poll(self, name: str, wanted_ns: int, now_ns: int) -> None:
+        if self._polls.get(name) == wanted_ns:
+            self._polls[name] = None
+            self._boards[name].advance(now_ns)
+            self._touched(name)
+
+    # Cables.
+
+    def _leave(self, name: str, output: switch_emulator.Output) -> None:
+        for port in range(1, 5):
+            if output.port >> (port - 1) & 1:
+                self._carry(Endpoint(node=name, port=port), output.data, output.at_ns)
+
+    def _carry(self, end: Endpoint, frame: bytes, begun_ns: int) -> None:
+        """A frame begins at one end of a cable: a host's tap sees its beginning, a board its end."""
+        far = self._peer.get(end)
+        if far is None:
+            return
+        if far.node in self._lab.hosts:
+            self._at(begun_ns, lambda now_ns: self._received(far.node, frame, now_ns))
+            return
+        arrived_ns = begun_ns + self._on_wire(len(frame)) * self._byte_ns[end]
+        self._at(arrived_ns, lambda now_ns: self._arrive(far, frame, now_ns))
+
+    def _on_wire(self, frame_bytes: int) -> int:
+        return self._preamble_bytes + frame_bytes + _FCS_BYTES
+
+    def _arrive(self, end: Endpoint, frame: bytes, now_ns: int) -> None:
+        self._boards[end.node].frame(now_ns, end.port, frame)
+        self._touched(end.node)
+
+    # Hosts.
+
+    def carry(self, flows: Iterable[Flow]) -> None:
+        """From now on let these flows send, and no others. Those that send already go on as they are."""
+        wanted = {flow.id: flow for flow in flows}
+        for name, sender in list(self._senders.items()):
+            if wanted.get(name) != sender.flow:
+                del self._senders[name], self._numbers[sender.number]
+                self._hosts[sender.flow.source].remove(sender)
+                self._arm(sender.flow.source)
+        self._taps.watch(set(self._senders))  # first without those that begin anew under an old name
+        self._taps.watch(set(wanted))
+        for name, flow in wanted.items():
+            if name not in self._senders:
+                self._last_number += 1
+                self._add(
+                    Sender(
+                        flow,
+                        frame_of(self._lab, flow),
+                        number=self._last_number,
+                        sequence_offset=SEQUENCE_OFFSET,
+                        now_ns=self.now_ns,
+                    )
+                )
+
+    def observations(self) -> list[Observation]:
+        """What the hosts' taps have seen since the last call."""
+        return list(self._taps.observations(self.now_ns))
+
+    def _add(self, sender: Sender) -> None:
+        self._senders[sender.flow.id] = sender
+        self._numbers[sender.number] = sender.flow
+        self._hosts[sender.flow.source].append(sender)
+        self._arm(sender.flow.source)
+
+    def _arm(self, host: str) -> None:
+        """See to it that the host sends when the first of its flows may and its line is free."""
+        first = min((sender.next_ns for sender in self._hosts[host]), default=None)
+        if first is None:
+            self._turn[host] = None
+            return
+        turn_ns = max(first, self._line_free_ns[host])
+        if turn_ns != self._turn[host]:
+            self._turn[host] = turn_ns
+            self._at(turn_ns, lambda now_ns: self._send(host, turn_ns, now_ns))
+
+    def _send(self, host: str, turn_ns: int, now_ns: int) -> None:
+        if self._turn[host] != turn_ns:
+            return
+        self._turn[host] = None
+        sender = min(self._hosts[host], key=lambda one: one.next_ns)
+        sequence, frame = sender.begin(now_ns)
+        end = Endpoint(node=host, port=1)
+        line_bytes = self._on_wire(len(frame)) + self._gap_bytes
+        self._line_free_ns[host] = now_ns + line_bytes * self._byte_ns[end]
+        self._taps.sent(sender.flow.id, (sender.number, sequence), now_ns)
+        self._carry(end, frame, now_ns)
+        self._arm(host)
+
+    def _received(self, host: str, frame: bytes, now_ns: int) -> None:
+        number = int.from_bytes(frame[SEQUENCE_OFFSET - 4 : SEQUENCE_OFFSET], "big")
+        flow = self._numbers.get(number)
+        if flow is not None and flow.destination == host:
+            sequence = int.from_bytes(frame[SEQUENCE_OFFSET : SEQUENCE_OFFSET + 4], "big")
+            self._taps.received(flow.id, (number, sequence), now_ns)

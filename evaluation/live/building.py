@@ -1,0 +1,45 @@
+"""Starts the confined tree of a lab, and has containerlab build what is to be outside of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from evaluation.live.confinement import Confinement
+from evaluation.live.containerlab import deployment, topology
+from evaluation.live.messages import BuildRequest
+from evaluation.options import Builder
+from evaluation.runner import RunError
+from loko.document import InputError
+from loko.lab import Lab
+
+CONTAINERS = Path("/run/loko/containers")
+"""Where containerlab keeps its files of labs that are up."""
+
+
+def start(
+    lab: Lab, request: BuildRequest, builder: Builder, *, outlive: bool = False, log: Path | None = None
+) -> tuple[Confinement, BuildRequest]:
+    """Start the tree; the request that comes back knows what is there already. Raises `RunError`."""
+    if builder is Builder.MININET:
+        return Confinement.start(outlive=outlive, log=log), request
+    if lab.cabling is not None:
+        raise InputError("--builder containerlab: its boards are emulated; leave --cabling out")
+    if request.backend is not None:
+        lab = lab.with_backend(request.backend)
+    tree = Confinement.start(outlive=outlive, log=log, outside=lambda: deployment.deploy(lab, CONTAINERS))
+    try:
+        nodes = [topology.CONTROLLER, *lab.switches, *lab.hosts]
+        return tree, replace(request, containers=deployment.found(lab, nodes))
+    except BaseException:
+        tree.close()
+        raise
+
+
+def remove(lab: Lab, builder: Builder) -> list[str]:
+    """Remove what an earlier lab left outside of its tree; what it was. Raises `RunError`."""
+    if builder is Builder.MININET:
+        return []
+    if reason := deployment.no_docker():
+        raise RunError(reason)
+    return deployment.remove(lab, CONTAINERS)

@@ -1,0 +1,44 @@
+"""The boards of a lab in containers: an emulator in each, which is asked through Docker."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from evaluation.live.boards import BoardsReport
+from evaluation.live.containerlab.deployment import in_container
+from evaluation.live.containerlab.topology import REPORT, container
+from evaluation.runner import RunError
+from loko.lab import Lab
+
+_ASK: Final = (
+    f"rm -f {REPORT}; pid=$(pidof zodiac-fx) || exit 3; kill -USR1 $pid; "
+    f"for _ in $(seq 300); do [ -s {REPORT} ] && exec cat {REPORT}; sleep 0.1; done; exit 4"
+)
+"""Has an emulator write its report anew, and prints it."""
+
+
+class ContainerBoards:
+    """The running boards, each an emulator in a container of its own."""
+
+    def __init__(self, lab: Lab) -> None:
+        """They run already: see `deployment`."""
+        self._lab = lab
+
+    def wait_for_real_boards(self) -> None:
+        """There are none in containers."""
+
+    def consoles(self) -> dict[str, str]:
+        """None: the consoles' devices are in the containers, at /run/console."""
+        return {}
+
+    def report(self) -> BoardsReport:
+        """How they are. Raises `RunError` if one has ended."""
+        return BoardsReport.joined([self._one(switch) for switch in self._lab.switches])
+
+    def _one(self, switch: str) -> BoardsReport:
+        name = container(self._lab, switch)
+        try:
+            return BoardsReport.parse(json.loads(in_container(name, "/bin/sh", "-c", _ASK)))
+        except (RunError, ValueError) as error:
+            raise RunError(f"{name}: no report of its emulator ({error}): see 'docker logs {name}'") from None

@@ -1,0 +1,140 @@
+"""Has containerlab build a lab and remove it again.
+
+This happens outside of the confined tree: Docker's daemon makes the containers, and it lives outside.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from evaluation.live.afterwards import Afterwards
+from evaluation.live.containerlab.containers import Containers
+from evaluation.live.containerlab.topology import EMULATOR_IMAGE, HOST_IMAGE, container, topology
+from evaluation.live.programs import locate
+from evaluation.runner import RunError
+from loko.lab import Backend, Lab
+
+_ANSWER_TIMEOUT_S: Final = 60.0
+_DEPLOY_TIMEOUT_S: Final = 600.0
+
+_MODULES: Final = Path("/proc/modules")
+
+_REMOVE: Final = 'read -r _; exec "$@" >/dev/null 2>&1'
+"""Waits until the tree has ended, then removes all containers of the lab."""
+
+
+def obstacle() -> str | None:
+    """Why this machine cannot build labs in containers, in one line; None if it can."""
+    if locate("containerlab") is None:
+        return "the program 'containerlab' is missing: 'make containerlab' builds it"
+    if not _MODULES.exists():
+        return "containerlab needs a kernel with loadable modules (/proc/modules): use the virtual machine"
+    if reason := no_docker():
+        return reason
+    missing = [image for image in (EMULATOR_IMAGE, HOST_IMAGE) if not _docker("images", "--quiet", image)]
+    if missing:
+        return f"the image {' and '.join(missing)} is missing: 'make images' builds it"
+    return None
+
+
+def no_docker() -> str | None:
+    """Why Docker cannot be used, in one line; None if it can."""
+    if locate("docker") is None:
+        return "the program 'docker' is missing: apt-get install docker.io"
+    try:
+        _docker("info", "--format", "{{.ServerVersion}}")
+    except RunError as error:
+        return f"{error}: start its service (systemctl start docker)"
+    return None
+
+
+def refuse(lab: Lab) -> None:
+    """Raise `RunError` if the lab cannot be built here in containers."""
+    if reason := obstacle():
+        raise RunError(reason)
+    if any(switch.backend is not Backend.FIRMWARE for switch in lab.switches.values()):
+        raise RunError(f"{lab.path}: in containers every switch is an emulated board: leave the backend out")
+    if names := left(lab):
+        raise RunError(
+            f"containers of an earlier lab are there ({', '.join(names)}): remove them with "
+            f"'loko lab down {lab.name} --builder containerlab'"
+        )
+
+
+def left(lab: Lab) -> list[str]:
+    """The containers there are of a lab, running or not. Raises `RunError`."""
+    wanted = f"label=containerlab={lab.name}"
+    return sorted(_docker("ps", "--all", "--filter", wanted, "--format", "{{.Names}}").split())
+
+
+def deploy(lab: Lab, folder: Path) -> Afterwards:
+    """Build the lab; the topology goes to `folder`. What it returns removes the containers, whatever happens.
+
+    Raises `RunError` in one line; nothing is left then.
+    """
+    refuse(lab)
+    file = folder / f"{lab.name}.clab.yml"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(topology(lab), encoding="utf-8")
+    removal = Afterwards("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
+    try:
+        _containerlab("deploy", "--topo", str(file), timeout_s=_DEPLOY_TIMEOUT_S)
+    except BaseException:
+        removal.wait()
+        raise
+    return removal
+
+
+def found(lab: Lab, nodes: Sequence[str]) -> Containers:
+    """The containers of the nodes. Raises `RunError` if one does not run."""
+    names = {container(lab, node): node for node in nodes}
+    shown = json.loads(_docker("inspect", *names))
+    namespaces = {}
+    for one in shown:
+        name = str(one["Name"]).removeprefix("/")
+        if not one["State"]["Running"]:
+            raise RunError(f"{name}: the container has ended: see 'docker logs {name}'")
+        namespaces[names[name]] = str(one["NetworkSettings"]["SandboxKey"])
+    return Containers(namespaces=namespaces)
+
+
+def remove(lab: Lab, folder: Path) -> list[str]:
+    """Remove the containers of a lab, such as a killed run's, and tell their names. Raises `RunError`."""
+    names = left(lab)
+    if names:
+        _docker("rm", "--force", "--volumes", *names)
+    (folder / f"{lab.name}.clab.yml").unlink(missing_ok=True)
+    return names
+
+
+def in_container(name: str, *command: str) -> str:
+    """Run a program in a container and return what it printed. Raises `RunError`."""
+    return _docker("exec", name, *command)
+
+
+def _destruction(file: Path) -> list[str]:
+    return [locate("containerlab") or "containerlab", "destroy", "--topo", str(file), "--cleanup"]
+
+
+def _containerlab(*arguments: str, timeout_s: float) -> None:
+    _run([locate("containerlab") or "containerlab", *arguments], timeout_s=timeout_s)
+
+
+def _docker(*arguments: str) -> str:
+    return _run([locate("docker") or "docker", *arguments], timeout_s=_ANSWER_TIMEOUT_S)
+
+
+def _run(command: Sequence[str], *, timeout_s: float) -> str:
+    what = f"'{Path(command[0]).name} {command[1]}'"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{what} does not answer within {timeout_s:g} s") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise RunError(f"{what} failed: {said}")
+    return done.stdout.strip()

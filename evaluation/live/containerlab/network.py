@@ -1,0 +1,40 @@
+"""Hosts and cables of a lab that containerlab has built, seen from the confined tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaluation.live.containerlab.containers import Containers
+from evaluation.live.containerlab.topology import interface
+from evaluation.live.network import Network, silence_node
+from evaluation.live.programs import require, run
+from loko.lab import Endpoint, Lab
+
+
+class ContainerNetwork(Network):
+    """As Mininet's, but every node, switches too, has a network namespace, which Docker made."""
+
+    def __init__(self, lab: Lab, containers: Containers) -> None:
+        """Set up and verify what is there. Raises `RunError` in one line."""
+        self._containers = containers
+        super().__init__(lab)
+
+    def namespace(self, host: str) -> Path:
+        """The file of a node's network namespace."""
+        return Path(self._containers.namespaces[host])
+
+    def inside(self, host: str) -> list[str]:
+        """What to put before a command so that it runs in the namespace of a node, with our own files."""
+        return [require("nsenter"), f"--net={self.namespace(host)}", "--"]
+
+    def _name(self, end: Endpoint) -> str:
+        return interface(end)
+
+    def _build(self, lab: Lab) -> None:
+        run(["ip", "link", "set", "lo", "up"], what="loopback")
+        for node in (*lab.hosts, *lab.switches):
+            silence_node(node, self.inside(node))
+
+    def _prefix(self, node: str) -> Sequence[str]:
+        return self.inside(node)

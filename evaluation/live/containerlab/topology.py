@@ -1,0 +1,144 @@
+"""A lab as containerlab's topology file: a container for each switch and host, and one for the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from evaluation.live.boards import board_tables
+from evaluation.live.messages import CONTROLLER_PORT
+from evaluation.runner import RunError
+from loko.device import Profile
+from loko.lab import Endpoint, Host, Lab, Switch
+
+EMULATOR_IMAGE: Final = "loko-testbed/zodiac-fx:latest"
+HOST_IMAGE: Final = "loko-testbed/host:latest"
+
+CONTROLLER: Final = "controller"
+"""The node in which the controller runs; it does nothing by itself."""
+
+REPORT: Final = "/run/report.json"
+"""Where a board's container has the emulator's report."""
+
+_MANAGEMENT: Final = IPv4Network("172.30.99.0/24")
+"""Between controller and boards only, so that hosts have no second way to each other."""
+
+_FIRST_BOARD: Final = 10
+_HEADER = """\
+# Generated from {lab} by 'loko lab clab {name}'. Do not edit: change the lab, then 'make topologies'.
+# docs/containerlab.md says how to use it.
+"""
+
+
+def topology_file(lab: Lab) -> Path:
+    """Where a lab's topology is kept: ``topology.clab.yml`` beside ``lab.yml``, else ``X.clab.yml``."""
+    stem = "topology" if lab.path.stem == "lab" else lab.path.stem
+    return lab.path.with_name(f"{stem}.clab.yml")
+
+
+def controller_address() -> str:
+    """Address and port at which the boards look for the controller."""
+    return f"{_MANAGEMENT[2]}:{CONTROLLER_PORT}"
+
+
+def interface(end: Endpoint) -> str:
+    """Name of the interface of an end of a cable, in its own container: eth0 is containerlab's."""
+    return f"eth{end.port}"
+
+
+def container(lab: Lab, node: str) -> str:
+    """The container of a node, as containerlab names it."""
+    return f"clab-{lab.name}-{node}"
+
+
+def topology(lab: Lab) -> str:
+    """The topology file of a lab. Raises `RunError` if the lab cannot be had in containers."""
+    _refuse(lab)
+    nodes: dict[str, Any] = {CONTROLLER: {"image": HOST_IMAGE, "mgmt-ipv4": str(_MANAGEMENT[2])}}
+    for number, switch in enumerate(lab.switches.values()):
+        nodes[switch.name] = _switch(lab, switch, number)
+    for host in lab.hosts.values():
+        nodes[host.name] = _host(host)
+    links = [{"endpoints": [_end(link.a), _end(link.b)]} for link in lab.links]
+    document = {
+        "name": lab.name,
+        "mgmt": {"network": f"loko-{lab.name}", "ipv4-subnet": str(_MANAGEMENT)},
+        "topology": {
+            "defaults": {"kind": "linux", "image-pull-policy": "never"},
+            "nodes": nodes,
+            "links": links,
+        },
+    }
+    name = lab.path.parent.name if lab.path.stem == "lab" else f"{lab.path.parent.name}/{lab.path.name}"
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=110)
+    return _HEADER.format(lab=lab.path.name, name=name) + text
+
+
+def _refuse(lab: Lab) -> None:
+    if lab.controller is not None:
+        raise RunError(f"{lab.path}: control: network is not possible in containers: use control: session")
+    if len(lab.switches) > _MANAGEMENT.num_addresses - _FIRST_BOARD - 1:
+        raise RunError(f"{lab.path}: more switches than {_MANAGEMENT} has addresses for")
+    for switch in lab.switches.values():
+        if not isinstance(switch.profile, Profile):
+            raise RunError(
+                f"{lab.path}: {switch.name}: a {switch.profile.name} is in virtual time only: use zodiac-fx"
+            )
+
+
+def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
+    """A board, with the emulator's configuration in the environment: the topology is one file."""
+    ends = sorted(
+        (end for link in lab.links for end in (link.a, link.b) if end.node == switch.name),
+        key=lambda end: end.port,
+    )
+    ports = {end.port: interface(end) for end in ends}
+    process = [
+        "[process]",
+        # A container a board: there are more polling threads than cores, and none may have a whole one.
+        'scheduling = "other"',
+        f'report = "{REPORT}"',
+        'ready = "/run/ready"',
+        "",
+    ]
+    board = board_tables(switch, ports, controller=controller_address(), seed=number, console="/run/console")
+    return {
+        "image": EMULATOR_IMAGE,
+        "mgmt-ipv4": str(_MANAGEMENT[_FIRST_BOARD + number]),
+        "env": {"INTERFACES": " ".join(ports.values()), "CONFIGURATION": "\n".join([*process, *board, ""])},
+    }
+
+
+def _host(host: Host) -> Mapping[str, Any]:
+    interface = "eth1"
+    return {
+        "image": HOST_IMAGE,
+        "network-mode": "none",
+        "exec": [
+            f"ip link set dev {interface} address {host.mac}",
+            f"ip address add {host.ip} dev {interface}",
+        ],
+    }
+
+
+def _end(end: Endpoint) -> str:
+    return f"{end.node}:{interface(end)}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Several lines as a block, lists indented as yamllint wants them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        return super().increase_indent(flow, indentless=False)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,269 @@
+"""Taps at the hosts of a lab that is up, for as long as it is served: `loko serve LAB --live` runs them.
+
+    python -m evaluation.live.watching two-switch --traffic
+
+A packet socket at each host's interface sees what the host sends after its shaper, and what it receives, with
+the kernel's time stamps. Frames are recognised by IP identification and the beginning of what they carry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from evaluation.beside import report, run_beside
+from evaluation.live.background import BackgroundLab
+from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
+from evaluation.live.generator import HEADERS_BYTES, open_sink
+from evaluation.live.interfaces import interface_name
+from evaluation.live.network_namespace import network_of
+from evaluation.live.shaping import FCS_BYTES
+from evaluation.runner import RunError
+from evaluation.senders import Sender
+from evaluation.taps import Taps
+from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from loko.commands import wrong_input_ends
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+
+_REPORT_S: Final = 0.25
+_SETTLED_NS: Final = 5_000_000
+"""What was stamped longer ago has reached the packet socket."""
+_KEPT_BYTES: Final = HEADERS_BYTES + 40
+_RECEIVE_BUFFER_BYTES: Final = 8 << 20
+_UDP: Final = 17
+_OUTGOING: Final = 4  # PACKET_OUTGOING of <linux/if_packet.h>
+_SO_TIMESTAMPNS: Final = 35  # <asm-generic/socket.h>
+_PACKET_STATISTICS: Final = 6
+_SOL_PACKET: Final = 263
+_TIMESPEC: Final = struct.Struct("@ll")
+
+FiveTuple = tuple[bytes, bytes, bytes]
+"""Both addresses, and both ports together, as they are on the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A frame at a tap."""
+
+    at_ns: int
+    is_sent: bool
+    host: str
+    line_bytes: int
+    key: FiveTuple
+    mark: bytes
+
+
+@dataclass
+class _Tap:
+    """The packet socket at a host."""
+
+    host: str
+    packets: socket.socket
+    line_free_ns: int = 0
+    pending: list[_Seen] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, host: str, pid: int, interface: str) -> _Tap:
+        """Open it. Raises `RunError`."""
+        with network_of(pid):
+            packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+            packets.bind((interface, 0))
+        packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        packets.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        packets.setblocking(False)
+        return cls(host, packets)
+
+    def missed(self) -> int:
+        """Frames for which the socket had no room since the last call."""
+        counts = self.packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        return int(struct.unpack("@II", counts)[1])
+
+    def read(self) -> Iterator[_Seen]:
+        """The UDP frames that have come."""
+        while True:
+            try:
+                data, extra, _, source = self.packets.recvmsg(_KEPT_BYTES, 64)
+            except BlockingIOError:
+                return
+            if (
+                len(data) < HEADERS_BYTES
+                or data[12:14] != b"\x08\x00"
+                or data[23] != _UDP
+                or data[14] != 0x45
+            ):
+                continue
+            stamp = next((value for _, kind, value in extra if kind == _SO_TIMESTAMPNS), None)
+            if stamp is None:
+                continue
+            seconds, nanoseconds = _TIMESPEC.unpack(stamp)
+            yield _Seen(
+                at_ns=seconds * 1_000_000_000 + nanoseconds,
+                is_sent=source[2] == _OUTGOING,
+                host=self.host,
+                line_bytes=14 + int.from_bytes(data[16:18], "big") + FCS_BYTES + PREAMBLE_AND_GAP_BYTES,
+                key=(data[26:30], data[30:34], data[34:38]),
+                mark=data[18:20] + data[38:],
+            )
+
+
+class Watch:
+    """The taps of all hosts, joined."""
+
+    def __init__(self, lab: Lab, pids: dict[str, int]) -> None:
+        """Open them. Raises `RunError`."""
+        self._lab = lab
+        self._taps = {
+            host: _Tap.at(host, pid, interface_name(f"{host}-eth0", node=host, where=str(lab.path)))
+            for host, pid in pids.items()
+        }
+        self._joined = Taps()
+        self._flows: dict[FiveTuple, Flow] = {}
+
+    def told(self, flows: Sequence[Flow]) -> None:
+        """From now on watch these flows."""
+        self._flows = {self._key(flow): flow for flow in flows}
+        self._joined.watch({flow.id for flow in flows})
+
+    async def run(self) -> None:
+        """Report what the taps see until cancelled."""
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            settled_ns = time.time_ns() - _SETTLED_NS
+            seen: list[_Seen] = []
+            for tap in self._taps.values():
+                tap.pending += tap.read()
+                seen += [one for one in tap.pending if one.at_ns <= settled_ns]
+                tap.pending = [one for one in tap.pending if one.at_ns > settled_ns]
+            for one in sorted(seen, key=attrgetter("at_ns")):
+                self._take(one)
+            missed = sum(tap.missed() for tap in self._taps.values())
+            if missed:  # they must not count as lost
+                print(f"the taps missed {missed} frames: the machine is too busy", file=sys.stderr)
+                self._joined.forget()
+            report(list(self._joined.observations(settled_ns)))
+
+    def _take(self, one: _Seen) -> None:
+        at_ns = one.at_ns
+        if one.is_sent:  # a veth has no line rate: when a real line would have begun the frame
+            tap = self._taps[one.host]
+            at_ns = max(at_ns, tap.line_free_ns)
+            tap.line_free_ns = at_ns + one.line_bytes * BYTE_NS
+        flow = self._flows.get(one.key)
+        if flow is None:
+            return
+        if one.is_sent and flow.source == one.host:
+            self._joined.sent(flow.id, one.mark, at_ns)
+        elif not one.is_sent and flow.destination == one.host:
+            self._joined.received(flow.id, one.mark, at_ns)
+
+    def _key(self, flow: Flow) -> FiveTuple:
+        hosts = self._lab.hosts
+        ports = struct.pack("!HH", flow.udp_source, flow.udp_destination)
+        return hosts[flow.source].ip.packed, hosts[flow.destination].ip.packed, ports
+
+
+class Senders:
+    """Lets hosts send their flows' worst conforming traffic."""
+
+    def __init__(self, lab: Lab, pids: dict[str, int]) -> None:
+        self._lab = lab
+        self._pids = pids
+        self._running: dict[str, tuple[Flow, asyncio.Task[None]]] = {}
+        self._sinks: dict[tuple[str, int], socket.socket] = {}
+        self._number = 0
+
+    def told(self, flows: Sequence[Flow]) -> None:
+        """From now on these flows send."""
+        wanted = {flow.id: flow for flow in flows}
+        for name, (flow, task) in list(self._running.items()):
+            if wanted.get(name) != flow:
+                task.cancel()
+                del self._running[name]
+        for name, flow in wanted.items():
+            if name not in self._running:
+                self._number += 1
+                self._running[name] = (flow, asyncio.create_task(self._send(flow, self._number)))
+
+    async def _send(self, flow: Flow, number: int) -> None:
+        hosts = self._lab.hosts
+        there = str(hosts[flow.destination].ip.ip), flow.udp_destination
+        with contextlib.ExitStack() as open_:
+            self._sink(flow.destination, flow.udp_destination)
+            with network_of(self._pids[flow.source]):
+                here = open_.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                here.bind((str(hosts[flow.source].ip.ip), flow.udp_source))
+            sender = Sender(
+                flow,
+                frame_of(self._lab, flow),
+                number=number,
+                sequence_offset=SEQUENCE_OFFSET,
+                now_ns=time.monotonic_ns(),
+            )
+            while True:
+                now_ns = time.monotonic_ns()
+                if now_ns < sender.next_ns:
+                    await asyncio.sleep((sender.next_ns - now_ns) / 1e9)
+                    continue
+                here.sendto(sender.begin(now_ns)[1][HEADERS_BYTES:], there)
+
+    def _sink(self, host: str, port: int) -> None:
+        """Have a socket there that takes the frames, unless a program of the host has one."""
+        if (host, port) not in self._sinks:
+            with contextlib.suppress(OSError):
+                self._sinks[host, port] = open_sink(Path(f"/proc/{self._pids[host]}/ns/net"), port)
+
+
+async def _run(lab: Lab, pids: dict[str, int], *, traffic: bool) -> None:
+    watch, senders = Watch(lab, pids), Senders(lab, pids)
+
+    def told(flows: Sequence[Flow]) -> None:
+        watch.told(flows)
+        if traffic:
+            senders.told(flows)
+
+    await run_beside(watch.run(), told)
+
+
+@contextlib.contextmanager
+def _failure_ends() -> Iterator[None]:
+    try:
+        yield
+    except RunError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def main(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab that is up.")],
+    *,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Let the hosts send, too.")] = False,
+) -> None:
+    """Watch the flows that the standard input names, until it is closed."""
+    with wrong_input_ends(), _failure_ends(), contextlib.suppress(KeyboardInterrupt):
+        network = load_lab(lab)
+        running = BackgroundLab.find(network.name)
+        if running is None:
+            raise InputError(f"lab {network.name} is not up: start it with 'loko lab up'")
+        shells = {line.what.removeprefix("shell of "): line.pid for line in running.processes()}
+        missing = [name for name in network.hosts if name not in shells]
+        if missing:
+            raise RunError(f"lab {network.name}: no shell of {', '.join(missing)}")
+        pids = {name: shells[name] for name in network.hosts}
+        asyncio.run(_run(network, pids, traffic=traffic))
+
+
+if __name__ == "__main__":
+    typer.run(main)

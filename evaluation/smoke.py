@@ -1,0 +1,175 @@
+"""Does everything work together here? Short live runs of two labs with every backend that works here.
+
+    python -m evaluation.smoke
+
+Whether frames arrive is judged, when they arrive is only told: that is what `loko evaluate` is for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+
+from evaluation.doctor.facts import Part
+from evaluation.doctor.parts import parts
+from evaluation.live.containerlab.deployment import obstacle as no_containers
+from evaluation.live.runner import LiveRunner
+from evaluation.options import Builder
+from evaluation.runner import LOST, RunError, RunRecords
+from evaluation.traffic import FlowTraffic
+from loko.commands import wrong_input_ends
+from loko.document import LABS, InputError
+from loko.flow import Flow, load_flows
+from loko.lab import Backend, Lab, load_lab
+
+LABS_AND_FLOWS: Final = (
+    (LABS / "two-switch" / "lab.yml", LABS / "two-switch" / "flows.yml"),
+    (LABS / "ring" / "five.yml", LABS / "ring" / "five-flows.yml"),
+)
+LEAST_ARRIVED: Final = 0.5
+"""Of each flow. A coarse backend loses some, and a loaded machine some more."""
+
+_OFFERED_LOAD: Final = 0.9
+_QUEUE_FRAMES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """A lab, and what its switches are."""
+
+    lab: Lab
+    flows: tuple[Flow, ...]
+    backend: Backend
+    builder: Builder = Builder.MININET
+
+    def __str__(self) -> str:
+        built = self.backend if self.builder is Builder.MININET else self.builder
+        return f"{self.lab.name}, {built}"
+
+    def obstacle(self, tried: Sequence[Part]) -> str | None:
+        """Why this machine does not allow it, if it does not."""
+        if self.builder is Builder.CONTAINERLAB and (reason := no_containers()):
+            return reason
+        for part in tried:
+            needed = not part.backends or (self.backend in part.backends and not part.optional)
+            if needed and not part.there:
+                return f"{part.name} is not there: {part.change}"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a run of a combination showed."""
+
+    passed: bool
+    told: str
+
+
+def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
+    """What is tried, the emulator first, and again in containers. Raises `InputError`."""
+    loaded = [(load_lab(lab), load_flows(flows)) for lab, flows in LABS_AND_FLOWS]
+    for backend, (lab, flows) in itertools.product(backends, loaded):
+        yield Combination(lab=lab, flows=flows, backend=backend)
+    if Backend.FIRMWARE in backends:
+        for lab, flows in loaded:
+            yield Combination(lab=lab, flows=flows, backend=Backend.FIRMWARE, builder=Builder.CONTAINERLAB)
+
+
+def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
+    """Traffic of admitted flows: each sender keeps to its own token bucket."""
+    return tuple(
+        FlowTraffic(
+            flow=number,
+            source=flow.source,
+            destination=flow.destination,
+            udp_source=flow.udp_source,
+            udp_destination=flow.udp_destination,
+            frame_bytes=flow.frame_bytes,
+            shaper_rate_bps=int(flow.rate_bps),
+            shaper_burst_bytes=int(flow.burst_bytes),
+            offered_rate_bps=int(_OFFERED_LOAD * flow.rate_bps),
+            offered_burst_bytes=int(flow.burst_bytes) // flow.frame_bytes * flow.frame_bytes,
+            queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
+            observed=True,
+        )
+        for number, flow in enumerate(flows)
+    )
+
+
+def judge(flows: Sequence[Flow], records: RunRecords) -> Verdict:
+    """Whether the frames of every flow arrived."""
+    arrived = records.received_ns != LOST
+    for number, flow in enumerate(flows):
+        mine = records.flow == number
+        if not mine.any():
+            return Verdict(passed=False, told=f"{flow.id} sent nothing")
+        share = float(arrived[mine].mean())
+        if share < LEAST_ARRIVED:
+            return Verdict(passed=False, told=f"of {flow.id} only {share:.0%} arrived")
+    delays_ms = (records.received_ns - records.sent_ns)[arrived] / 1e6
+    told = (
+        f"{len(flows)} flows, {len(records)} packets, {np.count_nonzero(~arrived)} lost, "
+        f"delay {np.median(delays_ms):.2f} ms (median) to {delays_ms.max():.2f} ms, "
+        f"{len(records.host.stalls)} stalls"
+    )
+    return Verdict(passed=True, told=told)
+
+
+def carry(combination: Combination, seconds: float) -> Verdict:
+    """Build the lab, carry traffic for so long, and judge. What fails is told in one line."""
+    try:
+        with LiveRunner(
+            combination.lab, combination.flows, backend=combination.backend, builder=combination.builder
+        ) as runner:
+            status = runner.status()
+            if status.connected < status.switches:
+                told = f"only {status.connected} of {status.switches} switches reached the controller"
+                return Verdict(passed=False, told=told)
+            records = runner.run(senders(combination.flows), seconds=seconds, seed=1)
+    except (RunError, InputError) as error:
+        return Verdict(passed=False, told=str(error))
+    return judge(combination.flows, records)
+
+
+def main(
+    *,
+    backend: Annotated[
+        list[Backend] | None, typer.Option(help="Only this backend; repeat for more. Default: every one.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=60, help="Length of each run.")] = 2.0,
+) -> None:
+    """Short live runs of the two-switch lab and of a ring of five, with every backend that works here.
+
+    Status 1 if one fails or none was possible; one that this machine does not allow is told and left out.
+
+    Example: sudo make smoke
+    """
+    with wrong_input_ends():
+        tried = parts(root=os.geteuid() == 0)
+        outcomes = [_outcome(one, tried, seconds) for one in combinations(backend or list(Backend))]
+    if False in outcomes or True not in outcomes:
+        raise typer.Exit(1)
+
+
+def _outcome(combination: Combination, tried: Sequence[Part], seconds: float) -> bool | None:
+    if reason := combination.obstacle(tried):
+        typer.echo(f"smoke: {combination!s:28} SKIPPED  {reason}")
+        return None
+    began = time.monotonic()
+    verdict = carry(combination, seconds)
+    took = time.monotonic() - began
+    typer.echo(
+        f"smoke: {combination!s:28} {'ok' if verdict.passed else 'FAILED':8} {verdict.told} ({took:.0f} s)"
+    )
+    return verdict.passed
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# vagrant-smoke.sh: brings up the machine of the Vagrantfile, provisions it, asks it for a figure, provisions it again,
+# and destroys it, each step with its seconds. LOKO_BOX: another box than the one that `make vagrant-box` builds.
+. "$(dirname "$0")/step.sh"
+
+readonly box="$root/prebuilt/loko-bookworm.box" log="$state/vagrant-smoke.log"
+export LOKO_BOX="${LOKO_BOX:-loko/bookworm}" VAGRANT_DEFAULT_PROVIDER=libvirt
+
+command -v vagrant >/dev/null ||
+    fail "Vagrant is missing: apt-get install vagrant vagrant-libvirt libvirt-daemon-system qemu-system-x86 dnsmasq-base qemu-utils rsync"
+[ "$(vagrant plugin list 2>/dev/null | grep -c '^vagrant-libvirt')" -gt 0 ] ||
+    fail "Vagrant has no provider libvirt: apt-get install vagrant-libvirt"
+[ -S /run/libvirt/libvirt-sock ] ||
+    fail "libvirt does not run: start it (systemctl start libvirtd; without systemd: virtlogd -d; libvirtd -d)"
+
+# step WHAT COMMAND …: run it with its output in the log, and say how long it took.
+step() {
+    local what=$1 began=$SECONDS
+    shift
+    printf '\n$ %s\n' "$*" >>"$log"
+    if ! "$@" >>"$log" 2>&1 </dev/null; then
+        tail -n 25 "$log" >&2
+        fail "$what failed after $((SECONDS - began)) s; the machine is left to be looked at ('vagrant ssh', 'vagrant destroy -f')"
+    fi
+    say "$what: $((SECONDS - began)) s"
+}
+
+machine() {
+    "$root/setup/with-tools" vagrant --no-tty "$@"
+}
+
+cd "$root"
+: >"$log"
+if [ "$LOKO_BOX" = loko/bookworm ] && ! vagrant box list | grep -q "^$LOKO_BOX "; then
+    [ -f "$box" ] || "$root/setup/vagrant-box.sh"
+    step 'box' vagrant --no-tty box add --name "$LOKO_BOX" "$box"
+fi
+step 'start' machine up --no-provision
+step 'provision, with the smoke evaluation' machine provision
+step 'a figure, as the README asks for it' machine ssh -c 'loko evaluate fig17a --quick --out results/again'
+step 'a figure in real time: that it runs' machine ssh -c 'sudo make -C /vagrant smoke ARGS="--seconds 1 --backend firmware"'
+step 'provision again' machine provision --provision-with testbed
+grep -aE 'changed=[0-9]+' "$log" | tail -n 1
+step 'destroy' machine destroy -f

@@ -1,0 +1,127 @@
+"""A headless Chromium that looks at the page of `loko serve`, and what it finds there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+PATIENCE_S = 60.0
+
+
+def browser_or_skip() -> tuple[str, str]:
+    """The paths of browser and driver. In CI on Debian the set-up has installed them."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        text = "no chromium with chromedriver here: run 'make browser'"
+        if os.environ.get("CI") == "true" and platform.freedesktop_os_release()["ID"] == "debian":
+            pytest.fail(text)
+        pytest.skip(text)
+    return chromium, driver
+
+
+@contextmanager
+def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
+    """A browser of its own, without any profile. Skips where there is none."""
+    chromium, driver = browser_or_skip()
+    options = ChromeOptions()
+    options.binary_location = chromium
+    # No sandbox: root has none, and only our own page is opened.
+    for word in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--disable-gpu",
+        "--no-first-run",
+    ):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = Chrome(options=options, service=Service(driver))
+    try:
+        chrome.set_page_load_timeout(PATIENCE_S)
+        chrome.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+        yield chrome
+    finally:
+        chrome.quit()
+
+
+class Page:
+    """The page in a browser, as somebody who looks at it and clicks."""
+
+    def __init__(self, chrome: Chrome, address: str) -> None:
+        self.chrome = chrome
+        chrome.get(address)
+        self.wait(lambda: self.all("#switch-list > li"), "switches")
+
+    def wait(self, condition: Callable[[], object], what: str) -> None:
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                if condition():
+                    return
+            except (NoSuchElementException, StaleElementReferenceException):
+                pass
+            assert time.monotonic() < end_s, f"waited in vain for {what}: {self.text('body')}"
+            time.sleep(0.05)
+
+    def one(self, selector: str) -> WebElement:
+        return self.chrome.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.chrome.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        return self.one(selector).text
+
+    def texts(self, selector: str) -> list[str]:
+        return [str(one.get_property("textContent")) for one in self.all(selector)]
+
+    def run(self, script: str, *arguments: object) -> Any:
+        return self.chrome.execute_script(script, *arguments)
+
+    def fill(self, **fields: object) -> None:
+        """Write into the form, as a hand does."""
+        for name, value in fields.items():
+            field = self.one(f"#ask [name={name}]")
+            if not field.is_displayed():
+                self.one("#ask summary").click()
+            if field.tag_name == "select":
+                field.find_element(By.CSS_SELECTOR, f"option[value={str(value)!r}]").click()
+            else:
+                field.clear()
+                field.send_keys(str(value))
+
+    def submit(self) -> None:
+        self.one("#ask button[type=submit]").click()
+
+    def flow(self, flow_id: str) -> str:
+        return f"#flow-list [data-flow={flow_id!r}]"
+
+    def used(self, switch: str, quantity: str) -> int:
+        """How far a switch's bar is filled, in percent."""
+        meter = self.one(f"#switch-list [data-switch={switch!r}] [data-quantity={quantity!r}] [role=meter]")
+        return int(str(meter.get_attribute("aria-valuenow")))
+
+    def complaints(self) -> list[str]:
+        """What the browser's console says, but that a request was refused, which is no fault of the page."""
+        said = [
+            str(entry["message"])
+            for entry in self.chrome.get_log("browser")
+            if entry["level"] in ("SEVERE", "WARNING")
+        ]  # type: ignore[no-untyped-call]
+        return [line for line in said if "/v1/flows" not in line or "Failed to load resource" not in line]

@@ -1,0 +1,281 @@
+"""The page of `loko serve` in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Page, browser, browser_or_skip
+from selenium.webdriver import Chrome, Keys
+from served_lab import ServedLab
+
+from loko.document import LABS
+
+pytestmark = pytest.mark.xdist_group("page")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    browser_or_skip()
+    with ServedLab(tmp_path_factory.mktemp("page")) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Chrome]:
+    with browser() as one:
+        yield one
+
+
+@pytest.fixture
+def page(served: ServedLab, chrome: Chrome) -> Iterator[Page]:
+    yield Page(chrome, served.address)
+    for one in served.flows():
+        served.client.delete(f"/v1/flows/{one['id']}")
+
+
+def test_it_loads_without_a_complaint(page: Page) -> None:
+    page.wait(lambda: page.text("#health") == "every switch as it should be", "a healthy lab")
+    assert page.text("h1") == "Two Zodiac FX with two hosts each (Loko, fig. 16)"
+    assert page.texts("#topology .switch .name") == ["s1", "s2"]
+    assert page.texts("#topology .host text") == ["H1", "H2", "H3", "H4"]
+    assert len(page.all("#topology .cables line")) == 5
+    assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["rate", "burst", "entries"]
+    assert page.text("#no-flows") == "No flows yet: ask for one."
+    assert page.complaints() == []
+
+
+def test_everything_comes_from_the_service(page: Page, served: ServedLab) -> None:
+    loaded = page.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert loaded
+    assert [one for one in loaded if not one.startswith(served.address)] == []
+    policy = served.client.get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert served.client.get("/page/nothing.js").status_code == 404
+    assert served.client.get("/page/..%2fpage.py").status_code == 404
+
+
+def test_admitted_from_the_form_and_released(page: Page, served: ServedLab) -> None:
+    page.fill(source="H1", destination="H3", rate=100, burst=612, id="video")
+    page.submit()
+    page.wait(lambda: page.all(page.flow("video")), "the flow")
+    page.wait(lambda: "installed" in page.text(page.flow("video")), "its installation")
+    guarantee_ns = served.flows()[0]["guarantee_ns"]
+    assert page.text(f"{page.flow('video')} .guarantee strong") == f"{guarantee_ns / 1e6:.2f} ms"
+    assert "H1 › s1 › s2 › H3" in page.text(page.flow("video"))
+    assert "video is admitted" in page.text("#answer")
+    page.wait(lambda: page.used("s1", "burst") > 20, "the bar to grow")
+    assert page.used("s2", "entries") == round(100 / 17)
+    assert page.text("#topology .switch[data-name=s1] .state") == f"{page.used('s1', 'burst')} %"
+    page.one(f"{page.flow('video')} .quiet").click()
+    page.wait(lambda: not page.all(page.flow("video")), "its release")
+    page.wait(lambda: page.used("s1", "burst") == 0, "the bar to shrink")
+    assert "flow video is removed" in page.texts("#log li")[0]
+
+
+def test_refusal_says_why_and_where(page: Page) -> None:
+    page.fill(source="H1", destination="H3", rate=1000, burst=306)
+    page.submit()
+    page.wait(lambda: "is admitted" in page.text("#answer"), "the first")
+    page.fill(rate=2000)
+    page.submit()
+    page.wait(lambda: "does not fit" in page.text("#answer"), "the refusal of the second")
+    assert "s1 has not enough rate: 1 Mbit/s used + 2 Mbit/s asked for > 2.34 Mbit/s allowed." in page.text(
+        "#answer"
+    )
+    assert "To make it fit: a rate of at most" in page.text("#answer")
+    assert [one.get_attribute("data-name") for one in page.all("#topology .limiting")] == ["s1"]
+    assert len(page.all("#flow-list > li")) == 1
+
+
+def test_switch_that_goes_and_comes_back_is_shown(page: Page, served: ServedLab) -> None:
+    served.post(1)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    served.switch_off()
+    page.wait(lambda: page.text("#health") == "2 of 2 switches away", "the switches to be away")
+    assert len(page.all("#topology .switch.away")) == 2
+    assert "away" in page.text("#switch-list [data-switch=s1] .badge")
+    page.wait(lambda: "interrupted at s1, s2" in page.text(page.flow("f1")), "the flow to be interrupted")
+    served.switch_on()
+    page.wait(lambda: page.text("#health") == "every switch as it should be", "the switches")
+    page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
+    assert page.all("#topology .switch.away") == []
+
+
+def test_service_that_is_killed_and_comes_back_is_shown(page: Page, served: ServedLab) -> None:
+    served.post(1)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    served.kill()
+    page.wait(lambda: "does not answer" in page.text("#banner"), "the banner")
+    served.start()
+    served.wait_healthy()
+    page.wait(lambda: not page.one("#banner").is_displayed(), "the banner to go")
+    page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
+    page.complaints()  # of the connection that was refused meanwhile
+
+
+def test_keyboard_alone_admits_follows_and_releases(page: Page, chrome: Chrome) -> None:
+    def press(*keys: str) -> None:
+        for key in keys:
+            chrome.switch_to.active_element.send_keys(key)
+
+    def focused() -> str:
+        return str(
+            page.run("const e = document.activeElement; return e.name || e.dataset.name || e.textContent")
+        )
+
+    def tab_to(name: str) -> None:
+        for _ in range(60):
+            if focused() == name:
+                return
+            press(Keys.TAB)
+        raise AssertionError(f"no way to {name} by the tabulator")
+
+    tab_to("s1")
+    press(Keys.ENTER)
+    page.wait(lambda: page.all("#topology .switch.chosen"), "the switch to be chosen")
+    tab_to("rate")
+    press(Keys.ENTER)
+    page.wait(lambda: page.all(page.flow("H1-H3")), "the flow")
+    tab_to("H1-H3")
+    assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    press(Keys.ENTER)
+    page.wait(lambda: "H1-H3: H1 › s1 › s2 › H3" in page.text("#chosen"), "the path")
+    assert page.one("#topology .path").get_attribute("points")
+    tab_to("Release")
+    press(Keys.ENTER)
+    page.wait(lambda: not page.all(page.flow("H1-H3")), "its release")
+
+
+def test_every_control_has_a_name(page: Page, served: ServedLab) -> None:
+    served.post(1)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    for control in page.all("input, select, button, a, [role=button], [role=meter], [role=img]"):
+        if control.is_displayed():
+            assert control.accessible_name, control.get_attribute("outerHTML")
+
+
+CONTRASTS = """
+const light = (colour) => {
+  const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255);
+  const [r, g, b] = parts.map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ground = (node) => {
+  const colour = getComputedStyle(node).backgroundColor;
+  return colour.startsWith("rgba") && colour.endsWith(", 0)") ? ground(node.parentElement) : colour;
+};
+const poor = [];
+const texts = "h1, h2, h3, p, dt, dd, label, span, a, button, summary, li, time";
+for (const node of document.querySelectorAll(texts)) {
+  if (!node.textContent.trim() || !node.checkVisibility() || node.className === "skip") continue;
+  const pair = [light(getComputedStyle(node).color), light(ground(node))].sort((a, b) => b - a);
+  const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
+  if (contrast < 4.5) poor.push([node.outerHTML.slice(0, 80), contrast]);
+}
+return poor;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(
+    page: Page, chrome: Chrome, served: ServedLab, scheme: str
+) -> None:
+    served.post(1)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    page.fill(rate=1_000_000)
+    page.submit()
+    page.wait(lambda: "does not fit" in page.text("#answer"), "a refusal")
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    ground = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(243, 245, 248)", "dark": "rgb(16, 21, 28)"}[scheme]
+    assert page.run(CONTRASTS) == []
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_phone_needs_no_sideways_scrolling(served: ServedLab) -> None:
+    served.post(1)
+    with browser(width=360, height=740) as chrome:
+        page = Page(chrome, served.address)
+        page.wait(lambda: page.all(page.flow("f1")), "the flow")
+        widths = "const one = document.documentElement; return [one.scrollWidth, one.clientWidth]"
+        content, room = page.run(widths)
+        assert content <= room <= 360
+        size = page.run(
+            "return document.querySelector('#topology .host text').getBoundingClientRect().height"
+        )
+        assert size > 10
+    served.client.delete("/v1/flows/f1")
+
+
+def test_token_is_asked_for_when_the_service_wants_one(chrome: Chrome, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-enough-length\n")
+    with ServedLab(tmp_path, "--token-file", str(tmp_path / "token")) as lab:
+        page = Page(chrome, lab.address)
+        page.submit()
+        page.wait(lambda: "A token is needed" in page.text("#answer"), "the question for the token")
+        page.fill(token="a-token-of-enough-length")
+        page.submit()
+        page.wait(lambda: "is admitted" in page.text("#answer"), "the admission")
+
+
+EVIL = "<img src=x onerror=document.title='broken'>"
+
+
+def test_names_are_never_read_as_markup(chrome: Chrome, tmp_path: Path) -> None:
+    text = (LABS / "two-switch" / "lab.yml").read_text()
+    text = text.replace("title: Two", f'title: "{EVIL}" # Two').replace("H1", f'"{EVIL}"', 1)
+    text = text.replace("{a: H1,", f'{{a: "{EVIL}",')
+    (tmp_path / "lab.yml").write_text(text)
+    with ServedLab(tmp_path, lab=str(tmp_path / "lab.yml")) as lab:
+        page = Page(chrome, lab.address)
+        assert page.text("h1") == EVIL
+        assert page.texts("#topology .host text")[0] == EVIL
+        page.fill(id=EVIL)
+        page.submit()
+        page.wait(lambda: EVIL in page.text("#answer"), "the refusal of such a name")
+        page.fill(id="good")
+        page.submit()
+        page.wait(lambda: page.all(page.flow("good")), "the flow of such a host")
+        assert EVIL in page.text(page.flow("good"))
+        assert page.all("img") == []
+        assert "broken" not in chrome.title
+
+
+def test_ring_of_31_is_drawn_round(chrome: Chrome, tmp_path: Path) -> None:
+    with ServedLab(tmp_path, lab="ring") as lab:
+        page = Page(chrome, lab.address)
+        assert len(page.all("#topology .switch")) == 31
+        assert len(page.all("#topology .host")) == 62
+        boxes = page.run(
+            "return [...document.querySelectorAll('#topology .switch .body')]"
+            ".map((one) => one.getBoundingClientRect())"
+            ".map(({ x, y, width, height }) => [x + width / 2, y + height / 2, width])"
+        )
+        apart = [
+            ((ax - bx) ** 2 + (ay - by) ** 2) ** 0.5 - width
+            for index, (ax, ay, width) in enumerate(boxes)
+            for bx, by, _ in boxes[:index]
+        ]
+        assert min(apart) > 0, "no two overlap"
+
+
+def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--emulate", "--traffic", has_boards=False) as lab:
+        page = Page(chrome, lab.address)
+        page.fill(source="H1", destination="H3", rate=200, burst=612, id="video")
+        page.submit()
+        page.wait(lambda: page.all(f"{page.flow('video')} .bars rect"), "measured delays")
+        page.wait(lambda: lab.delays()["video"]["received"] > 50, "more of them")
+        measured = lab.delays()["video"]
+        assert measured["lost"] == measured["late"] == 0
+        assert 0 < measured["min_ns"] <= measured["p50_ns"] <= measured["p99_ns"]
+        assert measured["max_ns"] <= measured["guarantee_ns"] == lab.flows()[0]["guarantee_ns"]
+        numbers = page.texts(f"{page.flow('video')} .numbers dt")
+        assert numbers == ["min", "p50", "p99", "max", "lost", "late", "received"]
+        assert page.texts(f"{page.flow('video')} .numbers dd")[4:6] == ["0", "0"]
+        label = page.one(f"{page.flow('video')} .strip svg").get_attribute("aria-label")
+        assert "0 lost, 0 late of" in str(label)

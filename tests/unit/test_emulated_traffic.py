@@ -1,0 +1,204 @@
+"""Hosts and cables of the emulation beside the service: conforming traffic, exact delays, lost frames."""
+
+from __future__ import annotations
+
+import pytest
+import switch_emulator
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.emulation.boards import power_up
+from evaluation.emulation.cabled import CabledLab
+from evaluation.senders import Sender
+from evaluation.taps import LOST_AFTER_NS, Taps
+from loko.controller.messages import session_segments
+from loko.document import InputError
+from loko.entries import flow_entry
+from loko.flow import Flow
+from loko.lab import load_lab
+from loko.network import shortest_path
+from loko.serve.delays import Observation
+
+MS = 1_000_000
+OFFSET = 50
+FLOOR_ONE_ENTRY_NS = 240_000
+"""Two switches and three cables take at least so long (docs/architecture.md, delay terms)."""
+
+
+def a_flow(number: int = 1, **values: object) -> Flow:
+    fields: dict[str, object] = {
+        "id": f"f{number}",
+        "source": "H1",
+        "destination": "H3",
+        "udp_source": 5000 + number,
+        "udp_destination": 6000,
+        "rate_bps": 100_000.0,
+        "burst_bytes": 612.0,
+        "frame_bytes": 306,
+    }
+    return Flow.model_validate({**fields, **values})
+
+
+@given(
+    rate_bps=st.integers(1000, 50_000_000),
+    frames=st.integers(1, 20),
+    frame_bytes=st.integers(64, 1518),
+    waits_ns=st.lists(st.integers(0, 5 * MS), min_size=60, max_size=60),
+)
+def test_what_a_sender_sends_conforms_whatever_holds_it_up(
+    rate_bps: int, frames: int, frame_bytes: int, waits_ns: list[int]
+) -> None:
+    flow = a_flow(rate_bps=float(rate_bps), burst_bytes=float(frames * frame_bytes), frame_bytes=frame_bytes)
+    sender = Sender(flow, bytes(frame_bytes - 4), number=1, sequence_offset=OFFSET, now_ns=7)
+    sent: list[int] = []
+    now_ns = 7
+    for wait_ns in waits_ns:
+        now_ns = max(now_ns, sender.next_ns) + wait_ns
+        sequence, frame = sender.begin(now_ns)
+        assert (sequence, len(frame)) == (len(sent), frame_bytes - 4)
+        sent.append(now_ns)
+    for first in range(len(sent)):
+        for last in range(first, len(sent)):
+            bits = (last - first + 1) * frame_bytes * 8
+            allowed = flow.burst_bytes * 8 + rate_bps * (sent[last] - sent[first]) / 1e9
+            assert bits <= allowed + 1e-6
+
+
+def test_sender_uses_its_whole_burst_and_nearly_its_rate() -> None:
+    flow = a_flow(rate_bps=1_000_000.0, burst_bytes=3060.0)
+    sender = Sender(flow, bytes(302), number=1, sequence_offset=OFFSET, now_ns=0)
+    instants: list[int] = []
+    while sender.next_ns < 20_000 * MS:
+        instants.append(sender.next_ns)
+        sender.begin(sender.next_ns)
+    assert instants[:10] == [instants[0]] * 10
+    assert len(instants) * 306 * 8 / 20 > 0.5 * flow.rate_bps
+
+
+def test_taps_join_lose_and_ignore() -> None:
+    taps = Taps()
+    taps.watch({"a"})
+    taps.sent("a", 1, 100)
+    taps.sent("a", 2, 200)
+    taps.sent("b", 1, 200)
+    taps.received("a", 2, 250)
+    taps.received("a", 2, 260)
+    taps.received("a", 9, 270)
+    assert list(taps.observations(300)) == [Observation(flow="a", sent=2, lost=0, delays_ns=(50,))]
+    assert list(taps.observations(100 + LOST_AFTER_NS)) == []
+    assert list(taps.observations(201 + LOST_AFTER_NS)) == [
+        Observation(flow="a", sent=0, lost=1, delays_ns=())
+    ]
+    taps.received("a", 1, 500)
+    assert list(taps.observations(10 * LOST_AFTER_NS)) == []
+
+
+def test_frames_that_look_alike_are_told_apart_by_their_order() -> None:
+    taps = Taps()
+    taps.watch({"a"})
+    for at_ns in (100, 200):
+        taps.sent("a", b"same", at_ns)
+    for at_ns in (130, 260):
+        taps.received("a", b"same", at_ns)
+    assert next(iter(taps.observations(300))).delays_ns == (30, 60)
+
+
+class Emulation:
+    """The two-switch lab, its tables set up by OpenFlow sessions."""
+
+    def __init__(self, *flows: Flow) -> None:
+        self.lab = load_lab("two-switch")
+        self.cabled = CabledLab(self.lab, power_up(self.lab, free_control=False))
+        tables = {name: [] for name in self.lab.switches}  # type: ignore[var-annotated]
+        for flow in flows:
+            for hop in shortest_path(self.lab, flow.source, flow.destination):
+                tables[hop.switch].append(flow_entry(self.lab, flow, hop.output_port))
+        for name, entries in tables.items():
+            self.cabled.connected(name)
+            for segment in session_segments(entries):
+                self.cabled.advance(self.cabled.now_ns + 10 * MS)
+                self.cabled.segment(name, segment)
+        self.cabled.advance(self.cabled.now_ns + 10 * MS)
+
+    def run(self, seconds: float) -> dict[str, Observation]:
+        end_ns = self.cabled.now_ns + round(seconds * 1e9)
+        self.cabled.advance(end_ns)
+        return {one.flow: one for one in self.cabled.observations()}
+
+
+def test_boards_answer_their_controller() -> None:
+    emulation = Emulation(a_flow())
+    said = dict(emulation.cabled.said())
+    assert set(said) == {"s1", "s2"}
+    assert all(isinstance(one, switch_emulator.Output) for one in said["s1"])
+    assert list(emulation.cabled.said()) == []
+
+
+def test_flow_arrives_with_the_delay_of_its_switches_and_nothing_is_lost() -> None:
+    flow = a_flow()
+    emulation = Emulation(flow)
+    emulation.cabled.carry([flow])
+    seen = emulation.run(5)["f1"]
+    assert seen.lost == 0
+    assert seen.sent > 100
+    assert seen.sent - len(seen.delays_ns) <= 2, "frames are under way"
+    assert FLOOR_ONE_ENTRY_NS <= min(seen.delays_ns) <= FLOOR_ONE_ENTRY_NS + 40_000
+    assert max(seen.delays_ns) < 2 * MS
+
+
+def test_same_delays_as_in_the_simulator_of_the_evaluation() -> None:
+    """The emulation and the evaluation's network agree on the fastest way through two idle switches."""
+    from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network  # noqa: PLC0415
+
+    flow = a_flow(burst_bytes=306.0)
+    emulation = Emulation(flow)
+    emulation.cabled.carry([flow])
+    here = emulation.run(20)["f1"].delays_ns
+    tables = {
+        hop.switch: (flow_entry(emulation.lab, flow, hop.output_port),)
+        for hop in shortest_path(emulation.lab, "H1", "H3")
+    }
+    network = lab_network(emulation.lab, tables, seed=1)
+    network.add_source(
+        "H1",
+        flow=0,
+        frame=frame_of(emulation.lab, flow),
+        sequence_offset=SEQUENCE_OFFSET,
+        shaper_rate_bps=flow.rate_bps,
+        shaper_burst_bytes=flow.burst_bytes,
+        offered_rate_bps=flow.rate_bps,
+        burst_bytes=306,
+        queue_bytes=3060,
+        destination="H3",
+    )
+    result = network.run(duration_ns=20_000 * MS)
+    there = result.received_ns - result.sent_ns
+    assert abs(min(here) - int(there.min())) < 3000, "both within the phase of two main loops"
+
+
+def test_flow_without_an_entry_is_lost() -> None:
+    emulation = Emulation()
+    emulation.cabled.carry([a_flow()])
+    seen = emulation.run(2)["f1"]
+    assert seen.delays_ns == ()
+    assert seen.lost > 0
+
+
+def test_flows_come_and_go() -> None:
+    first, second = a_flow(1), a_flow(2, source="H2")
+    emulation = Emulation(first, second)
+    emulation.cabled.carry([first])
+    assert set(emulation.run(1)) == {"f1"}
+    emulation.cabled.carry([first, second])
+    assert set(emulation.run(1)) == {"f1", "f2"}
+    emulation.cabled.carry([second])
+    seen = emulation.run(1)
+    assert set(seen) == {"f2"}
+    assert seen["f2"].lost == 0
+    emulation.cabled.carry([])
+    assert emulation.run(1) == {}
+
+
+def test_other_switches_are_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="is no board that can be emulated"):
+        power_up(load_lab("two-switch-banana-pi"), free_control=False)
