@@ -7,12 +7,8 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help setup clients evaluate teardown test lint unit fuzz smoke roles bench evidence endurance lock clean
-=======
-.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance \
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles bench evidence endurance \
     topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
->>>>>>> main
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -40,11 +36,8 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-<<<<<<< HEAD
-	@shellcheck setup/*.sh setup/with-tools .ci/run playbooks/roles/*/files/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
-=======
-	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
->>>>>>> main
+	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
+	    tests/roles/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml

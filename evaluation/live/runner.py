@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-<<<<<<< HEAD
-=======
 from evaluation.live.building import start
->>>>>>> main
 from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
