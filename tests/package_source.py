@@ -24,10 +24,13 @@ def _package(folder, name):
     tree = folder / name
     for line in _output("dpkg-query", "--listfiles", name).splitlines():
         path = Path(line)
-        if path.is_file() or path.is_symlink():
+        if line.startswith("/") and line != "/.":
             copy = tree / path.parent.resolve().relative_to("/") / path.name  # /lib is a link to /usr/lib
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy, follow_symlinks=False)
+            if path.is_dir() and not path.is_symlink():
+                copy.mkdir(parents=True, exist_ok=True)
+            elif path.is_file() or path.is_symlink():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copy, follow_symlinks=False)
     fields = {
         "Package": name,
         "Version": _output("dpkg-query", "--show", "--showformat=${Version}", name),
