@@ -61,4 +61,4 @@ def test_what_an_earlier_run_left_is_in_nobodys_way(tmp_path):
 def test_a_lab_that_is_none_is_told_in_one_line(tmp_path):
     result = play(tmp_path, ["playbooks/lab.yml", "-e", "lab=nowhere", "-e", "state=up"])
     assert result.status == 2
-    assert "lab 'nowhere': no such name and no such file" in result.output
+    assert "error: lab 'nowhere': no such name and no such file" in result.complaint
