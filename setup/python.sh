@@ -6,6 +6,7 @@ use_tools
 
 readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter
 
+if $checking && [ ! -x "$system_python" ]; then changing "installing the Python environment .venv"; fi
 "$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$system_python is $("$system_python" --version 2>&1), and the testbed needs 3.11 (Debian 12, Ubuntu 24.04)."
 

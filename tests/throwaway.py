@@ -78,7 +78,7 @@ class Throwaway:
             script=shlex.quote(f"cd {ROOT}\n{script}"),
         )
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", entered]
-        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=280)
+        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)
 
     def plays(self, *steps):
         """Run steps in turn, strings as shell, lists as words for ansible-playbook; gives the plays."""

@@ -12,7 +12,12 @@ from roles_play import play
 
 from evaluation.live.background import BackgroundLab
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [
+    pytest.mark.namespaces,
+    needs_root,
+    pytest.mark.xdist_group("live"),
+    pytest.mark.timeout(900),  # many runs of Ansible, beside an emulator that has a core for itself
+]
 
 LAB = ["playbooks/lab.yml", "-e", "lab=bench"]
 UP, DOWN = [*LAB, "-e", "state=up"], [*LAB, "-e", "state=down"]
