@@ -63,13 +63,22 @@ class Box:
 
 def under_stall(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]) -> int:
     """How many of the intervals [begin, end] share an instant with one of the stalls."""
+    return int(np.count_nonzero(stalled(begin_ns, end_ns, stalls)))
+
+
+def stalled(
+    begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], stalls: Sequence[Stall]
+) -> NDArray[np.bool_]:
+    """Which of the intervals [begin, end] share an instant with one of the stalls."""
+    if not stalls:
+        return np.zeros(begin_ns.shape, dtype=np.bool_)
     ordered = sorted(stalls, key=lambda stall: stall.start_ns)
     starts = np.array([stall.start_ns for stall in ordered], dtype=np.int64)
     ends = np.array([stall.start_ns + stall.duration_ns for stall in ordered], dtype=np.int64)
     reach = np.maximum.accumulate(ends)
     last = np.searchsorted(starts, end_ns, side="right") - 1
-    touched = (last >= 0) & (reach[np.maximum(last, 0)] >= begin_ns)
-    return int(np.count_nonzero(touched))
+    touched: NDArray[np.bool_] = (last >= 0) & (reach[np.maximum(last, 0)] >= begin_ns)
+    return touched
 
 
 def delays_ms(delays_ns: NDArray[np.uint32]) -> Delays:

@@ -58,17 +58,7 @@ class RecordWriter:
 
     def add(self, records: RunRecords, *, run: int, point: float) -> None:
         """Append one run."""
-        count = len(records)
-        columns = [
-            pa.array(records.flow),
-            pa.array(records.sequence),
-            pa.array(records.sent_ns),
-            pa.array(records.received_ns, mask=records.received_ns == LOST),
-            pa.array(records.size),
-            pa.array(np.full(count, run, dtype=np.int32)),
-            pa.array(np.full(count, point, dtype=np.float64)),
-        ]
-        self._writer.write_table(pa.table(columns, schema=SCHEMA), row_group_size=max(count, 1))
+        self._writer.write_table(rows_of(records, run=run, point=point), row_group_size=max(len(records), 1))
 
     def copy(self, source: Path) -> None:
         """Append all rows of another file of records."""
@@ -79,6 +69,21 @@ class RecordWriter:
     def describe(self, summary: Mapping[str, Any]) -> None:
         """Keep a summary with the records, to be read by `summary`."""
         self._writer.add_key_value_metadata({META: json.dumps(summary, sort_keys=True).encode()})
+
+
+def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
+    """One run as rows."""
+    count = len(records)
+    columns = [
+        pa.array(records.flow),
+        pa.array(records.sequence),
+        pa.array(records.sent_ns),
+        pa.array(records.received_ns, mask=records.received_ns == LOST),
+        pa.array(records.size),
+        pa.array(np.full(count, run, dtype=np.int32)),
+        pa.array(np.full(count, point, dtype=np.float64)),
+    ]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def summary(path: Path) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
 
 CHANGES_PER_S: Final = 20.0
-_LOG: Final = logging.getLogger("loko.serve")
 
 
 def serve(
@@ -38,6 +37,14 @@ def serve(
     entries: Annotated[
         int, typer.Option(min=1, help="Most entries in each flow table.")
     ] = EVALUATION_ENTRIES,
+    fillers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Of these, entries that no frame hits: with few entries frames bunch, for which --scheme"
+            " packets must allow. Default: as the lab says, else 0.",
+        ),
+    ] = None,
     frame_bytes: Annotated[
         list[int] | None,
         typer.Option(help="Size of frames; repeat it. Default: the evaluation's 306."),
@@ -98,21 +105,15 @@ def serve(
     expected_sizes = () if expected is None else expected.frame_bytes
     sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
-    if framework not in ("os-ken", "ryu"):
-        raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
     reserved = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
-    if scheme is SchemeName.PACKETS and control is None and reserved is not None:
-        reserved = None
-        _LOG.warning(
-            "packets: guarantees hold while no flow comes or goes; in so small a buffer nothing is left once"
-            " all changes are reserved for; --control reserves for less"
-        )
+    fillers = network.fillers if fillers is None else fillers
     allocated = choice.allocation or FIFTH_RATE.name
     options = {
         "scheme": scheme.value,
         "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
         "target-ms": str(target_ms),
         "entries": str(entries),
+        "fillers": str(fillers),
         "frame-bytes": ",".join(map(str, sizes)),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(control or [])),
@@ -138,17 +139,18 @@ def serve(
             mix=expected,
             traffic=reserved,
             target_ns=target_ns,
-            least_entries=1,  # the driver installs no dummies
+            fillers=fillers,
         ),
         options=options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
         openflow=openflow,
-        framework=framework.replace("-", "_"),
+        framework=framework,
         framework_python=framework_python,
         token=read_token(token_file),
         requests_per_s=requests_per_s,
         changes_per_s=changes_per_s,
+        fillers=fillers,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
         companion=companion,
@@ -158,18 +160,12 @@ def serve(
 
 
 def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
-    """What the driver sends at most: changes of two FLOW_MODs behind a barrier, a barrier to confirm each.
+    """What the driver sends at most while it keeps a table: segments at a distance of half a change.
 
-    A count of the entries every 2 s, for which FLOW_ADD stands, never comes together with a change. Messages
-    that share a segment are charged as if each had its own.
+    Every other one can be a change, the next one confirms it; a barrier alone or a count of the entries costs
+    less.
     """
-    if not changes_per_s:
-        return None
-    return {
-        Message.FLOW_DELETE_STRICT: MessageRate(per_s=changes_per_s, burst=1),
-        Message.FLOW_ADD: MessageRate(per_s=changes_per_s + 0.5, burst=1),
-        Message.BARRIER: MessageRate(per_s=2 * changes_per_s, burst=1),
-    }
+    return {Message.CHANGE: MessageRate(per_s=2 * changes_per_s)} if changes_per_s else None
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

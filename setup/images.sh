@@ -10,11 +10,16 @@ readonly emulator="$root/switch-emulator/target/release/zodiac-fx"
 readonly emulator_packages=busybox-static,libgcc-s1 host_packages=busybox-static,iproute2,ethtool,tcpdump,mgen,iputils-ping
 rm -f "$state/images.log"
 
+# of FILE …: one hash over their contents, wherever they lie.
+of() {
+    cat "$@" | sha256sum | cut -d ' ' -f 1
+}
+
 # file_system NAME PACKAGES KEY [FILE PLACE …]: a tar with packages, busybox for all else, and files; as KEY says.
 file_system() {
     local image=$1 packages=$2 key=$3 file="$images/$1.tar" hooks=()
     shift 3
-    if [ -f "$file" ] && done_before "image-$image" "$key"; then return; fi
+    if [ -f "$file" ] && [ "$(cat "$images/$image.key" 2>/dev/null)" = "$key" ]; then return; fi
     dpkg-query -W mmdebstrap >/dev/null 2>&1 || "$root/setup/apt-install.sh" images mmdebstrap
     say "making the image $project/$image"
     while [ $# -gt 0 ]; do
@@ -22,6 +27,7 @@ file_system() {
         shift 2
     done
     mkdir -p "$images"
+    rm -f "$images/$image.key"
     # shellcheck disable=SC2016 # $1 is mmdebstrap's
     logged images mmdebstrap --variant=extract --include="$packages" \
         --dpkgopt='path-exclude=/usr/share/*' --aptopt='APT::Install-Recommends "false"' \
@@ -29,23 +35,23 @@ file_system() {
         --extract-hook='chroot "$1" /bin/busybox --install -s' \
         --extract-hook='rm -rf "$1"/usr/share/* "$1"/var/lib/apt "$1"/var/cache' \
         "${hooks[@]}" "$suite" "$file"
-    remember "image-$image" "$key"
+    printf '%s\n' "$key" >"$images/$image.key"
 }
 
 # import NAME COMMAND: give the image to Docker, unless it has this one.
 import() {
     local image="$project/$1:latest" sum
     sum=$(sha256sum "$images/$1.tar" | cut -d ' ' -f 1)
-    if [ "$(docker inspect --format '{{index .Config.Labels "sum"}}' "$image" 2>/dev/null)" = "$sum" ]; then return; fi
+    if [ "$(as_root docker inspect --format '{{index .Config.Labels "sum"}}' "$image" 2>/dev/null)" = "$sum" ]; then return; fi
     say "importing $image ($(du -h "$images/$1.tar" | cut -f 1))"
     logged images as_root docker import --change "CMD $2" --change "LABEL sum=$sum" "$images/$1.tar" "$image"
 }
 
 [ -x "$emulator" ] || fail "the emulator is not built: run 'make setup' first"
-file_system zodiac-fx "$emulator_packages" "$(sha256sum "$emulator" "$root/setup/container/start-board" "$0" | sha256sum)" \
+file_system zodiac-fx "$emulator_packages" "$(of "$emulator" "$root/setup/container/start-board" "$0")" \
     "$emulator" /usr/bin "$root/setup/container/start-board" /usr/bin
-file_system host "$host_packages" "$(sha256sum "$0")"
-if ! docker info >/dev/null 2>&1; then
+file_system host "$host_packages" "$(of "$0")"
+if ! as_root docker info >/dev/null 2>&1; then
     say "Docker does not answer: the images are in ${images#"$root/"}, and not imported. Start it, then repeat."
     exit 0
 fi

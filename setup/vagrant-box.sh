@@ -17,7 +17,7 @@ rm -f "$state/vagrant-box.log"
 packages() {
     printf '%s,' systemd-sysv udev dbus kmod init linux-image-cloud-amd64 initramfs-tools ifupdown isc-dhcp-client \
         openssh-server sudo python3-apt rsync less iptables openvswitch-switch docker.io apparmor
-    grep -v -e '^#' -e '^$' "$root/setup/packages.txt" | paste -sd , -
+    sed -E 's/#.*//; /^\[/d; s/[[:space:]]//g; /^$/d' "$root/setup/packages.txt" | paste -sd , -
 }
 
 debian() {

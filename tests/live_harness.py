@@ -49,7 +49,10 @@ class Machine:
         return cls(
             interfaces=_output("ip", "-brief", "link"),
             named_namespaces=_output("ip", "netns", "list"),
-            shared_memory=tuple(sorted(path.name for path in Path("/dev/shm").iterdir())),
+            # No lab makes semaphores of multiprocessing: those come and go with other programs.
+            shared_memory=tuple(
+                sorted(path.name for path in Path("/dev/shm").iterdir() if not path.match("sem.mp-*"))
+            ),
             state_files=tuple(sorted(path.name for path in state_folder().glob("*"))),
             realtime_limit=LIMIT.read_text().strip(),
         )

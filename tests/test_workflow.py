@@ -1,4 +1,4 @@
-"""The workflow of GitHub Actions calls targets that exist, and follows its schema as far as that can be told here."""
+"""The workflow of GitHub Actions calls targets that exist and has no key that Actions does not know."""
 
 from __future__ import annotations
 

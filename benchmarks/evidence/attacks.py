@@ -13,7 +13,7 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, filled
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
-from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
+from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, SCHEMES
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.packets import SCHEME as PACKET_GRANULAR
@@ -114,6 +114,7 @@ def _mistakes() -> Iterator[Row]:
     for scheme, frame_bytes, entries, steps in (
         (FULL_RATE.name, 128, 64, (0.0, 0.15)),
         (FIFTH_RATE.name, 306, 17, (0.0, 0.15, 0.3)),
+        (OPTIMISED, 128, 64, (0.0, 0.15)),
         (PACKET_GRANULAR, 128, 64, (0.0, 0.01, 0.15)),
     ):
         for too_many in steps:

@@ -136,6 +136,14 @@ def plan(
     epsilon: Annotated[
         Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
     ] = Epsilon.PAPER,
+    fillers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Plan as for 'loko serve --fillers': so many entries of no flow stay in tables that are not"
+            " filled up otherwise. Default: tables are filled up with dummies.",
+        ),
+    ] = None,
     control: ControlOption = None,
     echoes_per_s: Annotated[
         float | None,
@@ -167,6 +175,7 @@ def plan(
             mix=expected,
             traffic=parse_control(control or ()) if reserves else None,
             control=echo_traffic(echoes_per_s or 0.0),
+            fillers=fillers,
         )
         result = make_plan(network, requested, admission)
     if as_json:

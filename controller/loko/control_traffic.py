@@ -27,8 +27,8 @@ _FCS_BYTES: Final = 4
 _LEAST_FRAME_BYTES: Final = 64
 _SEGMENT_BYTES: Final = 536
 """Payload of a TCP segment of the board; the controller sends one message in each."""
-_REQUEST_BYTES: Final = 72 + 16 + 8
-"""The longest request: a flow-mod that sets a MAC address and outputs."""
+_FLOW_MOD_BYTES: Final = 72 + 16 + 8
+"""The longest message: a flow-mod that sets a MAC address and outputs."""
 _ACTIONS: Final = 2
 """Of an entry of Table 1: one that sets a field, and an output (section 3.3.1)."""
 _ACTION_UNITS: Final = 3
@@ -54,6 +54,8 @@ class Message(Enum):
     TABLE_STATISTICS = "table-statistics"
     PORT_STATISTICS = "port-statistics"
     DESCRIPTION = "description"
+    CHANGE = "change"
+    """What the switch driver sends at once: a barrier with two FLOW_MODs, in one segment (docs/driver.md)."""
     UNKNOWN = "unknown"
     """Any of the others: the dearest is charged."""
 
@@ -112,6 +114,9 @@ class MessageRate:
 ControlTraffic = Mapping[Message, MessageRate]
 """What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
 
+HEARTBEAT: Final[ControlTraffic] = MappingProxyType({Message.TABLE_STATISTICS: MessageRate(per_s=0.5)})
+"""What a switch gets whose table stays as it is: a count of its entries every 2 s (docs/driver.md)."""
+
 _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 
 
@@ -166,16 +171,16 @@ def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown
     of its reply, and of the board's own conversations two small frames.
     """
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
-    request = -(-_frame_bytes(_REQUEST_BYTES) // profile.buffer.unit_bytes.value)
     units = 2
     for message, rate in traffic.items():
         waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
         kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
-        replies = max(
-            len(_reply_segments(profile, kind, count))
+        each = max(
+            -(-_frame_bytes(_request_bytes(kind)) // profile.buffer.unit_bytes.value)
+            + len(_reply_segments(profile, kind, count))
             for kind in (kinds if message is Message.UNKNOWN else [message])
         )
-        units += waiting * (request + replies)
+        units += waiting * each
     return units
 
 
@@ -196,8 +201,24 @@ def message_ns(profile: Profile, message: Message, entries: int) -> float:
     if not replies:
         cpu_ps += costs.acknowledge_ps.value
         replies = [0]
-    link_ns = _link_ns(profile, _REQUEST_BYTES)
+    link_ns = _link_ns(profile, _request_bytes(message))
     return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
+
+
+def replies_ns(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> float:
+    """How long replies may keep a frame waiting behind the CPU: their time on the inner link.
+
+    Those of each kind's burst, and a question of the board for a sign of life.
+    """
+    count = profile.table.entries.value if isinstance(entries, Unknown) else entries
+    longest = _link_ns(profile, 0)
+    for message, rate in traffic.items():
+        kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
+        longest += rate.burst * max(
+            math.fsum(_link_ns(profile, payload) for payload in _reply_segments(profile, kind, count))
+            for kind in (kinds if message is Message.UNKNOWN else [message])
+        )
+    return longest
 
 
 def _board(profile: Profile) -> TimeBucket:
@@ -230,6 +251,11 @@ def _frame_bytes(payload_bytes: int) -> int:
     return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
 
 
+def _request_bytes(message: Message) -> int:
+    """Payload of the segment with the request."""
+    return 8 + 2 * _FLOW_MOD_BYTES if message is Message.CHANGE else _FLOW_MOD_BYTES
+
+
 def _reply_segments(profile: Profile, message: Message, entries: int) -> list[int]:
     """Payloads of the segments that carry the reply; none without a reply."""
     size = _reply_bytes(profile, message, entries)
@@ -252,6 +278,7 @@ def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:
         Message.TABLE_STATISTICS: 12 + 64,
         Message.PORT_STATISTICS: 12 + 104 * ports,
         Message.DESCRIPTION: 12 + 1056,
+        Message.CHANGE: 8 + 2 * (12 + 64),
     }[message]
 
 
@@ -262,21 +289,23 @@ def _work_ps(profile: Profile, message: Message, entries: int) -> int:
     adding = costs.flow_add_ps.value + _ACTIONS * costs.flow_action_ps.value + costs.flow_refused_ps.value
     entry = costs.flow_statistics_entry_ps.value + _ACTION_UNITS * costs.flow_statistics_action_ps.value
     modify, delete = costs.flow_modify_ps.value, costs.flow_delete_ps.value
+    # No two of Loko's entries have the same match and priority: strict commands find one at most.
+    deleting_strictly = (
+        delete + costs.delete_strict_hit_ps.value + max(entries - 1, 0) * costs.delete_strict_miss_ps.value
+    )
     return {
         Message.ECHO: costs.echo_ps.value,
         Message.BARRIER: costs.barrier_ps.value,
         Message.FEATURES: costs.features_ps.value,
         Message.FLOW_ADD: adding,
         Message.FLOW_MODIFY: modify + adding + entries * _dearest(costs.modify_hit_ps, costs.modify_miss_ps),
-        # No two of Loko's entries have the same match and priority: strict commands find one at most.
         Message.FLOW_MODIFY_STRICT: modify
         + adding
         + costs.modify_strict_hit_ps.value
         + max(entries - 1, 0) * costs.modify_strict_miss_ps.value,
         Message.FLOW_DELETE: delete + entries * _dearest(costs.delete_hit_ps, costs.delete_miss_ps),
-        Message.FLOW_DELETE_STRICT: delete
-        + costs.delete_strict_hit_ps.value
-        + max(entries - 1, 0) * costs.delete_strict_miss_ps.value,
+        Message.FLOW_DELETE_STRICT: deleting_strictly,
+        Message.CHANGE: costs.barrier_ps.value + 2 * max(adding, deleting_strictly),
         Message.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
         Message.TABLE_STATISTICS: costs.table_statistics_ps.value,
         Message.PORT_STATISTICS: costs.port_statistics_ps.value

@@ -47,7 +47,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def find(name_or_path: str | Path, directory: Path, suffix: str, kind: str) -> Path:
-    """The file of a document that is given by name (looked up in `directory`) or by path.
+    """The file of a document that is given by name (looked up in `directory`) or by path, also within it.
 
     Raises `InputError`, listing the names there are, if there is no such file.
     """
@@ -56,8 +56,9 @@ def find(name_or_path: str | Path, directory: Path, suffix: str, kind: str) -> P
     if "/" not in text and by_name.is_file():
         return by_name
     path = Path(name_or_path)
-    if path.is_file():
-        return path
+    for candidate in (path, directory / path):
+        if candidate.is_file():
+            return candidate
     known = sorted(
         str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}")
     )

@@ -21,6 +21,7 @@ EVALUATION_ENTRIES: Final = 17
 _DUMMY_NETWORK: Final = IPv4Network("192.0.2.0/24")  # TEST-NET-1, RFC 5737: never assigned to a host
 _DUMMY_UDP_PORT: Final = 9  # "discard", RFC 863; a zero port would be a wildcard on the board
 _FIRST_PRIORITY: Final = 100
+_FILLER_PRIORITY: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,17 @@ def switch_entries(
         for hop in shortest_path(lab, flow.source, flow.destination):
             passing[hop.switch].append((flow, hop.output_port))
     return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
+
+
+def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
+    """Entries that no frame of the lab hits, for tables in which flows come and go.
+
+    Their priority is above the flows': wherever they stand, the search compares every one of them for each
+    frame, also behind a hit. So no frame is handled sooner than with so many entries and its own. Raises
+    `InputError` if hosts have the addresses of dummies.
+    """
+    _refuse_reserved_addresses(lab)
+    return tuple(replace(_dummy(number), priority=_FILLER_PRIORITY) for number in range(count))
 
 
 def _table(lab: Lab, switch: str, used: list[tuple[Flow, int]], entries: int) -> tuple[FlowEntry, ...]:

@@ -50,7 +50,7 @@ class Flow(Strict):
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
 
 
-_FIELDS: Final = frozenset(Flow.model_fields)
+_FIELDS: Final = set(Flow.model_fields)  # copied before it is changed
 _new: Final = object.__new__
 _set: Final = object.__setattr__
 

@@ -108,6 +108,11 @@ class Lab:
     cabling: Path | None = None
     """The file that says which switches are real boards."""
 
+    fillers: int = 0
+    """Entries that no frame hits, which the service keeps in every table (docs/service.md)."""
+    separate: bool = False
+    """Whether each emulated board is a process of its own in live runs, or all share one."""
+
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch but real boards; as it is without any.
 
@@ -277,6 +282,8 @@ class _LabFile(Strict):
     controller: str | None = None
     allocation: str | None = None
     mix: Mix | None = None
+    fillers: int = Field(default=0, ge=0, le=127)
+    processes: Literal["together", "separate"] = "together"
 
     @field_validator("allocation")
     @classmethod
@@ -347,6 +354,8 @@ class _Checker:
             links=self._links(switches),
             control_port=self._file.control_port,
             controller=self._controller(switches),
+            fillers=self._file.fillers,
+            separate=self._file.processes == "separate",
             allocation=self._file.allocation,
             mix=self._file.mix,
             cabling=self._cabling,

@@ -11,7 +11,7 @@ from typing import Final
 from loko.admission import Admission, LokoAdmission
 from loko.allocation import ALLOCATIONS, FIFTH_RATE, OPTIMISED, Scheme, allocation_name, scheme_named
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import HEARTBEAT, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
@@ -20,7 +20,7 @@ from loko.optimised import expected_requests, optimised_splits, streams_of
 from loko.packets import SCHEME as PACKET_GRANULAR
 from loko.packets import PacketAdmission, optimised_targets
 from loko.rivals import Epsilon, Rival, rival_admission
-from loko.scenario import Scenario
+from loko.scenario import Scenario, Unknown
 
 _REQUESTS_FOR_TARGETS: Final = 150
 _FEW_SWITCHES: Final = 8
@@ -95,23 +95,29 @@ def admission_of(
     mix: Mix | None = None,
     traffic: ControlTraffic | None = None,
     control: TokenBucket = NOTHING,
-    least_entries: int | None = None,
+    fillers: int | None = None,
     target_ns: float | None = None,
 ) -> Admission:
     """An empty admission control of a lab.
 
     `mix` is what `optimised` is made for, by default the lab's. `traffic`, which Loko and the packets reserve
     for, is in CPU time; `control` is Loko's alone, the paper's token bucket of bytes; the rivals know of
-    neither. `target_ns`, the delay of each switch, is the packets' alone. Who does not fill tables up with
-    dummies says by `least_entries` how short they may get: frames then follow each other faster, which the
-    packets must know.
+    neither. `target_ns`, the delay of each switch, is the packets' alone. By default tables are filled up
+    with dummies to the planned number of entries, whatever flows there are. Who does not says by `fillers`
+    how many entries that no frame hits stand beside those of the flows: with few entries frames follow each
+    other faster, which the packets must know.
 
     Raises `InputError`.
     """
+    entries = scenario.entries
+    if fillers is not None and not isinstance(entries, Unknown) and fillers >= entries:
+        raise InputError(f"fillers: {fillers} of {entries} entries leave none to flows; plan fewer")
     if choice.scheme is SchemeName.LOKO:
         allocation = choice.allocation or FIFTH_RATE.name
         schemes = schemes_of(lab, allocation, scenario, mix=mix, traffic=traffic, control=control)
-        return LokoAdmission(lab, allocations_of(lab, schemes, scenario, traffic), control)
+        return LokoAdmission(
+            lab, allocations_of(lab, schemes, scenario, traffic), control, fillers=fillers or 0
+        )
     if choice.scheme is SchemeName.PACKETS:
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
         if choice.is_optimised:
@@ -121,9 +127,9 @@ def admission_of(
                 expected_mix(lab, mix),
                 largest_ns=targets,
                 traffic=traffic,
-                least_entries=least_entries,
+                fillers=fillers,
             )
-        return PacketAdmission(lab, scenario, targets, traffic=traffic, least_entries=least_entries)
+        return PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers)
     return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 
 
@@ -160,7 +166,7 @@ def _targets(
     *,
     largest_ns: Mapping[str, float] | None,
     traffic: ControlTraffic | None,
-    least_entries: int | None,
+    fillers: int | None,
 ) -> dict[str, float]:
     streams = streams_of(lab, mix)
     is_small = len(lab.switches) <= _FEW_SWITCHES
@@ -177,5 +183,10 @@ def _targets(
         rounds=1 if is_small else 0,
         worth=lambda admitted: stream_of[admitted.flow.id].worth(admitted.guarantee_ns),
         traffic=traffic,
-        least_entries=least_entries,
+        fillers=fillers,
     )
+
+
+def heartbeat_of(choice: Choice) -> ControlTraffic | None:
+    """What a scheme that counts every message reserves for where tables stay as they are."""
+    return HEARTBEAT if choice.scheme is SchemeName.PACKETS else None

@@ -15,7 +15,7 @@ import switch_emulator
 from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, segments_of
 from evaluation.bench.device import MISSING, ControlFrame, Passage
 from evaluation.bench.equations import Wire
-from loko.controller.messages import SEGMENT_BYTES
+from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_device
 from loko.document import InputError
 from loko.linux_switch import LinuxSwitch

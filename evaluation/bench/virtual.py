@@ -13,7 +13,8 @@ from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, n
 from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.runner import RunError
-from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
+from loko.controller.messages import barrier_request, features_request, hello
+from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
 
 _HEADERS_BYTES: Final = 14 + 20 + 20

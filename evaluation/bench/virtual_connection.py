@@ -18,7 +18,8 @@ from evaluation.bench.cases import FCS_BYTES, segments_of
 from evaluation.bench.device import ControlFrame
 from evaluation.bench.equations import Wire
 from evaluation.runner import RunError
-from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
+from loko.controller.messages import barrier_request, features_request, hello
+from loko.controller.wire import SEGMENT_BYTES
 
 _NATIVE_PORT: Final = 4
 _NATIVE_MASK: Final = 1 << (_NATIVE_PORT - 1)

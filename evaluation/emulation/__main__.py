@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 import uvloop
 
-from evaluation.beside import run_beside
+from evaluation.beside.program import run_beside
 from evaluation.emulation.boards import run_alone
 from evaluation.emulation.traffic import TrafficLab
 from loko.commands import wrong_input_ends

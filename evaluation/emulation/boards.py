@@ -96,7 +96,8 @@ class EmulatedBoard:
         spoke = False
         for output in outputs:
             if output.kind == "controller" and self._writer is not None:
-                self._writer.write(output.data)
+                if not self._writer.is_closing():  # the other side may have gone without a word of it here
+                    self._writer.write(output.data)
                 spoke = True
             elif output.kind == "event":
                 self._event(output.data)

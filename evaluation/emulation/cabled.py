@@ -12,9 +12,9 @@ from typing import Final
 
 import switch_emulator
 
+from evaluation.beside.senders import Sender
+from evaluation.beside.taps import Taps
 from evaluation.emulation.boards import profile_of
-from evaluation.senders import Sender
-from evaluation.taps import Taps
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab

@@ -13,7 +13,7 @@ from typing import Final
 
 import switch_emulator
 
-from evaluation.beside import report
+from evaluation.beside.program import report
 from evaluation.emulation.boards import EmulatedBoard, power_up
 from evaluation.emulation.cabled import CabledLab
 from loko.flow import Flow

@@ -1,4 +1,4 @@
-"""The emulator's process: all boards of a lab in one program, `zodiac-fx`, on one core."""
+"""The emulator `zodiac-fx`: boards of a lab in one process or each in its own, on one core."""
 
 from __future__ import annotations
 
@@ -21,15 +21,27 @@ LATENESS = ("p50", "p99", "p999", "max")
 
 _REPORT_TIMEOUT_S = 15.0
 
+_SHARED_REST_US = 100
+"""Emulators that share a core rest so long when nothing is due, so that each finds it free in time."""
+
 
 def configuration(
-    lab: Lab, ports: Mapping[str, Mapping[int, str]], *, controller: str, cpu: int, seed: int, folder: Path
+    lab: Lab,
+    ports: Mapping[str, Mapping[int, str]],
+    *,
+    controller: str,
+    cpu: int,
+    seed: int,
+    folder: Path,
+    shares_core: bool = False,
 ) -> str:
-    """The emulator's configuration file (TOML) for the boards of a lab."""
+    """The emulator's configuration file (TOML) for the boards of a lab that `ports` names."""
+    # One thread can have a core as a whole by deadlines; of several the one that is at work goes on.
+    scheduling = ['scheduling = "fifo"', f"rest_us = {_SHARED_REST_US}"]
     lines = [
         "[process]",
         f"cpu = {cpu}",
-        'scheduling = "deadline"',
+        *(scheduling if shares_core else ['scheduling = "deadline"']),
         f"stall_threshold_us = {STALL_THRESHOLD_US}",
         f"report = {json.dumps(str(folder / 'report.json'))}",
         f"ready = {json.dumps(str(folder / 'boards.ready'))}",
@@ -138,7 +150,7 @@ class BoardsReport:
 
 
 class Boards:
-    """The running emulator."""
+    """A running emulator."""
 
     def __init__(
         self,
@@ -149,12 +161,17 @@ class Boards:
         cpu: int,
         seed: int,
         folder: Path,
+        shares_core: bool = False,
     ) -> None:
         """Start it; `wait` says when its boards take frames. Raises `RunError` if it is not built."""
-        text = configuration(lab, ports, controller=controller, cpu=cpu, seed=seed, folder=folder)
+        folder.mkdir(exist_ok=True)
+        text = configuration(
+            lab, ports, controller=controller, cpu=cpu, seed=seed, folder=folder, shares_core=shares_core
+        )
         file = folder / "boards.toml"
         file.write_text(text, encoding="utf-8")
         self._report = folder / "report.json"
+        self._before: tuple[int, int] | None = None
         self._folder, self._names = folder, tuple(ports)
         self.daemon = Daemon(
             "the emulator",
@@ -170,8 +187,17 @@ class Boards:
 
     def report(self) -> BoardsReport:
         """Have the report written anew and read it. Raises `RunError` if it does not come."""
-        before = self._identity()
+        self.ask()
+        return self.answer()
+
+    def ask(self) -> None:
+        """Have the report written anew."""
+        self._before = self._identity()
         self.daemon.signal(signal.SIGUSR1)
+
+    def answer(self) -> BoardsReport:
+        """Read the report that was asked for. Raises `RunError` if it does not come."""
+        before = self._before
         self.daemon.wait_until(lambda: self._identity() != before, _REPORT_TIMEOUT_S, "writes no report")
         return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))
 

@@ -29,6 +29,14 @@ class Daemon:
         """The program's process."""
         return self._process.pid
 
+    def readiness(self) -> tuple[int, int] | None:
+        """Which time it is that the program is ready, None while it is not: the file is new each time."""
+        try:
+            state = self._ready.stat()
+        except FileNotFoundError:
+            return None
+        return state.st_ino, state.st_mtime_ns
+
     def check(self) -> None:
         """Raise `RunError` if the program has ended."""
         if (status := self._process.poll()) is not None:

@@ -7,9 +7,9 @@ emulator's business, and a host's own shaper is set per run (`evaluation.live.sh
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mininet.link import Intf, Link
 from mininet.log import setLogLevel
@@ -107,23 +107,37 @@ class Network:
 
     def verify(self) -> None:
         """Compare every interface with the lab file. Raises `RunError` at the first difference."""
+        found = {place: self._found(place) for place in {self._place(node) for node, _ in self._interfaces}}
         for (node, port), name in self._interfaces.items():
-            prefix = self._prefix(node)
             where = f"{node}: port {port} ({name})"
-            found = run_json(["ip", "-json", "address", "show", "dev", name], what=where, prefix=prefix)[0]
-            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in found["flags"] else "DOWN")
+            addresses_of, queues_of = found[self._place(node)]
+            address, queues = addresses_of[name], queues_of.get(name, [])
+            refuse_difference(where, "state UP", "UP", "UP" if "LOWER_UP" in address["flags"] else "DOWN")
+            prefix = self._prefix(node)
             offloads = run_json(["ethtool", "--json", "-k", name], what=where, prefix=prefix)[0]
             for shown in OFFLOADS.values():
                 refuse_difference(where, shown, False, offloads[shown]["active"])
             if name not in self._cards.values():  # a card has queues of its own
-                queue = run_json(["tc", "-json", "qdisc", "show", "dev", name], what=where, prefix=prefix)
-                refuse_difference(where, "shaping", ["noqueue"], [entry["kind"] for entry in queue])
-            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in found["addr_info"]]
+                refuse_difference(where, "shaping", ["noqueue"], queues)
+            addresses = [f"{entry['local']}/{entry['prefixlen']}" for entry in address["addr_info"]]
             if host := self.lab.hosts.get(node):
-                refuse_difference(where, "MAC address", host.mac, found["address"])
+                refuse_difference(where, "MAC address", host.mac, address["address"])
                 refuse_difference(where, "addresses", [str(host.ip)], addresses)
             else:
                 refuse_difference(where, "addresses", [], addresses)
+
+    def _place(self, node: str) -> tuple[str, ...]:
+        """What tells the namespace of a node: most switches share one."""
+        return tuple(self._prefix(node))
+
+    def _found(self, prefix: Sequence[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        """What a namespace holds, by interface: address, and kinds of queueing disciplines."""
+        what = f"{self.lab.path}: network"
+        addresses = run_json(["ip", "-json", "address", "show"], what=what, prefix=prefix)
+        queues: dict[str, list[str]] = {}
+        for entry in run_json(["tc", "-json", "qdisc", "show"], what=what, prefix=prefix):
+            queues.setdefault(entry["dev"], []).append(entry["kind"])
+        return {entry["ifname"]: entry for entry in addresses}, queues
 
     def _configure(self) -> None:
         for (node, port), name in self._interfaces.items():
@@ -133,16 +147,22 @@ class Network:
         for (node, _), name in self._interfaces.items():
             if name in self._cards.values():
                 wait_for_carrier(name, prefix=self._prefix(node))
-        for host, other in itertools.permutations(self.lab.hosts.values(), 2):
-            self._introduce(host, other)
+        for host in self.lab.hosts.values():
+            self._introduce_others(host)
 
-    def _introduce(self, host: Host, other: Host) -> None:
-        """Give a host the address of another, so that nobody ever asks by ARP."""
-        neighbour = ["to", str(other.ip.ip), "lladdr", other.mac, "dev", self.interface(host.name)]
+    def _introduce_others(self, host: Host) -> None:
+        """Give a host the addresses of all others, so that nobody ever asks by ARP."""
+        device = self.interface(host.name)
+        lines = [
+            f"neighbour replace to {other.ip.ip} lladdr {other.mac} dev {device} nud permanent\n"
+            for other in self.lab.hosts.values()
+            if other.name != host.name
+        ]
         run(
-            ["ip", "neighbour", "replace", *neighbour, "nud", "permanent"],
-            what=f"{host.name}: neighbour {other.name}",
+            ["ip", "-batch", "-"],
+            what=f"{host.name}: neighbours",
             prefix=self.inside(host.name),
+            stdin="".join(lines),
         )
 
     def _plug_in(self, end: Endpoint, card: str) -> None:

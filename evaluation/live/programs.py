@@ -69,14 +69,14 @@ def require_emulator() -> Path:
     return path
 
 
-def run(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = ()) -> str:
+def run(arguments: Sequence[str], *, what: str, prefix: Sequence[str] = (), stdin: str = "") -> str:
     """Run a program to its end and return what it printed.
 
-    `prefix` is put before the program, to enter a namespace. Raises `RunError` with the program's own message
-    if it fails, where Mininet would only print it and go on.
+    `prefix` is put before the program, to enter a namespace; it reads `stdin`. Raises `RunError` with the
+    program's own message if it fails, where Mininet would only print it and go on.
     """
     command = [*prefix, require(arguments[0]), *arguments[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, input=stdin, check=False)
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
         raise RunError(f"{what}: '{' '.join(arguments)}' failed: {said}")

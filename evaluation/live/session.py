@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,9 @@ from loko.lab import load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
-"""File from which the controller reads how many EchoRequests it sends."""
+"""File from which the controller reads how many EchoRequests it sends; no entry is renewed meanwhile."""
+_PAUSE_S = 0.15
+"""Between runs, in which the controller may renew entries that grow old."""
 
 
 class Session:
@@ -70,6 +73,8 @@ class Session:
     def run(self, request: TrafficRequest) -> RunRecords:
         """Send the traffic and return every packet of the observed flows. Raises `RunError`."""
         self._check_controller()
+        time.sleep(_PAUSE_S)
+        readiness = self._controller.readiness() if self._controller else None
         before = self._switches.report()
         rate = self._folder / _ECHO_RATE
         rate.write_text(f"{request.echoes_per_s}", encoding="ascii")
@@ -78,10 +83,9 @@ class Session:
         finally:
             rate.unlink()
         after = self._switches.report()
-        alone = [name for name, connected in after.connected.items() if not connected]
-        if self._controller and alone:
+        if self._controller and (readiness is None or readiness != self._controller.readiness()):
             raise RunError(
-                f"{', '.join(alone)}: lost the connection to the controller, and with it the table"
+                "a switch lost the connection to the controller, and with it the table"
                 + (
                     "; lower the rate of EchoRequests, or leave the machine alone"
                     if request.echoes_per_s

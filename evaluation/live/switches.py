@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from evaluation.live.boards import Boards, BoardsReport
@@ -45,7 +44,7 @@ class Switches:
         real = lab.behind(Backend.HARDWARE)
         self._real = RealBoards(real, controller_address(lab)) if real else None
         cores = request.cores
-        self._boards: Boards | None = None
+        self._boards: list[Boards] = []
         self._coarse: CoarseSwitches | None = None
         if coarse:
             self._coarse = CoarseSwitches(
@@ -57,32 +56,33 @@ class Switches:
                 cpus=cores.others if boards else cores.others | {cores.emulator},
                 folder=folder / "openvswitch",
             )
-        if boards:
-            self._boards = Boards(
-                lab,
-                boards,
-                controller=controller_address(lab),
-                cpu=cores.emulator,
-                seed=request.seed,
-                folder=folder,
+        groups = [{name: boards[name]} for name in boards] if lab.separate else [boards] if boards else []
+        for number, group in enumerate(groups):
+            self._boards.append(
+                Boards(
+                    lab,
+                    group,
+                    controller=controller_address(lab),
+                    cpu=cores.emulator,
+                    seed=request.seed,
+                    folder=folder / f"emulator-{number}",
+                    shares_core=len(groups) > 1,
+                )
             )
-            self._boards.daemon.wait_ready(_START_TIMEOUT_S)
+        for part in self._boards:
+            part.daemon.wait_ready(_START_TIMEOUT_S)
 
     def consoles(self) -> dict[str, str]:
         """The device of each board's serial console; other switches have none."""
-        return self._boards.consoles() if self._boards else {}
+        return {name: device for part in self._boards for name, device in part.consoles().items()}
 
     def report(self) -> BoardsReport:
         """How they are. Raises `RunError` if one of their programs has ended."""
-        first, *others = [part.report() for part in (self._boards, self._coarse, self._real) if part]
-        for part in others:
-            first = replace(
-                first,
-                counters={**first.counters, **part.counters},
-                connected={**first.connected, **part.connected},
-                scheduling=f"{first.scheduling}; {part.scheduling}",
-            )
-        return first
+        for part in self._boards:
+            part.ask()
+        parts = [part.answer() for part in self._boards]
+        parts += [part.report() for part in (self._coarse, self._real) if part]
+        return BoardsReport.joined(parts)
 
     def wait_for_real_boards(self) -> None:
         """Wait until every real board is connected to the controller. Raises `RunError`."""

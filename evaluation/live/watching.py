@@ -22,7 +22,9 @@ from typing import Annotated, Final
 
 import typer
 
-from evaluation.beside import report, run_beside
+from evaluation.beside.program import report, run_beside
+from evaluation.beside.senders import Sender
+from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from evaluation.live.generator import HEADERS_BYTES, open_sink
@@ -30,8 +32,6 @@ from evaluation.live.interfaces import interface_name
 from evaluation.live.network_namespace import network_of
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
-from evaluation.senders import Sender
-from evaluation.taps import Taps
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
 from loko.commands import wrong_input_ends
 from loko.document import InputError

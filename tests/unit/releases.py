@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from switch_emulator import Board
 
 from evaluation.traffic import FlowTraffic
 from evaluation.virtual import frame_of
 from loko.controller.messages import session_segments
-from loko.entries import switch_entries
+from loko.entries import FlowEntry, filler_entries, switch_entries
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -47,13 +48,29 @@ def carry(
     entries: int,
     seed: int,
     dummies: bool = True,
+    fillers: int = 0,
+    control: Mapping[str, Sequence[tuple[int, bytes]]] = MappingProxyType({}),
 ) -> list[Seen]:
-    """What becomes of the frames released at these instants (flow number -> instants in ns)."""
-    return _Run(lab, flows, entries, seed, dummies=dummies).carry(releases)
+    """What becomes of the frames released at these instants (flow number -> instants in ns).
+
+    Without dummies the tables have so many fillers behind the flows' entries. `control` is what the
+    controller sends to each switch: instants and segments.
+    """
+    table = filler_entries(lab, fillers)
+    return _Run(lab, flows, entries, seed, dummies=dummies, fillers=table).carry(releases, control)
 
 
 class _Run:
-    def __init__(self, lab: Lab, flows: Sequence[Flow], entries: int, seed: int, *, dummies: bool) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        flows: Sequence[Flow],
+        entries: int,
+        seed: int,
+        *,
+        dummies: bool,
+        fillers: Sequence[FlowEntry],
+    ) -> None:
         self._far = {(end.node, end.port): far for end, far in lab.cables()}
         self._hosts = lab.hosts
         tables = switch_entries(lab, flows, entries=entries)
@@ -63,6 +80,8 @@ class _Run:
             board.connected(1_000_000)
             at = 2_000_000
             table = [entry for entry in tables[name] if dummies or entry.tp_dst != _DISCARD]
+            if not dummies:  # the service's have one priority, and stand in any order
+                table = [*(replace(entry, priority=100) for entry in table), *fillers]
             for segment in session_segments(table):
                 board.segment(at, segment)
                 at += 2_000_000
@@ -75,8 +94,13 @@ class _Run:
         self._queue: list[tuple[int, int, str, int, bytes]] = []
         self._pushed = 0
 
-    def carry(self, releases: Mapping[int, Sequence[int]]) -> list[Seen]:
+    def carry(
+        self, releases: Mapping[int, Sequence[int]], control: Mapping[str, Sequence[tuple[int, bytes]]]
+    ) -> list[Seen]:
         sent = self._send(releases)
+        for name, segments in control.items():
+            for at, segment in segments:
+                self._push(at, name, 0, segment)
         departed: dict[int, int] = {}
         now = SETTLED_NS
         quiet_until = max(at for at, *_ in self._queue) + 50_000_000
@@ -84,7 +108,10 @@ class _Run:
             now += _STEP_NS
             while self._queue and self._queue[0][0] <= now:
                 at, _, node, port, data = heapq.heappop(self._queue)
-                self._boards[node].frame(at, port, data)
+                if port:
+                    self._boards[node].frame(at, port, data)
+                else:
+                    self._boards[node].segment(at, data)
             for name, board in self._boards.items():
                 board.advance(now)
                 for output in board.outputs():

@@ -11,6 +11,7 @@ HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY = 0, 1, 2, 3
 FEATURES_REQUEST, FEATURES_REPLY, FLOW_MOD = 5, 6, 14
 STATS_REQUEST, STATS_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 16, 17, 18, 19
 FLOW_STATS, TABLE_STATS = 1, 3
+DELETE_STRICT = b"\0\4"
 
 
 def message(kind: int, xid: int, body: bytes = b"", version: int = 1) -> bytes:
@@ -23,14 +24,15 @@ class ScriptedBoard:
     One read may return several segments, so `largest_read_bytes` is an upper bound of what was outstanding.
     """
 
-    def __init__(self, address: tuple[str, int], datapath_id: int, *, listed: int | None = None) -> None:
+    def __init__(self, address: tuple[str, int], datapath_id: int, *, loses: int | None = None) -> None:
         self.datapath_id = datapath_id
-        self.flow_mods: list[bytes] = []
+        self.table: list[bytes] = []
+        self.flow_mods = 0
         self.messages: list[bytes] = []
         self.largest_read_bytes = 0
-        self.answers_echo = True
+        self.answers = True
         self.closed = threading.Event()
-        self._listed = listed
+        self._loses = loses
         self._socket = socket.create_connection(address, timeout=10)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(message(HELLO, 1, version=4))
@@ -50,7 +52,7 @@ class ScriptedBoard:
             FLOW_MOD: self._flow_mod,
             BARRIER_REQUEST: lambda xid, _: message(BARRIER_REPLY, xid),
             STATS_REQUEST: self._stats,
-            ECHO_REQUEST: lambda xid, _: message(ECHO_REPLY, xid) if self.answers_echo else b"",
+            ECHO_REQUEST: lambda xid, _: message(ECHO_REPLY, xid),
         }
         try:
             while segment := self._socket.recv(4096):
@@ -59,7 +61,7 @@ class ScriptedBoard:
                     _, kind, length, xid = struct.unpack_from("!BBHI", segment)
                     self.messages.append(segment[:length])
                     handler = handlers.get(kind)
-                    if handler and (reply := handler(xid, segment[8:length])):
+                    if handler and (reply := handler(xid, segment[8:length])) and self.answers:
                         self._socket.sendall(reply)
                     segment = segment[length:]
         except OSError:
@@ -71,19 +73,24 @@ class ScriptedBoard:
         return message(FEATURES_REPLY, xid, struct.pack("!QIB3xII", self.datapath_id, 0, 1, 7, 0x7FF))
 
     def _flow_mod(self, _: int, body: bytes) -> bytes:
-        self.flow_mods.append(body)
+        self.flow_mods += 1
+        match_and_cookie, command = body[:48], body[48:50]
+        if command == DELETE_STRICT:
+            self.table = [entry for entry in self.table if entry[:48] != match_and_cookie]
+        elif self.flow_mods != self._loses:
+            self.table.append(body)
         return b""
 
     def _stats(self, xid: int, body: bytes) -> bytes:
         kind = struct.unpack_from("!H", body)[0]
         if kind == TABLE_STATS:
-            count = len(self.flow_mods)
+            count = len(self.table)
             table = b"\0\xa5\xa5\xa5" + b"\xa5" * 32 + struct.pack("!IIIQQ", 0xA5A5A5A5, 512, count, 0, 0)
             return message(STATS_REPLY, xid, struct.pack("!HH", kind, 0) + table)
         entries = b""
-        for flow_mod in self.flow_mods[: self._listed or 20]:
-            match, actions = flow_mod[:40], flow_mod[64:]
+        for flow_mod in self.table[:20]:
+            match, cookie, actions = flow_mod[:40], flow_mod[40:48], flow_mod[64:]
             entries += struct.pack("!HBx", 88 + len(actions), 0) + match
             # Priority and timeouts are unrelated numbers on the board (quirk Q27).
-            entries += struct.pack("!IIHHH6xQQQ", 1, 0, 0xFFFF, 0x2000, 0x2000, 0, 0, 0) + actions
+            entries += struct.pack("!IIHHH6x", 1, 0, 0xFFFF, 0x2000, 0x2000) + cookie + bytes(16) + actions
         return message(STATS_REPLY, xid, struct.pack("!HH", kind, 0) + entries)

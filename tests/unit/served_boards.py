@@ -9,13 +9,14 @@ from board_end import BoardEnd
 
 from loko.admission import LokoAdmission
 from loko.allocation import scheme_named
-from loko.controller.driver import Driver
+from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.wire import decode, segment
+from loko.entries import filler_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables
-from loko.serve.keeper import OWN_MARK, FlowKeeper
+from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
 from loko.serve.store import Store
 
@@ -56,7 +57,9 @@ class ServedBoards:
         entries: int = 17,
         capacity: int = 128,
         delete_strangers: bool = False,
+        fillers: int = 0,
     ) -> None:
+        self.fillers = fillers
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
         self.delete_strangers = delete_strangers
         self.now_ns = 3_000_000_000
@@ -79,7 +82,7 @@ class ServedBoards:
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
         self.keeper = FlowKeeper(
             self.lab,
-            LokoAdmission(self.lab, allocations),
+            LokoAdmission(self.lab, allocations, fillers=self.fillers),
             {
                 name: Driver(
                     capacity=self.capacity, own_mark=OWN_MARK, delete_strangers=self.delete_strangers
@@ -88,6 +91,7 @@ class ServedBoards:
             },
             stored=self.store.load(),
             last_number=self.store.last_number(),
+            fillers=filler_entries(self.lab, self.fillers),
         )
         self.answers = {}
         self.unwritten = []
@@ -200,7 +204,9 @@ class ServedBoards:
 
     def promised(self) -> dict[str, list[tuple[int, bytes]]]:
         """What the tables should hold."""
-        tables: dict[str, list[tuple[int, bytes]]] = {name: [] for name in self.boards}
+        to_port_1 = bytes([0, 0, 0, 8, 0, 1, 0xFF, 0xFF])
+        filling = [(OWN_MARK << 48 | 1 << 47 | number, to_port_1) for number in range(self.fillers)]
+        tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.keeper.promises.values():
             if promise.state is FlowState.INSTALLED:
                 for hop in promise.admitted.hops:

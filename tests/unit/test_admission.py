@@ -17,7 +17,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
-from loko.network import Hop
+from loko.network import Hop, shortest_path
 from loko.plan import plan, scenario_of
 from loko.scenario import EVALUATION, Scenario
 from loko.split import echo_traffic, split
@@ -190,6 +190,53 @@ def test_release_restores_exactly(scheme, asked, random) -> None:
     for flow_id in later:
         admission.release(flow_id)
     assert {switch: admission.usage(switch) for switch in LAB.switches} == before
+
+
+@given(schemes, requests, st.randoms())
+def test_decisions_are_those_of_the_exact_sums(scheme, asked, random) -> None:
+    """What is kept ready between sums must never decide otherwise than they do."""
+    admission = control(scheme)
+    for request in numbered(asked):
+        answer = admission.check(request)
+        fits = True
+        burst_bytes = request.burst_bytes
+        for hop in shortest_path(LAB, request.source, request.destination):
+            usage, limits = sums(admission, hop.switch), LIMITS[scheme][hop.switch]
+            fits = fits and usage[0] + request.rate_bps <= limits.max_rate_bps * (1 + ROUNDING)
+            fits = fits and usage[1] + burst_bytes <= limits.max_burst_bytes * (1 + ROUNDING)
+            burst_bytes += request.rate_bps * limits.delay_ns / 8e9
+        assert isinstance(answer, Admitted) is fits
+        assert admission.request(request) == answer
+        if admission.admitted and random.random() < 0.3:
+            admission.release(random.choice(list(admission.admitted)))
+
+
+def sums(admission, switch) -> tuple[float, float]:
+    terms = [
+        hop.arrival
+        for admitted in admission.admitted.values()
+        for hop in admitted.hops
+        if hop.switch == switch
+    ]
+    return math.fsum(term.rate_bps for term in terms), math.fsum(term.burst_bytes for term in terms)
+
+
+@given(schemes, requests)
+def test_releasing_all_leaves_nothing(scheme, asked) -> None:
+    admission, fresh = control(scheme), control(scheme)
+    answers = [admission.request(request) for request in numbered(asked)]
+    admission.release_all()
+    assert not admission.admitted
+    assert [admission.usage(name) for name in LAB.switches] == [fresh.usage(name) for name in LAB.switches]
+    assert [admission.request(request) for request in numbered(asked)] == answers
+
+
+def test_a_trusted_flow_is_like_one_that_was_checked() -> None:
+    checked = flow(1)
+    trusted = Flow.trusted(**checked.model_dump())
+    assert trusted == checked
+    assert trusted.model_dump() == checked.model_dump()
+    assert trusted.model_copy(update={"id": "g"}).id == "g"
 
 
 @given(schemes, requests, st.randoms())

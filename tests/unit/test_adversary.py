@@ -100,7 +100,12 @@ def test_the_adversary_breaks_no_random_admitted_set(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "frame_bytes", "entries", "too_many"),
-    [("full-rate", 128, 64, 0.15), ("fifth-rate", 306, 17, 0.3), ("packet-granular", 128, 64, 0.01)],
+    [
+        ("full-rate", 128, 64, 0.15),
+        ("fifth-rate", 306, 17, 0.3),
+        ("optimised", 128, 64, 0.15),
+        ("packet-granular", 128, 64, 0.01),
+    ],
 )
 def test_a_scheme_that_accepts_too_much_is_found_out(
     scheme: str, frame_bytes: int, entries: int, too_many: float

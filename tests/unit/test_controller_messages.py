@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from ipaddress import IPv4Address
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,17 @@ from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.controller.messages import SEGMENT_BYTES, add_entry, encode, entry_of, session_segments
-from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, TableStats
+from loko.controller.messages import add_entry, echo_request, session_segments
+from loko.controller.wire import (
+    SEGMENT_BYTES,
+    Barrier,
+    FlowStats,
+    Listed,
+    TableStats,
+    decode,
+    encode,
+    entry_of,
+)
 from loko.entries import FlowEntry
 
 ENTRY = FlowEntry(
@@ -42,13 +50,16 @@ def test_flow_mod_byte_by_byte() -> None:
     ("request_", "data"),
     [
         (Barrier(xid=2), "0112000800000002"),
-        (Echo(xid=3), "0102000800000003"),
         (TableStats(xid=4), "0110000c0000000400030000"),
         (FlowStats(xid=5), "011000380000000500010000" + "003fffff" + "00" * 36 + "ff00ffff"),
     ],
 )
 def test_requests_byte_by_byte(request_, data) -> None:
     assert encode(request_).hex() == data
+
+
+def test_echo_request_byte_by_byte() -> None:
+    assert echo_request(3).hex() == "0102000800000003"
 
 
 def test_whole_session_is_one_message_a_segment() -> None:
@@ -73,20 +84,16 @@ entries = st.builds(
 )
 
 
-@given(entries, st.integers(1, 2**32 - 1))
-def test_entry_survives_the_wire(entry, xid) -> None:
-    data = encode(AddEntry(xid=xid, entry=entry))
+@given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1))
+def test_entry_survives_the_wire(flow, xid, cookie) -> None:
+    """What another implementation reads of a FLOW_MOD, and what comes back in a listing."""
+    entry = entry_of(flow, cookie=cookie)
+    data = add_entry(flow, xid)
     match = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
-    action = parser.OFPActionOutput.parser(data, of.OFP_FLOW_MOD_SIZE)
-    priority = struct.unpack_from("!H", data, 62)[0]
-    assert entry_of(SimpleNamespace(match=match, actions=[action], priority=priority)) == entry
-
-
-def test_other_entries_are_recognised_as_other() -> None:
-    match = parser.OFPMatch(in_port=1)
-    output = parser.OFPActionOutput(2)
-    assert entry_of(SimpleNamespace(match=match, actions=[output], priority=1)) is None
-    data = add_entry(ENTRY, 1)
-    five_tuple = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
-    for actions in ([], [output, output], [parser.OFPActionStripVlan()]):
-        assert entry_of(SimpleNamespace(match=five_tuple, actions=actions, priority=1)) is None
+    assert (match.nw_src, match.nw_dst) == (int(flow.nw_src), int(flow.nw_dst))
+    assert (match.tp_src, match.tp_dst, match.dl_type) == (flow.tp_src, flow.tp_dst, 0x0800)
+    assert parser.OFPActionOutput.parser(data, of.OFP_FLOW_MOD_SIZE).port == flow.output_port
+    counters = struct.pack("!IIHHH6xQQQ", 0, 0, flow.priority, 0, 0, cookie, 0, 0)
+    body = struct.pack("!HH", 1, 0) + struct.pack("!HBx", 96, 0) + entry.match + counters + entry.actions
+    listing = struct.pack("!BBHI", 1, 17, 8 + len(body), xid) + body
+    assert decode(listing) == Listed(xid, (entry,), more=False)

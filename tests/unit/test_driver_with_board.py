@@ -8,18 +8,8 @@ from ipaddress import IPv4Address
 import pytest
 from board_end import BoardEnd, Pair
 
-from loko.controller.driver import (
-    LISTABLE,
-    REFRESH_NS,
-    WATCH_INTERVAL_NS,
-    Driver,
-    Failed,
-    Installed,
-    Note,
-    Phase,
-    Rejected,
-    Removed,
-)
+from loko.controller.driver import LISTABLE, REFRESH_NS, WATCH_INTERVAL_NS, Driver, Phase
+from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Add, DeleteStrict, Entry, encode, entry_of
 from loko.entries import FlowEntry
 

@@ -8,6 +8,9 @@ import pytest
 from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
+from evaluation.traffic import FlowTraffic
+from evaluation.virtual import frame_of
+from loko.controller.driver import REFRESH_NS, Phase
 from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
@@ -228,3 +231,78 @@ def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("nothing of the kind, but long enough to be taken for a file of pages" * 99)
     with pytest.raises(InputError, match="is no store of flows"):
         Store(tmp_path / "x", lab="l", options={})
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_fillers_stand_in_every_table_and_stay(tmp_path: Path, safe: bool) -> None:
+    served = ServedBoards(tmp_path / "flows.sqlite", safe=safe, fillers=15)
+    served.settle()
+    assert [len(table) for table in served.tables().values()] == [15, 15]
+    granted = [served.request(flow(number)) for number in range(3)]
+    assert [isinstance(answer, Granted) for answer in granted] == [True, True, False]
+    assert isinstance(granted[2], Denied)
+    refusal = granted[2].refusal
+    assert (refusal.quantity, refusal.used, refusal.allowed) == ("entries", 2, 2)
+    served.kill()
+    served.start()
+    served.settle()
+    assert served.tables() == served.promised()
+    assert [len(table) for table in served.tables().values()] == [17, 17]
+    for number in range(2):
+        served.release(f"f{number}")
+    assert [len(table) for table in served.tables().values()] == [15, 15]
+
+
+def test_flow_waits_for_the_fillers(tmp_path: Path) -> None:
+    """Admission counts on them, so nothing is admitted where one is missing."""
+    served = ServedBoards(tmp_path / "flows.sqlite", fillers=5)
+    served.settle()
+    served.reboot("s1")
+    while served.keeper.drivers["s1"].phase is not Phase.KEEPING:
+        served.step()
+    answer = served.request(flow(1, "H1", "H2"))
+    assert answer == Unavailable("f1", "s1", "5 of its 5 filler entries are missing")
+    served.settle()
+    assert isinstance(served.request(flow(1)), Granted)
+    assert served.tables() == served.promised()
+
+
+def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Path) -> None:
+    """Wherever they stand: also when all have been renewed and moved, the search compares them all."""
+    delays = {}
+    for fillers in (0, 10):
+        served = ServedBoards(tmp_path / f"{fillers}.sqlite", fillers=fillers)
+        served.settle()
+        for number in range(3):
+            served.request(flow(number, frame_bytes=306, burst_bytes=306.0))
+        for _ in range(2 * REFRESH_NS // S):
+            served.step(S)
+        served.settle()
+        delays[fillers] = [frame_delay_ns(served, number) for number in range(3)]
+    entry_ns = 8_000  # the profile's entries cost more than this, skipped ones less
+    assert min(delays[10]) - min(delays[0]) > 10 * entry_ns
+
+
+def frame_delay_ns(served: ServedBoards, number: int) -> int:
+    """How long s1 needs for a frame of a flow."""
+    sender = FlowTraffic(
+        flow=0,
+        source="H1",
+        destination="H3",
+        udp_source=1 + number,
+        udp_destination=6000,
+        frame_bytes=306,
+        shaper_rate_bps=1,
+        shaper_burst_bytes=306,
+        offered_rate_bps=1,
+        offered_burst_bytes=306,
+        queue_bytes=306,
+        observed=True,
+    )
+    served.step()
+    end, began_ns = served.boards["s1"], served.now_ns
+    end.board.frame(began_ns, 1, frame_of(LAB, sender))
+    end.now_ns = served.now_ns = began_ns + 5_000_000
+    end.board.advance(end.now_ns)
+    (left,) = [output for output in end.board.outputs() if output.kind == "frame"]
+    return int(left.at_ns) - began_ns

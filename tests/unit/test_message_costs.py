@@ -20,8 +20,9 @@ from loko.controller.messages import (
     session_segments,
     table_stats_request,
 )
+from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
 from loko.device import load_profile
-from loko.entries import switch_entries
+from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
 from loko.lab import load_lab
 
@@ -41,6 +42,7 @@ SPACING_NS = 10_000_000
 PROBE = 0x7777
 NOBODY = parser.OFPMatch(dl_type=0x0800, nw_proto=17, nw_src="198.51.100.1")
 DUMMIES = parser.OFPMatch(dl_type=0x0800, nw_proto=17, nw_dst="192.0.2.254")
+NOBODYS = entry_of(filler_entries(LAB, 1)[0], cookie=1)
 OUTPUT = [parser.OFPActionOutput(1, 0)]
 REQUESTS = {
     "echo": (Message.ECHO, echo_request(9)),
@@ -73,6 +75,11 @@ REQUESTS = {
         Message.PORT_STATISTICS,
         serialized(parser.OFPPortStatsRequest(PROTOCOL, 0, of.OFPP_NONE), 9),
     ),
+    "change of two": (
+        Message.CHANGE,
+        segment([Barrier(1), DeleteStrict(2, NOBODYS), DeleteStrict(3, NOBODYS)]),
+    ),
+    "change and addition": (Message.CHANGE, segment([Barrier(1), DeleteStrict(2, NOBODYS), Add(3, NOBODYS)])),
     "description": (Message.DESCRIPTION, serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), 9)),
 }
 
@@ -94,9 +101,9 @@ def delay_ns(entries: int, request: bytes | None, *, of_frame: bool) -> int:
     board = switch_emulator.Board(profile="zodiac-fx", config={"ofchecks": False}, seed=1)
     now_ns = 2_500_000_000
     board.connected(now_ns)
-    for segment in session_segments(switch_entries(LAB, [FLOW], entries=entries)["s1"]):
+    for data in session_segments(switch_entries(LAB, [FLOW], entries=entries)["s1"]):
         now_ns += SPACING_NS
-        board.segment(now_ns, segment)
+        board.segment(now_ns, data)
     now_ns += SPACING_NS
     board.advance(now_ns)
     board.outputs()

@@ -11,12 +11,15 @@ from releases import SETTLED_NS, Seen, carry, conforming
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
 from loko.control_traffic import Message, MessageRate
+from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
 from loko.device import load_profile
 from loko.document import InputError
+from loko.entries import filler_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.packets import Grid, PacketAdmission, default_targets, frame_server, optimised_targets
+from loko.packets.staircase import Staircase
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
 from loko.service import capacity_frames
@@ -137,6 +140,44 @@ def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> No
     assert {one.id: again.request(one) for one in kept} == guarantees
 
 
+class WholeGrid(PacketAdmission):
+    """Looks at all intervals, however long."""
+
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        cells = len(Grid.standard().right_ns)
+        for switch in self._switches.values():
+            switch._cells = lambda *_: cells
+
+
+@settings(max_examples=30, deadline=None)
+@given(requests, st.sampled_from([0.9e6, 1.2e6, PAPER_D_NS]), st.randoms())
+def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) -> None:
+    """The same answers and the same use, whatever comes and goes, as with the whole grid."""
+    targets = dict.fromkeys(RING.switches, target_ns)
+    part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
+    for one in numbered(asked):
+        assert part.request(one) == whole.request(one)
+        if part.admitted and random.random() < 0.3:
+            gone = random.choice(list(part.admitted))
+            part.release(gone)
+            whole.release(gone)
+        if random.random() < 0.3:
+            assert [part.usage(name) for name in RING.switches] == [
+                whole.usage(name) for name in RING.switches
+            ]
+
+
+def test_releasing_all_leaves_nothing() -> None:
+    fresh, used = PacketAdmission(RING, EVALUATION), PacketAdmission(RING, EVALUATION)
+    flows = [flow(number, source=number % 5 + 1, hops=number % 4) for number in range(60)]
+    answers = [used.request(one) for one in flows]
+    used.release_all()
+    assert not used.admitted
+    assert [used.usage(name) for name in RING.switches] == [fresh.usage(name) for name in RING.switches]
+    assert [used.request(one) for one in flows] == answers
+
+
 def test_ring_of_the_server_is_that_of_the_board() -> None:
     for size in (64, 306, 1516):
         server = frame_server(ZODIAC, of_lokos_tables(entries=40, packet_sizes_bytes=(size,)))
@@ -176,9 +217,10 @@ def test_open_dimensions_count_as_the_worst_case() -> None:
 @given(st.floats(1e3, 1e7), st.floats(306, 5000), st.integers(0, 10**7), st.integers(0, 399_999_999))
 def test_a_cell_bounds_the_staircase_inside_it(rate_bps, burst_bytes, jitter_ns, interval_ns) -> None:
     grid = Grid.standard()
-    curve = grid.staircase(
+    staircase = Staircase.of(
         rate_bps=rate_bps, burst_bytes=burst_bytes, jitter_ns=jitter_ns, frame_bytes=306, service_ns=1
     )
+    curve = staircase.work(grid, 0, len(grid.right_ns))
     cell = int(np.searchsorted(grid.right_ns, interval_ns))
     frames = int((burst_bytes + rate_bps / 8e9 * (interval_ns + jitter_ns)) / 306)
     assert grid.left_ns[cell] <= interval_ns <= grid.right_ns[cell]
@@ -227,7 +269,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     phase_ns, seed = when
     scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
-        RING, scenario, dict(zip(RING.switches, targets, strict=True)), least_entries=ENTRIES if full else 1
+        RING, scenario, dict(zip(RING.switches, targets, strict=True)), fillers=None if full else 0
     )
     for number, one in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
@@ -245,6 +287,79 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     lost, ratio = worst(admitted, seen)
     assert lost == 0
     assert ratio <= 1
+
+
+def changes(entries: int, first_ns: int, pace_ns: int, count: int) -> list[tuple[int, bytes]]:
+    """What a driver sends that renews entries: segments with a barrier, a removal, an addition."""
+    own = [entry_of(one, cookie=number) for number, one in enumerate(filler_entries(RING, entries), start=1)]
+    return [
+        (
+            first_ns + number * pace_ns,
+            segment([Barrier(3 * number + 1), DeleteStrict(3 * number + 2, one), Add(3 * number + 3, one)]),
+        )
+        for number, one in enumerate(own[place % entries] for place in range(count))
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([(306,), (64, 306)]), st.integers(1, 10), requests, WHEN, st.randoms())
+def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, when, random) -> None:
+    """As above, with tables as the service keeps them and changes as fast as it paces them."""
+    phase_ns, seed = when
+    per_s = 40.0
+    admission = PacketAdmission(
+        RING,
+        of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes),
+        traffic={Message.CHANGE: MessageRate(per_s=per_s)},
+        fillers=fillers,
+    )
+    for number, one in enumerate(numbered(asked)):
+        size = sizes[number % len(sizes)]
+        frames = round(one.burst_bytes / 306)
+        admission.request(one.model_copy(update={"frame_bytes": size, "burst_bytes": float(size * frames)}))
+    admitted = list(admission.admitted.values())
+    assume(admitted)
+    critical_ns = SETTLED_NS + 20_000_000 + phase_ns
+    releases = critical(
+        admitted,
+        random.choice(list(RING.switches)),
+        critical_ns,
+        lambda delay_ns: random.choice([280_000, delay_ns, random.randrange(280_000, delay_ns + 280_000)]),
+    )
+    control = {
+        name: changes(fillers, critical_ns - random.randrange(3_000_000), round(1e9 / per_s), 6)
+        for name in RING.switches
+    }
+    seen = carry(
+        RING,
+        [one.flow for one in admitted],
+        releases,
+        entries=ENTRIES,
+        seed=seed,
+        dummies=False,
+        fillers=fillers,
+        control=control,
+    )
+    lost, ratio = worst(admitted, seen)
+    assert lost == 0
+    assert ratio <= 1
+
+
+def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
+    """That the test above can fail: as many flows as fit without changes, and two changes at once."""
+    quiet = PacketAdmission(RING, EVALUATION)
+    answers = [quiet.request(flow(number)) for number in range(20)]
+    admitted = [one for one in answers if isinstance(one, Admitted)]
+    start_ns = SETTLED_NS + 20_000_000
+    releases = {number: [start_ns] for number in range(len(admitted))}
+    (one,) = filler_entries(RING, 1)
+    absent = entry_of(one, cookie=1)
+    change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
+    control = {"s1": [(start_ns - 20_000, change), (start_ns - 10_000, change)]}  # without a pace
+    flows = [one.flow for one in admitted]
+    seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
+    lost, ratio = worst(admitted, seen)
+    assert lost or ratio > 1
 
 
 def at_once(number_of_flows: int) -> list[Flow]:

@@ -13,7 +13,7 @@ import loko
 PACKAGE = Path(loko.__file__).parent
 SHELL = {"commands", "controller", "serve"}
 """What may talk to the world."""
-OS_KEN_MODULES = {"controller/app.py", "controller/messages.py"}
+OS_KEN_MODULES = {"controller/messages.py"}
 FORBIDDEN = (
     "os_ken",
     "flask",
@@ -59,9 +59,9 @@ def test_core_loads_nothing_forbidden() -> None:
     assert [name for name in loaded if name.split(".")[0] in FORBIDDEN] == []
 
 
-def test_sessions_logic_loads_no_os_ken() -> None:
+def test_tables_logic_loads_no_os_ken() -> None:
     script = (
-        "import loko.controller.supervisor, sys; print([name for name in sys.modules if 'os_ken' in name])"
+        "import loko.controller.fixed_tables, sys; print([name for name in sys.modules if 'os_ken' in name])"
     )
     assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "[]"
 
@@ -80,7 +80,7 @@ def test_arrows_point_one_way() -> None:
 
 
 PURE_PARTS_OF_THE_SHELL = (
-    *("controller/session.py", "controller/supervisor.py", "controller/driver.py", "controller/wire.py"),
+    *("controller/fixed_tables.py", "controller/notices.py", "controller/driver.py", "controller/wire.py"),
     *("controller/frames.py", "serve/keeper.py", "serve/outcome.py", "serve/views.py"),
 )
 

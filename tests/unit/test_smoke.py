@@ -11,7 +11,7 @@ from evaluation.smoke import combinations, judge, senders
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend
 from loko.plan import plan, scenario_of
-from loko.schemes import scheme_named
+from loko.schemes import admission_of, choice_named
 
 EVERY = list(combinations(list(Backend)))
 
@@ -41,12 +41,8 @@ def test_every_backend_carries_two_switches_and_a_ring_of_five():
 
 @pytest.mark.parametrize("one", EVERY[:2], ids=str)
 def test_the_flows_are_admitted_and_a_host_sends_one(one):
-    admitted = plan(
-        one.lab,
-        one.flows,
-        scheme=scheme_named("fifth-rate"),
-        scenario=scenario_of(one.flows, entries=EVALUATION_ENTRIES),
-    )
+    scenario = scenario_of(one.flows, entries=EVALUATION_ENTRIES)
+    admitted = plan(one.lab, one.flows, admission_of(one.lab, choice_named("fifth-rate"), scenario))
     assert not admitted.refused
     assert len({flow.source for flow in one.flows}) == len(one.flows) == len(one.lab.hosts)
 

@@ -6,13 +6,13 @@ So the delay bound D of a switch, and with it every guarantee once given, holds 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted, Refusal
-from loko.admission.exact import ExactSum
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
 from loko.allocation import Allocation
@@ -26,7 +26,7 @@ from loko.scenario import Unknown
 ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
 _BITS_NS_PER_BYTE_S: Final = 8e9
-_ELSEWHERE: Final = "release a flow that passes here"
+_ULP: Final = sys.float_info.epsilon
 Sizes = tuple[int, ...] | range
 """Sizes of frames in bytes."""
 
@@ -35,13 +35,23 @@ class LokoAdmission:
     """Admission by token buckets. A decision costs O(path), however many flows are admitted."""
 
     def __init__(
-        self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
+        self,
+        lab: Lab,
+        allocations: Mapping[str, Allocation],
+        control: TokenBucket = NOTHING,
+        *,
+        fillers: int = 0,
     ) -> None:
-        """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP)."""
+        """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
+
+        Of the planned entries, `fillers` are no flow's.
+        """
         self.allocations = allocations
         """Of each switch."""
         self._register = Register(lab, self._prepare)
-        self._switches = {name: _Switch.empty(name, allocations[name], control) for name in lab.switches}
+        self._switches = {
+            name: _Switch.empty(name, allocations[name], control, fillers) for name in lab.switches
+        }
 
     @property
     def scheme(self) -> str:
@@ -121,7 +131,9 @@ class _Route(NamedTuple):
             growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
             for switch in switches:
                 if burst_bytes > switch.burst_room or rate_bps > switch.rate_room:
-                    return switch.refusal(flow, burst_bytes)
+                    refusal = switch.refusal(flow, burst_bytes)
+                    if refusal is not None:
+                        return refusal
                 burst_bytes += growth_bytes
         return Admitted(flow, self.path, self.bursts_bytes(flow), self.delays_ns)
 
@@ -138,36 +150,39 @@ class _Route(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Switch:
-    """What is used of one switch, and what may be."""
+    """What is used of one switch, and what may be.
+
+    Sums are exact (`math.fsum`), so they depend on the set of flows only. They are made when somebody asks,
+    or when it gets tight: until then it will do that the rooms are no more than what is really left.
+    """
 
     name: str
     control: TokenBucket
     """What is used without any flow."""
-    rate: ExactSum = field(init=False)
-    burst: ExactSum = field(init=False)
-    entries: int = field(init=False)
     max_rate_bps: float
     max_burst_bytes: float
     max_entries: int
-    rate_limit: float = field(init=False)
-    burst_limit: float = field(init=False)
-    """The two with the slack for rounding."""
-    rate_room: float = field(init=False)
-    burst_room: float = field(init=False)
-    """The most that still fits; in a full table there is no room for any rate."""
-    _usage: Usage | None = field(init=False)
-    """Unless it has changed since it was asked for."""
     delay_ns: float
     sizes: Sizes
     """Frames for which the service curve was made; no guarantee would hold for others."""
+    rates: list[float] = field(init=False)
+    bursts: list[float] = field(init=False)
+    """Of all flows, and of the control traffic."""
+    entries: int = field(init=False)
+    rate_room: float = field(init=False)
+    burst_room: float = field(init=False)
+    """What fits is certain up to here; in a full table there is no room for any rate."""
+    used_bps: float = field(init=False)
+    used_bytes: float = field(init=False)
+    """The sums as they were when they were last made."""
+    is_summed: bool = field(init=False)
+    """Whether nothing has changed since."""
 
     def __post_init__(self) -> None:
-        self.rate_limit = self.max_rate_bps * (1 + ROUNDING)
-        self.burst_limit = self.max_burst_bytes * (1 + ROUNDING)
         self.clear()
 
     @classmethod
-    def empty(cls, name: str, allocation: Allocation, control: TokenBucket) -> _Switch:
+    def empty(cls, name: str, allocation: Allocation, control: TokenBucket, fillers: int) -> _Switch:
         scenario = allocation.service.scenario
         sizes: Sizes = tuple(scenario.frame_bytes)
         if isinstance(scenario.packet_sizes_bytes, Unknown):
@@ -178,59 +193,65 @@ class _Switch:
             control=control,
             max_rate_bps=allocation.max_rate_bps,
             max_burst_bytes=allocation.max_burst_bytes,
-            max_entries=table if isinstance(scenario.entries, Unknown) else scenario.entries,
+            max_entries=(table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers,
             delay_ns=allocation.delay_ns,
             sizes=sizes,
         )
 
     def clear(self) -> None:
-        self.rate = ExactSum(self.control.rate_bps)
-        self.burst = ExactSum(self.control.burst_bytes)
+        self.rates = [self.control.rate_bps]
+        self.bursts = [self.control.burst_bytes]
         self.entries = 0
-        self._make_room()
+        self._sum()
 
     def add(self, rate_bps: float, burst_bytes: float) -> None:
-        self.rate.add(rate_bps)
-        self.burst.add(burst_bytes)
+        self.rates.append(rate_bps)
+        self.bursts.append(burst_bytes)
         self.entries += 1
-        self._make_room()
+        # Rounding is covered: `_sum` has left aside more than it can come to in a full table.
+        self.burst_room -= burst_bytes
+        self.rate_room = self.rate_room - rate_bps if self.entries < self.max_entries else -math.inf
+        self.is_summed = False
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
-        self.rate.remove(rate_bps)
-        self.burst.remove(burst_bytes)
+        self.rates.remove(rate_bps)
+        self.bursts.remove(burst_bytes)
         self.entries -= 1
-        self._make_room()
-
-    def _make_room(self) -> None:
-        self._usage = None
-        self.burst_room = self.burst_limit - self.burst.value
-        self.rate_room = self.rate_limit - self.rate.value if self.entries < self.max_entries else -math.inf
+        self._sum()
 
     def usage(self) -> Usage:
         """With the shares in the order in which they are checked."""
-        if self._usage is None:
-            self._usage = self._as_usage()
-        return self._usage
-
-    def _as_usage(self) -> Usage:
+        if not self.is_summed:
+            self._sum()
         shares = (
-            Share("rate", self.rate.value, self.max_rate_bps, "bit/s"),
-            Share("burst", self.burst.value, self.max_burst_bytes, "bytes"),
+            Share("rate", self.used_bps, self.max_rate_bps, "bit/s"),
+            Share("burst", self.used_bytes, self.max_burst_bytes, "bytes"),
             Share("entries", self.entries, self.max_entries, "entries"),
         )
         return Usage(shares, self.delay_ns)
 
-    def refusal(self, flow: Flow, burst_bytes: float) -> Refusal:
-        """The first limit that the flow would exceed, with the burst that it has here."""
-        used: float
-        if flow.rate_bps > self.rate_limit - self.rate.value:
-            used, allowed = self.rate.value, self.max_rate_bps
-            return Refusal(flow, self.name, "rate", used, flow.rate_bps, allowed, "bit/s", _slower)
-        if burst_bytes > self.burst_room:
-            used, allowed = self.burst.value, self.max_burst_bytes
-            return Refusal(flow, self.name, "burst", used, burst_bytes, allowed, "bytes", _smaller)
-        used, allowed = float(self.entries), float(self.max_entries)
-        return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _ELSEWHERE)
+    def refusal(self, flow: Flow, burst_bytes: float) -> Refusal | None:
+        """The first limit that the flow would exceed, if any, with the burst that it has here."""
+        if not self.is_summed:
+            self._sum()
+        rate_bps, used_bps, used_bytes = flow.rate_bps, self.used_bps, self.used_bytes
+        if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
+            return Refusal(flow, self.name, "rate", used_bps, rate_bps, self.max_rate_bps, "bit/s", _slower)
+        if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
+            allowed = self.max_burst_bytes
+            return Refusal(flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
+        if self.entries >= self.max_entries:
+            used, allowed = float(self.entries), float(self.max_entries)
+            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _elsewhere)
+        return None
+
+    def _sum(self) -> None:
+        self.used_bps, self.used_bytes = math.fsum(self.rates), math.fsum(self.bursts)
+        self.is_summed = True
+        certain = 1 - (self.max_entries + 4) * _ULP
+        self.burst_room = self.max_burst_bytes * certain - self.used_bytes
+        is_full = self.entries >= self.max_entries
+        self.rate_room = -math.inf if is_full else self.max_rate_bps * certain - self.used_bps
 
     def uncovered(self, frame_bytes: int) -> InputError:
         known = ", ".join(str(size) for size in self.sizes[:8])
@@ -241,9 +262,13 @@ class _Switch:
         )
 
 
+def _elsewhere(_: Refusal) -> str:
+    return "release a flow that passes here"
+
+
 def _slower(refusal: Refusal) -> str:
     room_bps = refusal.allowed - refusal.used
-    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _ELSEWHERE
+    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _elsewhere(refusal)
 
 
 def _smaller(refusal: Refusal) -> str:

@@ -1,29 +1,34 @@
-"""`python -m loko.controller`: admit the flows of a file and set up the lab's switches for them."""
+"""`python -m loko.controller`: admit the flows of a file and keep the lab's switches set up for them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import signal
-import threading
-from collections.abc import Callable
+import socket
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from loko.allocation import FIFTH_RATE
 from loko.commands import wrong_input_ends
-from loko.controller import app
-from loko.controller.session import Listing
-from loko.controller.supervisor import Table
+from loko.controller.fixed_tables import FixedTables
+from loko.controller.relay import interpreter
+from loko.controller.switchboard import Switchboard
+from loko.controller.wire import Reply
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, switch_entries
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
 from loko.flow import load_flows
-from loko.lab import Backend, Lab, Switch, load_lab
+from loko.lab import Backend, Lab, load_lab
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named
+from loko.schemes import admission_of, choice_named, heartbeat_of
+
+TICK_S: Final = 0.05
+_LOG: Final = logging.getLogger("loko.controller")
 
 
 def main(
@@ -47,6 +52,10 @@ def main(
         Path | None,
         typer.Option(help="File with the EchoRequests a second to send to each switch, as a load."),
     ] = None,
+    framework: Annotated[str, typer.Option(help="OpenFlow framework: os-ken or ryu.")] = "os-ken",
+    framework_python: Annotated[
+        str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
+    ] = None,
 ) -> None:
     """Admit flows, then set up every switch of the lab that connects. Ends on SIGTERM or Ctrl-C.
 
@@ -55,77 +64,147 @@ def main(
     Example: python -m loko.controller --lab two-switch --flows flows.yml --ready /run/loko.ready
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
-    logging.getLogger("os_ken").setLevel(logging.WARNING)
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
         tables = _admitted_tables(the_lab, flows, allocation, entries)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
-        host, port = _address(listen)
+        python = interpreter(framework, framework_python)
+        with _bound(listen) as listening:
+            controller = Controller(the_lab, tables, listen=listen, ready=ready, echo_rate=echo_rate)
+            status = asyncio.run(controller.run(listening, framework, python))
+    raise typer.Exit(status)
+
+
+class Controller:
+    """Carries events between the switches and the tables, and tells by a file when all are set up."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        tables: dict[str, tuple[FlowEntry, ...]],
+        *,
+        listen: str,
+        ready: Path | None,
+        echo_rate: Path | None,
+    ) -> None:
+        self._lab, self._planned, self._listen = lab, tables, listen
+        self._ready, self._echo_rate = ready, echo_rate
+        self._tables = FixedTables(lab, tables)
+        self._switches = Switchboard(lab, self)
+        self._ended = asyncio.Event()
+        self._status = 0
+        self._was_ready = True
+        self._load = 0.0
+
+    async def run(self, listening: socket.socket, framework: str, python: str) -> int:
+        """Run until SIGTERM or Ctrl-C, or until the OpenFlow application ends; gives the exit status."""
+        self._tell(is_ready=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._ended.set)
+        await self._switches.start(listening, framework, python)
+        while not self._ended.is_set():
+            self._tables.tick(time.monotonic_ns())
+            self._carry_out()
+            self._look_for_load()
+            try:
+                await asyncio.wait_for(self._ended.wait(), TICK_S)
+            except TimeoutError:
+                continue
+        self._tell(is_ready=False)
+        await self._switches.end()
+        return self._status
+
+    def switch_connected(self, name: str) -> None:
+        """A switch has introduced itself."""
+        self._tables.connected(time.monotonic_ns(), name)
+        self._carry_out()
+
+    def switch_replied(self, name: str, reply: Reply) -> None:
+        """A switch has answered."""
+        self._tables.reply(time.monotonic_ns(), name, reply)
+        self._carry_out()
+
+    def switch_disconnected(self, name: str) -> None:
+        """The connection of a switch is gone."""
+        self._tables.disconnected(name)
+        self._carry_out()
+
+    def application_ended(self, status: int) -> None:
+        """The OpenFlow application should not end."""
+        _LOG.critical("the OpenFlow application has ended with status %d; its messages are above", status)
+        self._status = 1
+        self._ended.set()
+
+    def _carry_out(self) -> None:
+        effects = self._tables.effects()
+        for line in effects.lines:
+            _LOG.info("%s", line)
+        for name, requests in effects.sends:
+            self._switches.send(name, requests)
+        for name in effects.closes:
+            self._switches.close(name)
+        self._tell(is_ready=self._tables.ready)
+
+    def _look_for_load(self) -> None:
+        """Pass on what the file with the rate of EchoRequests says. It is there during measurements."""
+        if self._echo_rate is None:
+            return
         try:
-            listening = app.listen(host, port)
-        except OSError as error:
-            raise InputError(
-                f"cannot listen on {listen}: {error.strerror}; end what uses it or choose another --listen"
-            ) from None
-        readiness = _readiness(the_lab, tables, listen, ready)
-        readiness(False)
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-    # os-ken cannot end its threads; as children of a daemon thread they are daemons and end with the program.
-    starter = threading.Thread(target=app.run, args=(listening, tables, readiness, echo_rate), daemon=True)
-    starter.start()
-    ended.wait()
-    readiness(False)
+            load = float(self._echo_rate.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            load = 0.0
+        self._tables.keep_quiet(quiet=self._echo_rate.exists())
+        if load != self._load:
+            self._load = load
+            self._switches.load(load)
+
+    def _tell(self, *, is_ready: bool) -> None:
+        """Keep the ready file: it is there, complete, exactly while every switch is set up."""
+        if self._ready is None or is_ready == self._was_ready:
+            return
+        self._was_ready = is_ready
+        if not is_ready:
+            self._ready.unlink(missing_ok=True)
+            return
+        switches = {
+            name: {"datapath_id": f"{switch.datapath_id:016x}", "entries": len(self._planned[name])}
+            for name, switch in self._lab.switches.items()
+        }
+        text = json.dumps({"lab": self._lab.name, "listen": self._listen, "switches": switches}, indent=2)
+        unfinished = self._ready.with_name(f"{self._ready.name}.unfinished")
+        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.replace(self._ready)
 
 
-def _admitted_tables(lab: Lab, flows: str, allocation: str | None, entries: int) -> dict[int, Table]:
+def _admitted_tables(
+    lab: Lab, flows: str, allocation: str | None, entries: int
+) -> dict[str, tuple[FlowEntry, ...]]:
     requested = load_flows(flows)
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
-    result = plan(lab, requested, admission_of(lab, choice, scenario))
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)
         raise typer.Exit(1)
-    tables = switch_entries(lab, requested, entries=entries)
-    return {
-        switch.datapath_id: Table(switch=name, entries=tables[name], listing=_listing(switch))
-        for name, switch in lab.switches.items()
-    }
+    return switch_entries(lab, requested, entries=entries)
 
 
-def _listing(switch: Switch) -> Listing:
-    return Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE
-
-
-def _address(text: str) -> tuple[str, int]:
+def _bound(text: str) -> socket.socket:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
         raise InputError(f"--listen '{text}' is not an address and a port such as 127.0.0.1:6633")
-    return host, int(port)
-
-
-def _readiness(lab: Lab, tables: dict[int, Table], listen: str, path: Path | None) -> Callable[[bool], None]:
-    """What keeps the ready file: it is there, complete, exactly while every switch is set up."""
-
-    def changed(is_ready: bool) -> None:
-        if path is None:
-            return
-        if not is_ready:
-            path.unlink(missing_ok=True)
-            return
-        switches = {
-            table.switch: {"datapath_id": f"{datapath_id:016x}", "entries": len(table.entries)}
-            for datapath_id, table in tables.items()
-        }
-        text = json.dumps({"lab": lab.name, "listen": listen, "switches": switches}, indent=2)
-        unfinished = path.with_name(f"{path.name}.unfinished")
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(path)
-
-    return changed
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, int(port)))
+        return listening  # the OpenFlow application listens, once it can serve
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"cannot listen on {text}: {error.strerror}; end what uses it or choose another --listen"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ It uses only sequences that are safe on a Zodiac FX with firmware 0.84; docs/dri
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from loko.controller.session import Listing
+from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
 from loko.controller.wire import (
     Add,
     Barrier,
@@ -33,7 +32,10 @@ from loko.controller.wire import (
     TableCount,
     TableStats,
 )
+from loko.lab import Switch
 
+OWN_MARK: Final = 0x4C6F
+"""The first 16 bits of the cookies of this project's entries."""
 REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
 WATCH_INTERVAL_NS: Final = 2_000_000_000
@@ -44,6 +46,8 @@ RETRY_NS: Final = 10_000_000_000
 """Time until an entry that was refused is tried again."""
 BATCH: Final = 6
 """FLOW_MODs in a segment, at most half of them to remove something beside renewals."""
+PACED_BATCH: Final = 2
+"""The same where control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
 LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
 """So many entries fit into the board's memory for a listing, even with four actions of the longest kind each
 (quirk 28). It never lists more than 20 (quirk 26)."""
@@ -57,44 +61,13 @@ Segment = list[Request]
 """Requests that are written at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """An entry stands in the table."""
+class Listing(Enum):
+    """How a switch lists its table in its flow statistics."""
 
-    cookie: int
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """An entry that is no longer wanted is not in the table."""
-
-    cookie: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The switch does not take an entry; it is tried again later as long as it is wanted."""
-
-    cookie: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that people should know, in one line."""
-
-    text: str
-    warning: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The connection is to be closed. The switch connects again."""
-
-    reason: str
-
-
-Notice = Installed | Removed | Rejected | Note | Failed
+    OF_THE_BOARD = auto()
+    """The first 20 entries in the order of the table, with unrelated numbers as priorities."""
+    COMPLETE = auto()
+    """All of them, in any order."""
 
 
 class Phase(Enum):
@@ -123,8 +96,10 @@ class Driver:
 
     What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
     Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
-    reported and left alone unless `delete_strangers`. At least `pace_ns` pass between two segments with
-    FLOW_MODs, of which there are at most `batch`, from 2 on.
+    reported and left alone unless `delete_strangers`. While it keeps a table, at least `pace_ns` pass between
+    two segments, each of at most `batch` FLOW_MODs, from 2 on. A `fixed` table is one that is not to change:
+    it is counted as soon as it is there, and its entries keep their order when they are renewed. While
+    `quiet` is set, they are renewed only if they are twice as old as else.
     """
 
     def __init__(
@@ -136,14 +111,17 @@ class Driver:
         delete_strangers: bool = False,
         pace_ns: int = 0,
         batch: int = BATCH,
+        fixed: bool = False,
     ) -> None:
         self.phase = Phase.AWAY
+        self.quiet = False
         self._capacity = capacity
         self._own_mark = own_mark
         self._is_board = listing is Listing.OF_THE_BOARD
         self._delete_strangers = delete_strangers
         self._pace_ns = pace_ns
         self._batch = batch
+        self._fixed = fixed
         self._wanted: dict[int, Entry] = {}
         self._leaving: dict[int, Entry] = {}
         self._notices: list[Notice] = []
@@ -165,6 +143,8 @@ class Driver:
         self._paced_ns = -self._pace_ns
         self._checked = not self._is_board
         self._vanished = 0
+        self._counted = False
+        self._unread: list[int] = []  # added before the first entries were read back
 
     @property
     def ready(self) -> bool:
@@ -174,8 +154,18 @@ class Driver:
     @property
     def complete(self) -> bool:
         """Whether the table holds what is wanted, and nothing of this service's beside it."""
-        unsettled = self._sent or self._processed or self._forced
+        unsettled = self._sent or self._processed or self._forced or self._unread
         return self.ready and not unsettled and self._actual.keys() == self._wanted.keys()
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the table holds all that is wanted, as far as is known."""
+        return self.ready and self._wanted.keys() <= self._actual.keys()
+
+    @property
+    def counted(self) -> bool:
+        """Whether the table is complete, and has been counted since it is."""
+        return self.complete and self._counted and (self._checked or not self._actual)
 
     def holds(self, cookie: int) -> bool:
         """Whether an entry stands in the table."""
@@ -242,9 +232,13 @@ class Driver:
             if now_ns - self._asked_ns > REPLY_TIMEOUT_NS:
                 self._fail(f"it did not answer within {REPLY_TIMEOUT_NS / 1e9:g} s")
             return []
+        if now_ns - self._paced_ns < self._pace_ns:
+            return []
         requests = self._due(now_ns)
         if not requests:
             return []
+        if self.phase in (Phase.KEEPING, Phase.REWRITING):
+            self._paced_ns = now_ns
         self._awaited = requests[0].xid
         self._asked_ns = now_ns
         return [requests]
@@ -258,18 +252,26 @@ class Driver:
             return [FlowStats(self._next_xid())]
         if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= WATCH_INTERVAL_NS:
             return [TableStats(self._next_xid())]
-        if not self._checked and 0 < len(self._actual) <= LISTABLE - len(self.strangers):
+        if not self._checked and self._actual:
+            return self._check_first()
+        if self._fixed and self.complete and not self._counted:
+            return [TableStats(self._next_xid())]
+        return []
+
+    def _check_first(self) -> Segment:
+        """Read the first entries back, if the reply is short enough whatever their actions are (quirk 28)."""
+        if len(self._actual) + len(self.strangers) <= LISTABLE:
             self.phase = Phase.CHECKING
             return [FlowStats(self._next_xid())]
+        self._note("its entries cannot be read back safely (quirk 28)", warning=True)
+        self._read_back()
         return []
 
     def _changes(self, now_ns: int) -> Segment:
         """FLOW_MODs behind a barrier, or a barrier alone to confirm the ones before."""
-        ops = self._next_ops(now_ns) if now_ns - self._paced_ns >= self._pace_ns else []
+        ops = self._next_ops(now_ns)
         if not ops and not self._processed:
             return []
-        if ops:
-            self._paced_ns = now_ns
         barrier = Barrier(self._next_xid())
         self._sent = [kind(self._next_xid(), entry) for kind, entry in ops]
         return [barrier, *self._sent]
@@ -287,7 +289,7 @@ class Driver:
                 ops.append((DeleteStrict, entry))
         if self._checked or not self._actual:
             ops += self._additions(now_ns, unsettled, self._batch - len(ops))
-        if self._is_board and len(ops) <= self._batch - 2:
+        if self._is_board and not ops:
             ops += self._renewals(now_ns, unsettled)
         return ops
 
@@ -298,7 +300,9 @@ class Driver:
             return adds
         coming = sum(isinstance(op, Add) and op.entry.cookie not in self._actual for op in self._processed)
         free = self._capacity - len(self._actual) - len(self.strangers) - coming
-        for cookie in sorted(missing):
+        for cookie in self._wanted:
+            if cookie not in missing:
+                continue
             if len(adds) == room:
                 break
             if self._rejected.get(cookie, 0) > now_ns:
@@ -312,15 +316,21 @@ class Driver:
     def _renewals(self, now_ns: int, unsettled: set[int]) -> list[_Change]:
         """The oldest entry, if it is too old, to be removed and added again between two frames."""
         for cookie, since_ns in self._actual.items():
-            if now_ns - since_ns < REFRESH_NS:
+            if now_ns - since_ns < (2 * REFRESH_NS if self.quiet else REFRESH_NS):
                 break
             if cookie in self._wanted and cookie not in unsettled:
                 entry = self._wanted[cookie]
-                return [(DeleteStrict, entry), (Add, entry)]
+                renewed: list[_Change] = [(DeleteStrict, entry), (Add, entry)]
+                last = next(reversed(self._wanted.values()))
+                if self._fixed and entry is not last:
+                    # The last entry moves into the gap, and the renewed one is the last: change them back.
+                    renewed += [(DeleteStrict, last), (Add, last)]
+                return renewed
         return []
 
     def _settle(self, now_ns: int, processed: list[_Op]) -> None:
         """Take note of FLOW_MODs that are done, now that their refusals have come, too."""
+        self._counted = self._counted and not processed
         for op in processed:
             cookie = op.entry.cookie
             refusal = self._refusals.pop(op.xid, None)
@@ -331,8 +341,10 @@ class Driver:
                 self._reject(now_ns, cookie, str(refusal))
                 continue
             self._actual[cookie] = now_ns
-            if cookie in self._wanted:
+            if cookie in self._wanted and self._checked:
                 self._notices.append(Installed(cookie))
+            elif cookie in self._wanted:
+                self._unread.append(cookie)
         if not self._processed:
             self._refusals.clear()
 
@@ -341,6 +353,7 @@ class Driver:
             self._fail(f"it counts {active} entries (quirk 52); its table begins anew with a new connection")
         elif self.phase is Phase.KEEPING:
             expected = len(self._actual) + len(self.strangers)
+            self._counted = active == expected
             if active != expected:
                 self._drifted(expected, active)
         elif self.phase is Phase.REWRITING:
@@ -400,15 +413,24 @@ class Driver:
 
     def _check(self, now_ns: int, listed: list[Entry]) -> None:
         """Compare what the first entries do with what they should: slots are never cleared (quirk 55)."""
-        self._checked = True
         self.phase = Phase.KEEPING
+        harmed = []
         for entry in listed:
             wanted = self._wanted.get(entry.cookie)
             if wanted is not None and wanted.actions != entry.actions:
-                self._checked = False
+                harmed.append(entry.cookie)
                 self._forced.append([(DeleteStrict, wanted)])
                 reason = "its memory holds actions of former entries (quirk 55); switch it off and on"
                 self._reject(now_ns, entry.cookie, reason)
+        self._unread = [cookie for cookie in self._unread if cookie not in harmed]
+        if not harmed:
+            self._read_back()
+
+    def _read_back(self) -> None:
+        """The first entries are what they should be, as far as that can be known."""
+        self._checked = True
+        self._notices += [Installed(cookie) for cookie in self._unread if cookie in self._wanted]
+        self._unread = []
 
     def _keep(self, foreign: int) -> None:
         self.phase = Phase.KEEPING
@@ -442,3 +464,18 @@ class Driver:
 
 def _same(wanted: Entry, listed: Entry) -> bool:
     return wanted.match == listed.match or wanted.fields == listed.fields
+
+
+def driver_of(
+    switch: Switch, *, delete_strangers: bool = False, pace_ns: int = 0, fixed: bool = False
+) -> Driver:
+    """A driver for a switch of a lab, whatever is in its place."""
+    return Driver(
+        capacity=switch.profile.table.entries.value,
+        own_mark=OWN_MARK,
+        listing=Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE,
+        delete_strangers=delete_strangers,
+        pace_ns=pace_ns,
+        batch=PACED_BATCH if pace_ns else BATCH,
+        fixed=fixed,
+    )

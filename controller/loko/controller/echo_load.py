@@ -2,62 +2,86 @@
 
 from __future__ import annotations
 
+import struct
+import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from loko.controller.session import Echo
-
 FIRST_XID: Final = 0xE000_0000
-"""From here on are the requests of the load; nobody waits for their replies."""
+"""From here on are the requests of the load; no driver waits for their replies."""
 _IDLE_S: Final = 0.02
 """How often an idle load looks whether it has a rate."""
-_LOOK_S: Final = 0.1
-"""How often a busy one looks whether the rate is still the same."""
+_ECHO_REQUEST: Final = struct.Struct("!BBHI")
+
+Send = Callable[[bytes], None]
 
 
 class EchoLoad:
-    """Sends EchoRequests to every switch at equal distances, at the rate that a file holds."""
+    """Sends EchoRequests to every switch at equal distances, one in a TCP segment.
 
-    def __init__(self, path: Path, senders: Callable[[], Sequence[Callable[[Echo], None]]]) -> None:
-        """`path` holds EchoRequests a second to each switch; none while it is missing or empty."""
-        self._path = path
-        self._senders = senders
-        self._sent = 0
+    Two requests in one segment get two replies at once, which a board does not survive (quirks 14 and 15),
+    and whoever reads a stream late reads both at once. So one reply is outstanding at a time, to a request of
+    the load or to what else is sent. What is late is not made up for.
+    """
+
+    def __init__(self, switches: Callable[[], Mapping[int, Send]], sleep: Callable[[float], None]) -> None:
+        """`switches` gives the connections by number, `sleep` lets other threads of the framework run."""
+        self._switches = switches
+        self._sleep = sleep
+        self._rate_pps = 0.0
+        self._lock = threading.Lock()
+        self._outstanding: set[int] = set()
+        self._deferred: dict[int, bytes] = {}
+        self._turn = 0
+
+    def set_rate(self, rate_pps: float) -> None:
+        """EchoRequests a second to each switch; 0 for none."""
+        self._rate_pps = rate_pps
+
+    def carry(self, connection: int, send: Send, data: bytes) -> None:
+        """Send something else, that has a reply, when no reply to the load is outstanding."""
+        with self._lock:
+            if self._rate_pps > 0 and connection in self._outstanding:
+                self._deferred[connection] = data
+                return
+            self._outstanding.add(connection)
+        send(data)
+
+    def replied(self, connection: int, send: Send) -> None:
+        """A switch has answered whatever was outstanding."""
+        with self._lock:
+            data = self._deferred.pop(connection, None)
+            if data is None:
+                self._outstanding.discard(connection)
+                return
+        send(data)
 
     def run_forever(self) -> None:
-        """Send. Ends with the thread."""
+        """Send to the switches in turn, so that each gets the rate. Ends with the thread."""
+        due = time.monotonic()
         while True:
-            rate_pps = self._rate_pps()
-            if rate_pps > 0:
-                self._send_for(_LOOK_S, rate_pps)
-            else:
-                time.sleep(_IDLE_S)
-
-    def _send_for(self, seconds: float, rate_pps: float) -> None:
-        """Send at equal distances, to the switches in turn: each gets the rate.
-
-        What is late is not made up for: two requests in one segment get two replies at once, which a board
-        does not survive (quirks 14 and 15).
-        """
-        begin = due = time.monotonic()
-        while due < begin + seconds:
-            senders = self._senders()
-            if not senders:
-                return
-            time.sleep(max(0.0, due - time.monotonic()))
-            senders[self._sent % len(senders)](Echo(xid=FIRST_XID + self._sent % FIRST_XID_COUNT))
-            self._sent += 1
-            gap = 1 / (rate_pps * len(senders))
+            switches = dict(self._switches())
+            with self._lock:
+                self._outstanding &= switches.keys()
+                self._deferred = {
+                    number: data for number, data in self._deferred.items() if number in switches
+                }
+            if not switches or self._rate_pps <= 0:
+                self._sleep(_IDLE_S)
+                due = time.monotonic()
+                continue
+            self._sleep(max(0.0, due - time.monotonic()))
+            self._turn += 1
+            number = sorted(switches)[self._turn % len(switches)]
+            self._request(number, switches[number])
+            gap = 1 / (self._rate_pps * len(switches))
             due = max(due + gap, time.monotonic() + gap / 2)
 
-    def _rate_pps(self) -> float:
-        try:
-            return float(self._path.read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            return 0.0
-
-
-FIRST_XID_COUNT: Final = 0x1000_0000
-"""So many before they begin again."""
+    def _request(self, number: int, send: Send) -> None:
+        with self._lock:
+            if number in self._outstanding:
+                return
+            self._outstanding.add(number)
+        xid = FIRST_XID + self._turn % (0x1_0000_0000 - FIRST_XID)
+        send(_ECHO_REQUEST.pack(1, 2, _ECHO_REQUEST.size, xid))

@@ -24,6 +24,8 @@ class Kind(IntEnum):
     """Send this in one write."""
     CLOSE = 5
     """Close the connection."""
+    LOAD = 6
+    """Send EchoRequests to all switches as a load; the data is how many a second to each. No connection."""
 
 
 @dataclass(frozen=True)

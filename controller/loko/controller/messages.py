@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address
 from typing import Any, Final
 
 from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from loko.controller.session import AddEntry, Barrier, Echo, FlowStats, Request, TableStats
+from loko.controller.wire import SEGMENT_BYTES, Add, FlowStats, TableStats, encode, entry_of
 from loko.entries import FlowEntry
 
-SEGMENT_BYTES: Final = 536
-"""TCP segment size of the board (MSS option in its SYN)."""
-
-_FIVE_TUPLE_WILDCARDS: Final = (
-    of.OFPFW_IN_PORT
-    | of.OFPFW_DL_VLAN
-    | of.OFPFW_DL_SRC
-    | of.OFPFW_DL_DST
-    | of.OFPFW_DL_VLAN_PCP
-    | of.OFPFW_NW_TOS
-)
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
 """What os-ken's messages want to know of their connection."""
 
@@ -55,20 +43,18 @@ def echo_request(xid: int) -> bytes:
 
 def table_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's number of entries."""
-    return serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), xid)
+    return encode(TableStats(xid))
 
 
 def flow_stats_request(xid: int) -> bytes:
     """STATS_REQUEST for the table's entries; the board answers with the first 20."""
-    everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
-    return serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), xid)
+    return encode(FlowStats(xid))
 
 
 @lru_cache(maxsize=1024)
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""
-    output = parser.OFPActionOutput(entry.output_port, 0xFFFF)
-    return flow_mod(_match_of(entry), [output], priority=entry.priority, xid=xid)
+    return encode(Add(xid, entry_of(entry, cookie=0)))
 
 
 def flow_mod(
@@ -85,52 +71,6 @@ def flow_mod(
         PROTOCOL, match, cookie=cookie, command=command, priority=priority, actions=list(actions)
     )
     return serialized(message, xid)
-
-
-def _match_of(entry: FlowEntry) -> Any:
-    """The entry's five-tuple as an os-ken match."""
-    return parser.OFPMatch(
-        dl_type=entry.dl_type,
-        nw_proto=entry.nw_proto,
-        nw_src=str(entry.nw_src),
-        nw_dst=str(entry.nw_dst),
-        tp_src=entry.tp_src,
-        tp_dst=entry.tp_dst,
-    )
-
-
-def encode(request: Request) -> bytes:
-    """The bytes of a session's request."""
-    match request:
-        case AddEntry(xid=xid, entry=entry):
-            return add_entry(entry, xid)
-        case Barrier(xid=xid):
-            return barrier_request(xid)
-        case TableStats(xid=xid):
-            return table_stats_request(xid)
-        case FlowStats(xid=xid):
-            return flow_stats_request(xid)
-        case Echo(xid=xid):
-            return echo_request(xid)
-
-
-def entry_of(stats: Any) -> FlowEntry | None:
-    """The entry that an os-ken flow statistic describes; None if it is no five-tuple with one output."""
-    match, actions = stats.match, stats.actions
-    if match.wildcards != _FIVE_TUPLE_WILDCARDS:
-        return None
-    if len(actions) != 1 or not isinstance(actions[0], parser.OFPActionOutput):
-        return None
-    return FlowEntry(
-        priority=stats.priority,
-        nw_src=IPv4Address(match.nw_src),
-        nw_dst=IPv4Address(match.nw_dst),
-        tp_src=match.tp_src,
-        tp_dst=match.tp_dst,
-        output_port=actions[0].port,
-        dl_type=match.dl_type,
-        nw_proto=match.nw_proto,
-    )
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:

@@ -1,10 +1,11 @@
-"""The OpenFlow application: carries messages between switches and the service, nothing else.
+"""The OpenFlow application: carries messages between switches and the service.
 
     python -m loko.controller.shim LISTENING_FD SERVICE_FD
 
 It runs on os-ken, and unchanged on Ryu (`framework`), in a process of its own. The framework shakes hands
-and answers the switches' echo requests; all other messages pass as they are. When the service ends, however
-it ends, so does this, and with it all connections.
+and answers the switches' echo requests; all other messages pass as they are. For experiments it sends
+EchoRequests of its own as a load (`EchoLoad`), since only here they can be kept at a distance. When the
+service ends, however it ends, so does this, and with it all connections.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import threading
 from typing import Any, Final
 
 from loko.controller import framework
+from loko.controller.echo_load import EchoLoad
 from loko.controller.frames import Frame, FrameReader, Kind
 
 _MAIN: Final = framework.handler.MAIN_DISPATCHER
@@ -32,6 +34,10 @@ class Service:
         self._connection = connection
         self._writing = threading.Lock()
         self.switches: dict[int, Any] = {}
+        self.load = EchoLoad(self._senders, framework.hub.sleep)
+
+    def _senders(self) -> dict[int, Any]:
+        return {number: switch.send for number, switch in list(self.switches.items())}
 
     def tell(self, kind: Kind, number: int, data: bytes = b"") -> None:
         """Pass something on."""
@@ -45,8 +51,10 @@ class Service:
             while data := self._connection.recv(65536):
                 for frame in reader.frames(data):
                     switch = self.switches.get(frame.connection)
-                    if switch is not None and frame.kind is Kind.SEND:
-                        switch.send(frame.data)
+                    if frame.kind is Kind.LOAD:
+                        self.load.set_rate(float(frame.data))
+                    elif switch is not None and frame.kind is Kind.SEND:
+                        self.load.carry(frame.connection, switch.send, frame.data)
                     elif switch is not None and frame.kind is Kind.CLOSE:
                         switch.end()
         finally:
@@ -92,7 +100,9 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
 
     def start(self) -> Any:
         """Accept switches on the given socket in place of the framework's own."""
+        self._listening.listen(1024)
         super(framework.ofp_handler.OFPHandler, self).start()
+        framework.hub.spawn(self._service.load.run_forever)
         return framework.hub.spawn(self._accept)
 
     def _accept(self) -> None:
@@ -111,7 +121,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     @_on(framework.ofp_event.EventOFPErrorMsg, _MAIN)  # type: ignore[untyped-decorator]
     def error_msg_handler(self, event: Any) -> None:
         """In place of the framework's, which fails on errors of OpenFlow 1.0 and ends the session."""
-        self._pass(event)
+        self._tell(event)
 
     @_on(framework.ofp_event.EventOFPBarrierReply, _MAIN)  # type: ignore[untyped-decorator]
     def _on_barrier_reply(self, event: Any) -> None:
@@ -125,7 +135,21 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     def _on_flow_stats(self, event: Any) -> None:
         self._pass(event)
 
+    @_on(framework.ofp_event.EventOFPEchoReply, _MAIN)  # type: ignore[untyped-decorator]
+    def echo_reply_handler(self, event: Any) -> None:
+        """In place of the framework's: nobody else but the load asks for echoes."""
+        self._replied(event)
+
     def _pass(self, event: Any) -> None:
+        """A reply that was waited for."""
+        self._replied(event)
+        self._tell(event)
+
+    def _replied(self, event: Any) -> None:
+        switch = event.msg.datapath
+        self._service.load.replied(switch.number, switch.send)
+
+    def _tell(self, event: Any) -> None:
         self._service.tell(Kind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
 
 

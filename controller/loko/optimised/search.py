@@ -28,9 +28,9 @@ _FITTING: Final = (8, 9)
 """Others, to which they are fitted."""
 _FINALISTS: Final = 5
 """Candidates that are compared by all of `SAMPLES`."""
-_PARTS: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.55, 0.4)
+_PARTS: Final = (1.0, 0.95, 0.88, 0.75, 0.55)
 """Of the load that fits as fluid: whole flows may fit better with less."""
-_SPARE: Final = (0.0, 0.25, 0.5, 1.0)
+_SPARE: Final = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Part of the spare buffer that goes to the burst, the rest to the rate."""
 _MOST_DEADLINES: Final = 4
 _MOST_ROUNDS: Final = 6

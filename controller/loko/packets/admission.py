@@ -81,20 +81,27 @@ class PacketAdmission:
         targets: Mapping[str, float] | None = None,
         *,
         traffic: ControlTraffic | None = None,
-        least_entries: int | None = None,
+        fillers: int | None = None,
         grid: Grid | None = None,
     ) -> None:
         """Start empty. `targets` has for every switch the largest delay in ns, first bit in to first out.
 
-        Without it that of the paper's full-rate allocation. `traffic`, `least_entries`: see `frame_server`.
-        Raises `InputError` if a switch has no worst case or cannot forward even a single frame in time.
+        Without it that of the paper's full-rate allocation. `traffic`: see `frame_server`. `fillers`: see
+        `loko.schemes.admission_of`. Raises `InputError` if a switch has no worst case or cannot forward even
+        a single frame in time.
         """
         self._register = Register(lab, self._prepare)
         self._loads: dict[str, list[tuple[SwitchUse, Load]]] = {}
         self._far = dict(lab.cables())
         wanted = targets or default_targets(lab, scenario)
         servers = {
-            name: frame_server(deterministic(switch.profile), scenario, traffic, least_entries=least_entries)
+            name: frame_server(
+                deterministic(switch.profile),
+                scenario,
+                traffic,
+                least_entries=None if fillers is None else fillers + 1,
+                control_wait_ns=None if lab.controller is None else wanted[name],
+            )
             for name, switch in lab.switches.items()
         }
         entries = scenario.entries
@@ -104,9 +111,12 @@ class PacketAdmission:
                 server,
                 grid or Grid.standard(),
                 target_ns=wanted[name],
-                max_entries=lab.switches[name].profile.table.entries.value
-                if isinstance(entries, Unknown)
-                else entries,
+                max_entries=(
+                    lab.switches[name].profile.table.entries.value
+                    if isinstance(entries, Unknown)
+                    else entries
+                )
+                - (fillers or 0),
             )
             for name, server in servers.items()
         }

@@ -29,7 +29,7 @@ def optimised_targets(
     rounds: int = 1,
     worth: Callable[[Admitted], float] = lambda _: 1.0,
     traffic: ControlTraffic | None = None,
-    least_entries: int | None = None,
+    fillers: int | None = None,
 ) -> dict[str, float]:
     """Delay targets in ns with which most flows of all samples fit, each requested in its order.
 
@@ -37,7 +37,7 @@ def optimised_targets(
     behind it. First all switches get the same part of `largest_ns` (by default the paper's full-rate D), then
     in so many rounds each switch on its own is moved by a step as long as that lets in more flows, or as many
     with a stricter guarantee. A flow that is `worth` nothing, such as one that comes too late, is not
-    accepted. `traffic` and `least_entries` are those of the admission. Raises `InputError` if no flow fits
+    accepted. `traffic` and `fillers` are those of the admission. Raises `InputError` if no flow fits
     whatever the targets are.
     """
     limits = largest_ns or default_targets(lab, scenario)
@@ -53,7 +53,7 @@ def optimised_targets(
 
     def accepted(chosen: Mapping[str, float]) -> Score:
         try:
-            admission = PacketAdmission(lab, scenario, chosen, traffic=traffic, least_entries=least_entries)
+            admission = PacketAdmission(lab, scenario, chosen, traffic=traffic, fillers=fillers)
         except InputError:  # a target that not even one frame keeps
             return -1, 0.0
         value = 0.0

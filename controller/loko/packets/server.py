@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from loko.control_traffic import ControlTraffic, TimeBucket, interference
+from loko.control_traffic import ControlTraffic, TimeBucket, interference, replies_ns, ring_units
 from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
@@ -114,13 +114,15 @@ def frame_server(
     traffic: ControlTraffic | None = None,
     *,
     least_entries: int | None = None,
+    control_wait_ns: float | None = None,
 ) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
     `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
     the IP stack interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
-    all that are planned, as in Loko's tables with their dummies. Raises `InputError` if the links are slower
-    than the CPU: then frames also queue elsewhere than in front of it.
+    all that are planned, as in Loko's tables with their dummies. Where segments of the controller come as
+    frames and so take a place in the ring, `control_wait_ns` is how long they wait there at most. Raises
+    `InputError` if the links are slower than the CPU: then frames also queue elsewhere than in front of it.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
@@ -140,8 +142,9 @@ def frame_server(
         found_load = interference(profile, traffic, scenario.entries)
         burst_ns = found_load.messages.burst_ns + found_load.board.burst_ns
         interruption = TimeBucket(share=found_load.share, burst_ns=burst_ns)
-        reserved = 2 + sum(3 * rate.burst + math.ceil(rate.per_s / 100) for rate in traffic.values())
-        bunching = math.ceil(burst_ns)
+        if control_wait_ns is not None:
+            reserved = ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
+        bunching = math.ceil(replies_ns(profile, traffic, scenario.entries))
     return FrameServer(
         times=times,
         ring_units=profile.buffer.units.value,

@@ -95,3 +95,4 @@ class Companion:
             except ValueError:
                 _LOG.warning("measurement: said something else than an observation: %.80r", line)
         _LOG.warning("measurement: has ended; delays are no longer measured")
+        self._operation.delays.keep({})  # old ones would look like new ones

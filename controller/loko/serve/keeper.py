@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loko.admission import Admission, Admitted, Refusal
-from loko.controller.driver import Driver, Failed, Installed, Note, Phase, Rejected, Removed, Segment
+from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
+from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Entry, Reply, entry_of
 from loko.document import InputError
-from loko.entries import flow_entry
+from loko.entries import FlowEntry, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
@@ -39,8 +40,8 @@ from loko.serve.outcome import (
     Wrong,
 )
 
-OWN_MARK: Final = 0x4C6F
-"""The first 16 bits of the cookies of this service's entries."""
+_FILLER: Final = 1 << 47
+"""In a cookie: the entry is a filler, not a flow's."""
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow; then it is taken back."""
 
@@ -79,8 +80,12 @@ class FlowKeeper:
         *,
         stored: Sequence[StoredFlow] = (),
         last_number: int = 0,
+        fillers: Sequence[FlowEntry] = (),
     ) -> None:
-        """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more."""
+        """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more.
+
+        `fillers` stand in every table before any flow's entry does, and stay (`loko.entries.filler_entries`).
+        """
         self.lab = lab
         self.admission = admission
         self.drivers = drivers
@@ -90,6 +95,12 @@ class FlowKeeper:
         self._last_number = max([last_number, *(one.number for one in stored)])
         self._effects = Effects()
         self._was_ready = dict.fromkeys(drivers, False)
+        self._fillers = [
+            entry_of(entry, cookie=OWN_MARK << 48 | _FILLER | number) for number, entry in enumerate(fillers)
+        ]
+        for driver in drivers.values():
+            for entry in self._fillers:
+                driver.want(entry)
         for one in stored:
             self._take_up(one)
 
@@ -205,6 +216,10 @@ class FlowKeeper:
             if not driver.ready:
                 return Unavailable(
                     flow.id, hop.switch, "the switch is not connected, or its table is not known yet"
+                )
+            if missing := sum(not driver.holds(entry.cookie) for entry in self._fillers):
+                return Unavailable(
+                    flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
                 )
             if not driver.strangers:
                 continue
@@ -327,6 +342,8 @@ class FlowKeeper:
 
     def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
         promise = self._promise_of(cookie)
+        if promise is None and cookie & _FILLER:
+            self._tell_switch(switch, f"does not take a filler entry: {reason}; trying again", warning=True)
         if promise is None or promise.state is FlowState.REMOVING:
             return
         text = f"{switch} does not take its entry: {reason}"

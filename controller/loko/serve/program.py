@@ -17,15 +17,15 @@ import uvicorn
 import uvloop
 
 from loko.admission import Admission
-from loko.controller.driver import BATCH, Driver
-from loko.controller.session import Listing
+from loko.controller.driver import driver_of
+from loko.controller.relay import interpreter
 from loko.document import InputError
+from loko.entries import filler_entries
 from loko.lab import Lab
 from loko.serve.api import application
 from loko.serve.companion import Companion
 from loko.serve.guard import Guard
-from loko.serve.keeper import OWN_MARK, FlowKeeper
-from loko.serve.relay import interpreter
+from loko.serve.keeper import FlowKeeper
 from loko.serve.run import Operation
 from loko.serve.store import Store
 from loko.serve.views import ServiceView
@@ -45,12 +45,14 @@ class Settings:
     store: Path
     rest: str = "127.0.0.1:8080"
     openflow: str = "127.0.0.1:6633"
-    framework: str = "os_ken"
+    framework: str = "os-ken"
     framework_python: str | None = None
     token: str | None = None
     requests_per_s: float = 1000.0
     changes_per_s: float = 0.0
-    """Segments with changes that a switch gets a second; 0 for as many as it takes."""
+    """Changes that a switch gets a second; 0 for as many as it takes."""
+    fillers: int = 0
+    """Entries in every table that no frame hits; admission knows of them."""
     delete_strangers: bool = False
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """Where the switches are: what to enter while the OpenFlow socket is made."""
@@ -81,16 +83,10 @@ def serve(settings: Settings) -> None:
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
     lab, admission = settings.lab, settings.admission
-    pace_ns = round(_NS_PER_S / settings.changes_per_s) if settings.changes_per_s else 0
+    # A change is confirmed by the next segment, so it takes two.
+    pace_ns = round(_NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
-        name: Driver(
-            capacity=switch.profile.table.entries.value,
-            own_mark=OWN_MARK,
-            listing=Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE,
-            delete_strangers=settings.delete_strangers,
-            pace_ns=pace_ns,
-            batch=2 if pace_ns else BATCH,
-        )
+        name: driver_of(switch, delete_strangers=settings.delete_strangers, pace_ns=pace_ns)
         for name, switch in lab.switches.items()
     }
     return FlowKeeper(
@@ -99,6 +95,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         drivers,
         stored=store.load(),
         last_number=store.last_number(),
+        fillers=filler_entries(lab, settings.fillers),
     )
 
 
@@ -120,7 +117,7 @@ async def _serve(
 
     operation = Operation(keeper, store, fatal=fatal)
     python = interpreter(settings.framework, settings.framework_python)
-    await operation.relay.start(openflow, settings.framework, python)
+    await operation.switches.start(openflow, settings.framework, python)
     view = ServiceView(
         options=settings.options, needs_token=settings.token is not None, measures=settings.measures
     )

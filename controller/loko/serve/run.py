@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
-from loko.controller.wire import decode, segment
+from loko.controller.switchboard import Switchboard
+from loko.controller.wire import Reply
 from loko.flow import Flow
 from loko.network import Hop
 from loko.serve.delays import DelayBook, Measured, Observation
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import Effects, Happening, Outcome
-from loko.serve.relay import Relay
 from loko.serve.store import Store
 
 TICK_S: Final = 0.05
@@ -35,12 +35,9 @@ class Operation:
     def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
         """`fatal` is called with one line when the service cannot go on."""
         self.keeper = keeper
-        self.relay = Relay(self)
+        self.switches = Switchboard(keeper.lab, self)
         self._store = store
         self._fatal = fatal
-        self._switch_of: dict[int, str] = {}
-        self._connection_of: dict[str, int] = {}
-        self._names = {switch.datapath_id: name for name, switch in keeper.lab.switches.items()}
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self.delays = DelayBook()
         self._watchers: set[asyncio.Queue[News]] = set()
@@ -97,40 +94,25 @@ class Operation:
     async def end(self) -> None:
         """End the OpenFlow application, and let the disk finish."""
         self._ticking.cancel()
-        await self.relay.end()
+        await self.switches.end()
         self._disk.shutdown()
 
-    # What the relay tells.
+    # What the switches tell.
 
-    def switch_connected(self, connection: int, datapath_id: int) -> None:
-        """A switch has introduced itself; an older connection of the same one is closed."""
-        name = self._names.get(datapath_id)
-        if name is None:
-            _LOG.warning("refused datapath %#018x: no switch of the lab has this id", datapath_id)
-            self.relay.close(connection)
-            return
-        if (old := self._connection_of.pop(name, None)) is not None:
-            del self._switch_of[old]
-            self.relay.close(old)
-        self._switch_of[connection] = name
-        self._connection_of[name] = connection
+    def switch_connected(self, name: str) -> None:
+        """A switch has introduced itself."""
         self.keeper.connected(time.monotonic_ns(), name)
         self._flush_soon()
 
-    def switch_said(self, connection: int, message: bytes) -> None:
-        """A message has come."""
-        name, reply = self._switch_of.get(connection), decode(message)
-        if name is not None and reply is not None:
-            self.keeper.reply(time.monotonic_ns(), name, reply)
-            self._flush_soon()
+    def switch_replied(self, name: str, reply: Reply) -> None:
+        """A switch has answered."""
+        self.keeper.reply(time.monotonic_ns(), name, reply)
+        self._flush_soon()
 
-    def switch_disconnected(self, connection: int) -> None:
+    def switch_disconnected(self, name: str) -> None:
         """A connection is gone."""
-        name = self._switch_of.pop(connection, None)
-        if name is not None:
-            del self._connection_of[name]
-            self.keeper.disconnected(time.monotonic_ns(), name)
-            self._flush_soon()
+        self.keeper.disconnected(time.monotonic_ns(), name)
+        self._flush_soon()
 
     def application_ended(self, status: int) -> None:
         """The OpenFlow application should not end."""
@@ -179,12 +161,9 @@ class Operation:
 
     def _carry_out(self, effects: Effects) -> None:
         for switch, requests in effects.sends:
-            if (connection := self._connection_of.get(switch)) is not None:
-                self.relay.send(connection, segment(requests))
+            self.switches.send(switch, requests)
         for switch in effects.closes:
-            if (connection := self._connection_of.pop(switch, None)) is not None:
-                del self._switch_of[connection]
-                self.relay.close(connection)
+            self.switches.close(switch)
         for ticket, outcome in effects.answers:
             future = self._waiting.get(ticket)
             if future is not None and not future.done():

@@ -12,7 +12,8 @@ from typing import Final, Self
 
 from evaluation.bench.cases import segments_of
 from evaluation.runner import RunError
-from loko.controller.messages import SEGMENT_BYTES, barrier_request, features_request, hello
+from loko.controller.messages import barrier_request, features_request, hello
+from loko.controller.wire import SEGMENT_BYTES
 
 _HEADER: Final = struct.Struct("!BBHI")
 _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6, 19

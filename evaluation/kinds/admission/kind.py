@@ -8,16 +8,23 @@ from evaluation.kinds import Kind
 from evaluation.kinds.admission.document import AdmissionFigure
 from evaluation.kinds.admission.production import compute
 from evaluation.outcome import OneByOne
+from loko.allocation import OPTIMISED
+from loko.packets import SCHEME as PACKET_GRANULAR
 
-_S_PER_REQUEST: Final = {"full-rate": 15e-6, "full-rate-same-delay": 15e-6, "fifth-rate": 15e-6}
+_S_PER_REQUEST: Final = 15e-6
 _S_PER_PACKET_REQUEST: Final = 600e-6
+_S_TO_OPTIMISE: Final = 1.0
 
 
 def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
     """On one core."""
-    requests = figure.requests * figure.runs * len(figure.hops)
-    each = (_S_PER_REQUEST.get(scheme, _S_PER_PACKET_REQUEST) for scheme in figure.schemes)
-    return {"virtual": 2 + requests * sum(each)}
+    seconds, hops = 2.0, len(figure.hops)
+    for number, scheme in enumerate(figure.schemes):
+        runs = figure.runs_of_others or figure.runs if number else figure.runs
+        is_packets = scheme.startswith(PACKET_GRANULAR)
+        seconds += figure.requests * runs * hops * (_S_PER_PACKET_REQUEST if is_packets else _S_PER_REQUEST)
+        seconds += hops * _S_TO_OPTIMISE if scheme.endswith(OPTIMISED) else 0.0
+    return {"virtual": seconds}
 
 
 KIND: Final = Kind(document=AdmissionFigure, produce=OneByOne(compute), estimate_s=_estimate_s)

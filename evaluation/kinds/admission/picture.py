@@ -18,7 +18,7 @@ def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: 
     caption = f"{runs} runs of {figure.requests} requests for each path length"
     if figure.shows == "use":
         return Chart(panels=_use_panels(figure.schemes[0], rows, hops), caption=caption)
-    return Chart(panels=_accepted_panels(figure, rows, hops), columns=3, caption=caption)
+    return Chart(panels=_accepted_panels(figure, rows, hops), columns=2, caption=caption)
 
 
 def _use_panels(scheme: SchemeName, rows: _Places, hops: Sequence[int]) -> list[Panel]:

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from evaluation.analysis import Box, host_of
@@ -18,7 +17,7 @@ from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.records import SCHEMA
+from evaluation.records import rows_of
 from evaluation.result import (
     AxisLabel,
     Counters,
@@ -28,7 +27,7 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.runner import LOST, Runner, RunRecords
+from evaluation.runner import Runner, RunRecords
 from evaluation.virtual import VirtualRunner
 
 _KEPT_PACKETS: Final = 4_000_000
@@ -58,7 +57,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
             boards.append(records.boards)
             hosts.append(host_of(records.host))
             if kept < _KEPT_PACKETS:
-                rows.append(_rows(records, run=run, system=number).slice(0, _KEPT_PACKETS))
+                rows.append(rows_of(records, run=run, point=number).slice(0, _KEPT_PACKETS))
                 kept += len(records)
             else:
                 left_out += 1
@@ -171,20 +170,6 @@ def _runner(figure: Deployment, deployed: Deployed, options: Options) -> Abstrac
         entries=figure.entries,
         capacity_factor=options.capacity_factor,
     )
-
-
-def _rows(records: RunRecords, *, run: int, system: int) -> pa.Table:
-    count = len(records)
-    columns = [
-        pa.array(records.flow),
-        pa.array(records.sequence),
-        pa.array(records.sent_ns),
-        pa.array(records.received_ns, mask=records.received_ns == LOST),
-        pa.array(records.size),
-        pa.array(np.full(count, run, dtype=np.int32)),
-        pa.array(np.full(count, system, dtype=np.float64)),
-    ]
-    return pa.table(columns, schema=SCHEMA)
 
 
 def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list[NoteResult]:

@@ -19,7 +19,9 @@ from evaluation.runner import RunError
 from loko.lab import Backend, Lab
 
 _ANSWER_TIMEOUT_S: Final = 60.0
-_DEPLOY_TIMEOUT_S: Final = 600.0
+_DEPLOY_TIMEOUT_S: Final = 300.0
+_DEPLOY_TIMEOUT_A_NODE_S: Final = 60.0
+"""In an emulated machine that is busy a container takes a minute to start."""
 
 _MODULES: Final = Path("/proc/modules")
 
@@ -80,9 +82,10 @@ def deploy(lab: Lab, folder: Path) -> Afterwards:
     file = folder / f"{lab.name}.clab.yml"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(topology(lab), encoding="utf-8")
+    timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.hosts))
     removal = Afterwards("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
     try:
-        _containerlab("deploy", "--topo", str(file), timeout_s=_DEPLOY_TIMEOUT_S)
+        _containerlab("deploy", "--topo", str(file), timeout_s=timeout_s)
     except BaseException:
         removal.wait()
         raise

@@ -26,8 +26,8 @@ const SPIN: Duration = Duration::from_micros(16);
 /// kernel's own threads there, and with them other programs. Whatever arrives meanwhile is stamped by the kernel, and no
 /// frame leaves sooner than 30 us after the pass that finds it.
 const QUIET: Duration = Duration::from_micros(50);
-/// Length of a rest; the kernel adds some microseconds.
-const REST: std::time::Duration = std::time::Duration::from_micros(10);
+/// Shortest rest; the kernel adds some microseconds. A longer one (`process.rest_us`) ends this much before `QUIET`.
+const LEAST_REST: Duration = Duration::from_micros(10);
 /// Only if nothing else leaves for so long, the kernel is asked when a frame has left: it takes a microsecond.
 const LONELY: Duration = Duration::from_micros(30);
 /// How long the relation between the two clocks is taken as constant.
@@ -79,6 +79,7 @@ pub struct DataPlane {
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: SendLead,
+    longest_rest: Duration,
     /// When the last frame was to leave.
     last_departure: Instant,
     /// Place of the sequence number in frames, if departures are traced.
@@ -94,6 +95,8 @@ pub struct Timing {
     pub stall_threshold: Duration,
     /// How much before its departure a frame is handed to the kernel.
     pub send_lead: SendLead,
+    /// Longest time for which the thread sleeps if nothing is due.
+    pub longest_rest: Duration,
     /// Place of the sequence number in frames, if departures are traced.
     pub trace_offset: Option<usize>,
 }
@@ -137,6 +140,7 @@ impl DataPlane {
             networked,
             outgoing: Agenda::new(),
             send_lead: timing.send_lead,
+            longest_rest: timing.longest_rest,
             last_departure: pair.now,
             trace_offset: timing.trace_offset,
             telemetry,
@@ -170,12 +174,17 @@ impl DataPlane {
     /// Lets others have the core for a moment if nothing is due soon. Gives the instant after it.
     fn rest(&mut self, now: Instant) -> Instant {
         let quiet_until = now + QUIET;
-        if self.outgoing.next_at().is_some_and(|at| at < quiet_until) {
+        let next_at = self.outgoing.next_at();
+        if next_at.is_some_and(|at| at < quiet_until) {
             return now;
         }
-        std::thread::sleep(REST);
+        let room = next_at.map_or(self.longest_rest, |at| at.saturating_since(quiet_until));
+        let wanted = self.longest_rest.min(room.max(LEAST_REST));
+        std::thread::sleep(std::time::Duration::from_nanos(wanted.as_nanos()));
         let rested = self.clock.now();
-        self.emptied = rested;
+        // What came within a rest that was meant to be long has not waited for the host.
+        let meant = now + (wanted - LEAST_REST);
+        self.emptied = now + rested.saturating_since(meant);
         // A long rest is a stall only if something should have left meanwhile.
         if self.outgoing.next_at().is_none_or(|at| at > rested) {
             self.watch.rested(rested);

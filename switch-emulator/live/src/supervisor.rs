@@ -214,6 +214,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
         (process.cpu, process.scheduling, process.scheduling_required);
     let configured_lead = process.send_lead_ns.map(Duration::from_nanos);
     let stall_threshold = Duration::from_micros(process.stall_threshold_us);
+    let longest_rest = Duration::from_micros(process.rest_us);
     let trace_offset = process
         .trace
         .is_some()
@@ -243,6 +244,7 @@ fn start_data_thread(config: &Config, parts: DataParts) -> Result<JoinHandle<()>
         let timing = Timing {
             stall_threshold,
             send_lead,
+            longest_rest,
             trace_offset,
         };
         let plane = DataPlane::new(clock, boards, ports, channels, timing, telemetry);

@@ -27,6 +27,7 @@ fn a_complete_file() {
         scheduling = "fifo"
         scheduling_required = true
         stall_threshold_us = 70
+        rest_us = 100
         send_lead_ns = 900
         report = "/tmp/report.json"
         ready = "/tmp/ready"
@@ -78,6 +79,7 @@ fn defaults_are_those_of_the_lab() {
     let config = Config::parse(BOARD, "lab.toml").unwrap();
     assert_eq!(config.process.scheduling, Scheduling::Deadline);
     assert_eq!(config.process.stall_threshold_us, 50);
+    assert_eq!(config.process.rest_us, 10);
     assert_eq!(config.boards[0].profile.name, "zodiac-fx");
 }
 

@@ -13,6 +13,8 @@ import loko
 from loko.controller.frames import Frame, FrameReader, Kind
 from loko.document import InputError
 
+FRAMEWORKS: Final = {"os-ken": "os_ken", "ryu": "ryu"}
+"""The OpenFlow frameworks, and what their packages are called."""
 _PACKAGES: Final = str(Path(loko.__file__).resolve().parents[1])
 
 
@@ -43,9 +45,9 @@ class Relay(asyncio.Protocol):
         self._ending = False
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the application on a listening socket. `framework` is os_ken or ryu, of this interpreter."""
+        """Start the application on a bound socket, with one of the `FRAMEWORKS` of this interpreter."""
         near, far = socket.socketpair()
-        environment = {**os.environ, "LOKO_FRAMEWORK": framework, "PYTHONPATH": _PACKAGES}
+        environment = {**os.environ, "LOKO_FRAMEWORK": FRAMEWORKS[framework], "PYTHONPATH": _PACKAGES}
         descriptors = (listening.fileno(), far.fileno())
         try:
             self._child = await asyncio.create_subprocess_exec(
@@ -90,6 +92,10 @@ class Relay(asyncio.Protocol):
         """Close a switch's connection."""
         self._write(Frame(Kind.CLOSE, connection))
 
+    def load(self, echoes_per_s: float) -> None:
+        """From now on send so many EchoRequests a second to each switch, as a load."""
+        self._write(Frame(Kind.LOAD, 0, str(echoes_per_s).encode("ascii")))
+
     def _write(self, frame: Frame) -> None:
         if self._transport is not None:
             self._transport.write(frame.encoded())
@@ -111,7 +117,12 @@ class Relay(asyncio.Protocol):
 
 
 def interpreter(framework: str, given: str | None) -> str:
-    """The interpreter of a framework. Raises `InputError`: Ryu needs packages that this one has not."""
+    """The interpreter of a framework, os-ken or ryu.
+
+    Raises `InputError`: Ryu needs packages that this one has not.
+    """
+    if framework not in FRAMEWORKS:
+        raise InputError(f"--framework '{framework}' is neither os-ken nor ryu")
     if given is not None:
         return given
     if framework == "ryu":

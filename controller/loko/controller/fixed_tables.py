@@ -1,0 +1,105 @@
+"""Tables that stay as they are planned, in all switches of a lab. Events and `now` in, effects out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from loko.controller.driver import OWN_MARK, Phase, Segment, driver_of
+from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
+from loko.controller.wire import Reply, entry_of
+from loko.entries import FlowEntry
+from loko.lab import Lab
+
+_COOKIES: Final = OWN_MARK << 48
+
+
+@dataclass(slots=True)
+class Effects:
+    """What is to be done."""
+
+    sends: list[tuple[str, Segment]] = field(default_factory=list)
+    """Switch, and what goes to it in one write."""
+    closes: list[str] = field(default_factory=list)
+    """Switches whose connection is to be closed."""
+    lines: list[str] = field(default_factory=list)
+    """For the log."""
+
+
+class FixedTables:
+    """Keeps in every switch the entries that are planned, in their order. Not for several threads at once."""
+
+    def __init__(self, lab: Lab, tables: Mapping[str, Sequence[FlowEntry]]) -> None:
+        """`tables` says by name what each switch shall hold."""
+        self.drivers = {name: driver_of(switch, fixed=True) for name, switch in lab.switches.items()}
+        self._effects = Effects()
+        self._were_ready: set[str] = set()
+        for name, driver in self.drivers.items():
+            for place, entry in enumerate(tables[name], start=1):
+                driver.want(entry_of(entry, cookie=_COOKIES | place))
+
+    @property
+    def ready(self) -> bool:
+        """Whether every switch holds what is planned and nothing else; at first by its own count."""
+        return all(map(self._is_ready, self.drivers))
+
+    def keep_quiet(self, *, quiet: bool) -> None:
+        """Whether something is being measured: then entries are renewed only if they must be (quirk 51)."""
+        for driver in self.drivers.values():
+            driver.quiet = quiet
+
+    def effects(self) -> Effects:
+        """Take what is to be done since the last call."""
+        taken, self._effects = self._effects, Effects()
+        return taken
+
+    def connected(self, now_ns: int, name: str) -> None:
+        """A switch has introduced itself; an older connection of it is gone."""
+        driver = self.drivers[name]
+        if driver.phase is not Phase.AWAY:
+            driver.disconnected()
+        self._tell(name, "connected, installing its entries")
+        self._carry(name, driver.connected(now_ns))
+
+    def disconnected(self, name: str) -> None:
+        """The connection of a switch is gone."""
+        self.drivers[name].disconnected()
+        self._tell(name, "disconnected")
+        self._carry(name, ())
+
+    def reply(self, now_ns: int, name: str, reply: Reply) -> None:
+        """A switch has answered."""
+        self._carry(name, self.drivers[name].reply(now_ns, reply))
+
+    def tick(self, now_ns: int) -> None:
+        """Let time pass. To be called several times a second."""
+        for name, driver in self.drivers.items():
+            self._carry(name, driver.poll(now_ns))
+
+    def _is_ready(self, name: str) -> bool:
+        driver = self.drivers[name]
+        holds = driver.holds_all if name in self._were_ready else driver.counted
+        return holds and not driver.strangers
+
+    def _carry(self, name: str, segments: Iterable[Segment]) -> None:
+        driver = self.drivers[name]
+        for notice in driver.notices():
+            match notice:
+                case Rejected(reason=reason):
+                    self._tell(name, f"does not take an entry: {reason}; trying again")
+                case Note(text=text):
+                    self._tell(name, text)
+                case Failed(reason=reason):
+                    self._effects.closes.append(name)
+                    self._tell(name, f"{reason}; closing its connection")
+                case Installed() | Removed():
+                    pass
+        self._effects.sends += [(name, segment) for segment in segments]
+        is_ready = self._is_ready(name)
+        if is_ready and name not in self._were_ready:
+            self._tell(name, "set up and counted")
+        self._were_ready = self._were_ready | {name} if is_ready else self._were_ready - {name}
+
+    def _tell(self, name: str, text: str) -> None:
+        self._effects.lines.append(f"{name}: {text}")

@@ -1,0 +1,94 @@
+"""Which connection speaks for which switch of a lab: the relay's connections by the switches' names."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import Final, Protocol
+
+from loko.controller.relay import Relay
+from loko.controller.wire import Reply, Request, decode, segment
+from loko.lab import Lab
+
+_LOG: Final = logging.getLogger("loko.controller")
+
+
+class Subscriber(Protocol):
+    """Who keeps the switches' tables. All calls come from the event loop's thread."""
+
+    def switch_connected(self, name: str) -> None:
+        """A switch has introduced itself; an older connection of it is closed."""
+
+    def switch_replied(self, name: str, reply: Reply) -> None:
+        """A switch has answered."""
+
+    def switch_disconnected(self, name: str) -> None:
+        """The connection of a switch is gone."""
+
+    def application_ended(self, status: int) -> None:
+        """The OpenFlow application has ended, which it should not."""
+
+
+class Switchboard:
+    """The switches of a lab behind the OpenFlow application. Other switches are refused."""
+
+    def __init__(self, lab: Lab, subscriber: Subscriber) -> None:
+        self._subscriber = subscriber
+        self._relay = Relay(self)
+        self._switch_of: dict[int, str] = {}
+        self._connection_of: dict[str, int] = {}
+        self._names = {switch.datapath_id: name for name, switch in lab.switches.items()}
+
+    async def start(self, listening: socket.socket, framework: str, python: str) -> None:
+        """Start the application on a bound socket, with this framework of this interpreter (`relay`)."""
+        await self._relay.start(listening, framework, python)
+
+    async def end(self) -> None:
+        """End the application, and with it all connections."""
+        await self._relay.end()
+
+    def send(self, name: str, requests: list[Request]) -> None:
+        """Send to a switch, in one write; to one that is away, nothing."""
+        if (connection := self._connection_of.get(name)) is not None:
+            self._relay.send(connection, segment(requests))
+
+    def close(self, name: str) -> None:
+        """Close the connection of a switch, if it has one, without being told of it again."""
+        if (connection := self._connection_of.pop(name, None)) is not None:
+            del self._switch_of[connection]
+            self._relay.close(connection)
+
+    def load(self, echoes_per_s: float) -> None:
+        """From now on send so many EchoRequests a second to each switch, as a load."""
+        self._relay.load(echoes_per_s)
+
+    # What the relay tells.
+
+    def switch_connected(self, connection: int, datapath_id: int) -> None:
+        """A switch has introduced itself."""
+        name = self._names.get(datapath_id)
+        if name is None:
+            _LOG.warning("refused datapath %#018x: no switch of the lab has this id", datapath_id)
+            self._relay.close(connection)
+            return
+        self.close(name)
+        self._switch_of[connection] = name
+        self._connection_of[name] = connection
+        self._subscriber.switch_connected(name)
+
+    def switch_said(self, connection: int, message: bytes) -> None:
+        """A message has come."""
+        name, reply = self._switch_of.get(connection), decode(message)
+        if name is not None and reply is not None:
+            self._subscriber.switch_replied(name, reply)
+
+    def switch_disconnected(self, connection: int) -> None:
+        """A connection is gone."""
+        name = self._switch_of.pop(connection, None)
+        if name is not None:
+            del self._connection_of[name]
+            self._subscriber.switch_disconnected(name)
+
+    def application_ended(self, status: int) -> None:
+        """The OpenFlow application should not end."""
+        self._subscriber.application_ended(status)

@@ -1,0 +1,106 @@
+"""Which flows are asked for, and what becomes of that: pure arithmetic."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from evaluation.kinds.paths.document import Paths
+from evaluation.traffic import FlowTraffic
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.network import shortest_path
+from loko.plan import plan, scenario_of
+from loko.schemes import admission_of, choice_named, heartbeat_of
+
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
+_QUEUE_FRAMES: Final = 160
+"""As of the other figures: a Linux UDP socket's default send buffer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmittedPaths:
+    """The flows that were admitted, with what each is promised."""
+
+    lab: Lab
+    requested: int
+    flows: tuple[Flow, ...]
+    hops: tuple[int, ...]
+    guarantees_ns: tuple[float, ...]
+    senders: tuple[FlowTraffic, ...]
+
+    def guarantee_ns(self, hops: int) -> float:
+        """The largest guarantee of the flows with so many hops."""
+        return max(
+            guarantee for guarantee, mine in zip(self.guarantees_ns, self.hops, strict=True) if mine == hops
+        )
+
+
+def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
+    """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
+    lab = load_lab(figure.lab)
+    requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
+    choice = choice_named(figure.scheme)
+    scenario = scenario_of(requested, entries=figure.entries)
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    flows = [admitted.flow for admitted in result.accepted]
+    if not flows:
+        raise InputError(f"{figure.name}: {figure.scheme} admits none of the flows; lower rate_bps")
+    return AdmittedPaths(
+        lab=lab,
+        requested=len(requested),
+        flows=tuple(flows),
+        hops=tuple(len(admitted.hops) - 1 for admitted in result.accepted),
+        guarantees_ns=tuple(admitted.guarantee_ns for admitted in result.accepted),
+        senders=tuple(_sender(number, flow) for number, flow in enumerate(flows)),
+    )
+
+
+def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
+    """Sources in random order, since in a live run a host shapes one flow."""
+    ends: dict[tuple[str, int], list[str]] = {}
+    for source in lab.hosts:
+        for destination in lab.hosts:
+            if source != destination:
+                crossed = len(shortest_path(lab, source, destination)) - 1
+                ends.setdefault((source, crossed), []).append(destination)
+    sources = chance.sample(sorted(lab.hosts), len(lab.hosts))
+    flows = []
+    for number, source in enumerate(sources):
+        hops = figure.hops[number % len(figure.hops)]
+        if (source, hops) not in ends:
+            raise InputError(f"{figure.name}: hops: no path of {hops} links leads from {source}; mend it")
+        flows.append(
+            Flow(
+                id=f"flow-{number}",
+                source=source,
+                destination=chance.choice(ends[source, hops]),
+                udp_source=_UDP_SOURCE + number,
+                udp_destination=_UDP_DESTINATION + number,
+                rate_bps=figure.rate_bps,
+                burst_bytes=float(figure.burst_frames * figure.frame_bytes),
+                frame_bytes=figure.frame_bytes,
+            )
+        )
+    return flows
+
+
+def _sender(number: int, flow: Flow) -> FlowTraffic:
+    """A host that sends as much as it may, in bursts that fill its bucket."""
+    return FlowTraffic(
+        flow=number,
+        source=flow.source,
+        destination=flow.destination,
+        udp_source=flow.udp_source,
+        udp_destination=flow.udp_destination,
+        frame_bytes=flow.frame_bytes,
+        shaper_rate_bps=int(flow.rate_bps),
+        shaper_burst_bytes=int(flow.burst_bytes),
+        offered_rate_bps=int(flow.rate_bps),
+        offered_burst_bytes=int(flow.burst_bytes),
+        queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
+        observed=True,
+    )

@@ -1,0 +1,28 @@
+"""The document of flows by path length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.figure import LabFigure
+from evaluation.finding_checks import FindingClaim
+from evaluation.flow_figure import Quick
+
+
+class Paths(LabFigure):
+    """Every host asks for one flow; what is admitted is sent, as much as it may."""
+
+    kind: Literal["paths"]
+    claims: Sequence[FindingClaim] = Field(min_length=1)
+    scheme: Literal["full-rate", "fifth-rate", "packet-granular"]
+    """Who admits them."""
+    hops: list[int] = Field(min_length=1)
+    """Links between switches that flows cross: the first flow the first number, and so on, round."""
+    rate_bps: float = Field(gt=0)
+    burst_frames: int = Field(default=1, ge=1)
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    quick: Quick

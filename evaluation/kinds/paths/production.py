@@ -1,0 +1,146 @@
+"""The replay of flows by path length: all of them at a time, run after run."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.analysis import Box, host_of, stalled
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.kinds.paths.admission import AdmittedPaths, admit_paths
+from evaluation.kinds.paths.document import Paths
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.records import rows_of
+from evaluation.result import AxisLabel, HostResult, Point, Series, merge_counters, runs_of
+from evaluation.runner import LOST, Runner, RunRecords
+from evaluation.virtual import VirtualRunner
+
+
+def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
+    default = figure.quick if options.quick else figure
+    runs = options.runs if options.runs is not None else default.runs
+    seconds = options.seconds if options.seconds is not None else default.seconds
+    admitted = admit_paths(figure, options.seed)
+    hops = np.array(admitted.hops, dtype=np.int32)
+    boxes = {
+        length: Box(flow=length, guarantee_ns=admitted.guarantee_ns(length))
+        for length in sorted(set(admitted.hops))
+    }
+    worst = dict.fromkeys(boxes, 0.0)
+    rows, boards, hosts = [], [], []
+    progress.begin(runs, 0)
+    with _runner(figure, admitted, options) as runner:
+        for run in range(runs):
+            records = runner.run(admitted.senders, seconds=seconds, seed=_seed(figure, options.seed, run))
+            rows.append(rows_of(records, run=run, point=0.0))
+            boards.append(records.boards)
+            hosts.append(host_of(records.host))
+            by_length = replace(records, flow=hops[records.flow])
+            for length, box in boxes.items():
+                box.add(by_length)
+                worst[length] = max(worst[length], _worst(by_length, length, admitted.guarantee_ns(length)))
+            progress.advance(figure.name)
+    points = [boxes[length].point(float(length), guaranteed=True) for length in worst]
+    profile = next(iter(admitted.lab.switches.values())).profile.name
+    outcome = Outcome(
+        chart=_chart(admitted, points, runs, seconds),
+        findings=_findings(admitted, points, worst),
+        x=AxisLabel(name="links between switches", unit=""),
+        series=[
+            Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
+            for length, point in zip(worst, points, strict=True)
+        ],
+        profile=profile,
+        runs=runs,
+        seconds=seconds,
+        boards=merge_counters(boards),
+        host=HostResult.worst(hosts),
+        backend=", ".join(admitted.lab.backends) if options.mode == "live" else "",
+    )
+    return outcome, pa.concat_tables(rows)
+
+
+def _runner(figure: Paths, admitted: AdmittedPaths, options: Options) -> AbstractContextManager[Runner]:
+    if options.mode == "live":
+        from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
+
+        return LiveRunner(
+            admitted.lab,
+            admitted.flows,
+            allocation=figure.scheme,
+            entries=figure.entries,
+            seed=options.seed,
+        )
+    return VirtualRunner(
+        admitted.lab, admitted.flows, entries=figure.entries, capacity_factor=options.capacity_factor
+    )
+
+
+def _seed(figure: Paths, seed: int, run: int) -> int:
+    digest = hashlib.blake2b(f"{seed} {figure.name} {run}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
+    """Largest delay over the guarantee, of packets that no stall of the host has met."""
+    mine = (records.flow == length) & (records.received_ns != LOST)
+    sent, received = records.sent_ns[mine], records.received_ns[mine]
+    delays = (received - sent)[~stalled(sent, received, records.host.stalls)]
+    return float(delays.max()) / guarantee_ns if delays.size else 0.0
+
+
+def _findings(admitted: AdmittedPaths, points: list[Point], worst: dict[int, float]) -> dict[str, float]:
+    found = {
+        "requested_flows": float(admitted.requested),
+        "admitted_flows": float(len(admitted.flows)),
+        "sent_packets": float(sum(point.packets for point in points)),
+        "lost_packets": float(sum(point.lost for point in points)),
+        "late_packets": float(sum(point.late for point in points)),
+        "explained_packets": float(sum(point.explained for point in points)),
+        "unexplained_packets": float(sum(point.violations for point in points)),
+        "worst_percent": 100 * max(worst.values()),
+    }
+    for point, (length, ratio) in zip(points, worst.items(), strict=True):
+        found[f"guarantee_h{length}_ms"] = admitted.guarantee_ns(length) / 1e6
+        found[f"worst_h{length}_percent"] = 100 * ratio
+        if point.delay_ms.max is not None:
+            found[f"greatest_delay_h{length}_ms"] = point.delay_ms.max
+    return found
+
+
+def _chart(admitted: AdmittedPaths, points: list[Point], runs: int, seconds: float) -> Chart:
+    seen = [point for point in points if point.delay_ms.p50 is not None]
+    x = [point.x for point in seen]
+    return Chart(
+        panels=[
+            LinePanel(
+                x=ChartAxis(label="links between switches on the path"),
+                y=ChartAxis(label="delay [ms]", low=0),
+                curves=[
+                    Curve(
+                        label="guarantee",
+                        x=x,
+                        y=[admitted.guarantee_ns(int(point.x)) / 1e6 for point in seen],
+                        dashed=True,
+                    ),
+                    Curve(
+                        label="packets: median, least and greatest",
+                        x=x,
+                        y=[point.delay_ms.p50 for point in seen],
+                        low=[point.delay_ms.min or 0.0 for point in seen],
+                        high=[point.delay_ms.max or 0.0 for point in seen],
+                    ),
+                ],
+            )
+        ],
+        caption=(
+            f"{len(admitted.flows)} of {admitted.requested} flows,"
+            f" {sum(point.packets for point in points)} packets, {runs_of(runs, seconds)}"
+        ),
+    )

@@ -1,0 +1,83 @@
+"""The ring in real time: admitted flows keep their guarantees, and nothing is left when a run is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from live_harness import Machine, descendants, left, named, needs_root, wait_until
+
+from evaluation.experiments import load_experiment
+from evaluation.kinds.paths.admission import admit_paths
+from evaluation.kinds.paths.document import Paths
+from evaluation.kinds.paths.production import compute
+from evaluation.options import Options
+from loko.document import LABS
+
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+
+class Quiet:
+    """Nobody is told."""
+
+    def begin(self, steps, kept, unit="runs"):
+        pass
+
+    def advance(self, doing):
+        pass
+
+    def writing(self, figure):
+        pass
+
+
+def figure(name: str) -> Paths:
+    found = load_experiment(LABS / "ring" / "experiments" / f"{name}.yml")
+    assert isinstance(found, Paths)
+    return found
+
+
+@pytest.mark.parametrize(("name", "switches"), [("fivelive", 5), ("ringlive", 31)])
+def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
+    options = Options(mode="live", seed=1, out=tmp_path, runs=1, seconds=1.0)
+    outcome, rows = compute(figure(name), options, Quiet())
+    admitted = admit_paths(figure(name), seed=1)
+    assert len(outcome.boards) == switches
+    assert set(rows["flow"].to_pylist()) == set(range(len(admitted.flows)))
+    assert outcome.findings["sent_packets"] > 100 * len(admitted.flows)
+    assert outcome.findings["unexplained_packets"] == 0, outcome.findings
+    for board in outcome.boards.values():
+        assert board["forwarded"] <= board["received"]
+
+
+RUN_FOR_EVER = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path[:0] = {path!r}
+from test_live_ring import admit_paths, figure
+from evaluation.live.runner import LiveRunner
+admitted = admit_paths(figure("fivelive"), seed=1)
+with LiveRunner(admitted.lab, admitted.flows, allocation="packet-granular") as runner:
+    print("up", flush=True)
+    runner.run(admitted.senders, seconds=100, seed=1)
+"""
+
+
+def test_nothing_is_left_of_separate_emulators_when_a_run_is_killed() -> None:
+    before = Machine.now()
+    script = RUN_FOR_EVER.format(path=[*sys.path, str(Path(__file__).parent)])
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            wait_until(lambda: "mgen" in {name for name, _ in named(process.pid)}, "mgen runs")
+            assert sum(name == "zodiac-fx" for name, _ in named(process.pid)) == 5
+            tree = descendants(process.pid)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=30)
+    wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended")
+    wait_until(lambda: Machine.now() == before, f"the machine is as before: {before}, {Machine.now()}")

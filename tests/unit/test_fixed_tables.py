@@ -1,0 +1,139 @@
+"""The tables of live runs, kept in emulated boards in virtual time."""
+
+from __future__ import annotations
+
+from board_end import TRIP_NS, BoardEnd
+from mirrored_flows import FLOWS
+
+from loko.controller.driver import REFRESH_NS
+from loko.controller.fixed_tables import FixedTables
+from loko.controller.wire import decode, segment
+from loko.entries import switch_entries
+from loko.lab import load_lab
+
+LAB = load_lab("two-switch")
+TABLES = switch_entries(LAB, FLOWS)
+S = 1_000_000_000
+
+
+class Lab:
+    """The boards of the lab at the other end of the tables."""
+
+    def __init__(self) -> None:
+        self.tables = FixedTables(LAB, TABLES)
+        self.boards = {name: BoardEnd(dict(switch.config)) for name, switch in LAB.switches.items()}
+        self.lines: list[str] = []
+        self.renewals: list[int] = []
+
+    @property
+    def now_ns(self) -> int:
+        return self.boards["s1"].now_ns
+
+    def connect(self, *names: str) -> None:
+        for name in names:
+            self.boards[name].open()
+            self.tables.connected(self.boards[name].now_ns, name)
+            self.carry()
+
+    def carry(self) -> None:
+        effects = self.tables.effects()
+        self.lines += effects.lines
+        assert effects.closes == []
+        for name, requests in effects.sends:
+            if len(requests) > 1:
+                self.renewals.append(self.boards[name].now_ns)
+            self.boards[name].send(segment(requests))
+
+    def step(self, duration_ns: int = TRIP_NS) -> None:
+        self.tables.tick(self.now_ns)
+        self.carry()
+        for name, end in self.boards.items():
+            for message in end.wait(duration_ns):
+                if (reply := decode(message)) is not None:
+                    self.tables.reply(end.now_ns, name, reply)
+                    self.carry()
+
+    def run(self, duration_ns: int, step_ns: int = 250_000_000) -> None:
+        for _ in range(duration_ns // step_ns):
+            self.step(step_ns)
+
+    def until_ready(self) -> None:
+        for _ in range(200):
+            if self.tables.ready:
+                return
+            self.step()
+        raise AssertionError(self.lines)
+
+    def table(self, name: str) -> list[tuple[str, int, int]]:
+        return [(flow.nw_src, flow.tp_src, flow.priority) for flow in self.boards[name].board.flows()]
+
+
+def planned(name: str) -> list[tuple[str, int, int]]:
+    return [(str(entry.nw_src), entry.tp_src, entry.priority) for entry in TABLES[name]]
+
+
+def ready() -> Lab:
+    lab = Lab()
+    lab.connect("s1", "s2")
+    lab.until_ready()
+    return lab
+
+
+def test_dummies_come_first_and_the_last_entries_are_used() -> None:
+    lab = ready()
+    for name in LAB.switches:
+        assert lab.table(name) == planned(name)
+        assert len(lab.table(name)) == 17
+    assert "s1: set up and counted" in lab.lines
+
+
+def test_not_ready_before_every_switch_is() -> None:
+    lab = Lab()
+    lab.connect("s1")
+    for _ in range(100):
+        lab.step()
+    assert lab.table("s1") == planned("s1")
+    assert not lab.tables.ready
+    lab.connect("s2")
+    lab.until_ready()
+
+
+def test_switch_that_begins_anew_gets_its_table_again() -> None:
+    lab = ready()
+    lab.boards["s1"].close()
+    lab.tables.disconnected("s1")
+    lab.carry()
+    assert not lab.tables.ready
+    lab.run(3 * S)
+    lab.connect("s1")
+    lab.until_ready()
+    assert lab.table("s1") == planned("s1")
+
+
+def test_stays_ready_while_entries_are_renewed() -> None:
+    lab = ready()
+    lab.renewals.clear()
+    for _ in range((REFRESH_NS + 10 * S) // 50_000_000):
+        lab.step(50_000_000)
+        assert lab.tables.ready
+    assert len(lab.renewals) == 2 * 16, "each with the last entry"
+    assert lab.table("s1") == planned("s1"), "in the same order, the used entries last"
+    assert not [event for end in lab.boards.values() for event in end.events]
+
+
+def test_nothing_is_renewed_while_something_is_measured() -> None:
+    lab = ready()
+    lab.renewals.clear()
+    lab.tables.keep_quiet(quiet=True)
+    lab.run(REFRESH_NS + 60 * S)
+    assert lab.renewals == []
+    lab.tables.keep_quiet(quiet=False)
+    for _ in range(150):  # the pause between two runs
+        lab.step()
+    assert len(lab.renewals) == 2 * 16, "each with the last entry"
+    lab.renewals.clear()
+    lab.tables.keep_quiet(quiet=True)
+    lab.run(2 * REFRESH_NS - S)
+    assert lab.renewals == []
+    lab.run(30 * S)
+    assert lab.renewals, "before the firmware would let them expire"
