@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke bench evidence endurance \
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles bench evidence endurance \
     topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -36,7 +36,8 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) mypy
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
-	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh switch-emulator/fuzz/run.sh
+	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
+	    tests/roles/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
@@ -54,6 +55,9 @@ fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 
 
 smoke: setup ## Short live runs of two switches and a ring of five, with every backend that works here
 	@$(WITH) python -m evaluation.smoke $(ARGS)
+
+roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
+	@tests/roles/bare_debian.sh
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)

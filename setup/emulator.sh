@@ -20,7 +20,7 @@ key=$(fingerprint switch-emulator)-$compiler
 if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ]; then exit 0; fi
 
 changing "building the emulator (Rust, release)"
-room 1500 "$root"
+if [ -d "$root/switch-emulator/target" ]; then room 500 "$root"; else room 1500 "$root"; fi
 begin emulator
 rm -rf "$state/wheels"
 cd "$root/switch-emulator"

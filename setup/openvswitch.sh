@@ -11,10 +11,12 @@ allow_services() {
 }
 
 if ! $checking; then allow_services; fi # of a set-up that was killed
-[ "$(dpkg-query -W -f '${db:Status-Status}' openvswitch-switch 2>/dev/null)" != installed ] || exit 0
+readonly unfinished="$state/openvswitch.unfinished"
+[ -e "$unfinished" ] || [ "$(dpkg-query -W -f '${db:Status-Status}' openvswitch-switch 2>/dev/null)" != installed ] || exit 0
 changing "installing openvswitch-switch, without its service"
 room 200 /usr
 begin openvswitch
+touch "$unfinished" # until the service is disabled: a package that was installed by others is left as it is
 if [ ! -e "$policy" ]; then
     trap allow_services EXIT
     printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | as_root tee "$policy" >/dev/null
@@ -22,3 +24,4 @@ if [ ! -e "$policy" ]; then
 fi
 "$root/setup/apt-install.sh" openvswitch openvswitch-switch
 logged openvswitch as_root update-rc.d openvswitch-switch disable
+rm -f "$unfinished"

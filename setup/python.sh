@@ -6,6 +6,7 @@ use_tools
 
 readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter
 
+if $checking && [ ! -x "$system_python" ]; then changing "installing the Python environment .venv"; fi
 "$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$system_python is $("$system_python" --version 2>&1), and the testbed needs 3.11 (Debian 12, Ubuntu 24.04)."
 
@@ -13,7 +14,7 @@ key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version
 if done_before python "$key" && [ -x "$venv/bin/loko" ] && "$venv/bin/python" -c '' 2>/dev/null; then exit 0; fi
 
 changing "installing the Python environment .venv"
-room 1200 "$root"
+if [ -d "$venv" ]; then room 300 "$root"; else room 1200 "$root"; fi
 begin python
 if ! "$venv/bin/python" -c '' 2>/dev/null; then
     # System site packages, because Mininet is a package of the distribution.

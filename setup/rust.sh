@@ -33,6 +33,8 @@ choose() {
 }
 
 chosen=$(choose)
+# With --check the lists of packages may not have been fetched yet.
+if $checking && [ -z "$chosen" ]; then changing "installing Rust, $rust_minimum or newer"; fi
 [ -n "$chosen" ] ||
     fail "no Rust $rust_minimum or newer here, nor among this distribution's packages. Install one from https://rustup.rs, then repeat."
 changing "installing Rust: $chosen"

@@ -8,7 +8,8 @@ readonly uv_pinned=0.13.8
 
 if find_uv >/dev/null; then exit 0; fi
 if [ -x "$prebuilt/uv" ]; then
-    say "installing uv in /usr/local/bin"
+    changing "installing uv in /usr/local/bin"
+    begin uv
     logged uv as_root install -m 755 "$prebuilt/uv" /usr/local/bin/uv
     exit 0
 fi

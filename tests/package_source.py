@@ -1,4 +1,4 @@
-"""A source of distribution packages on this machine's disk, made of what is installed: for tests without a network."""
+"""A source of packages on this machine's disk, made of what is installed: for tests without a network."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ echo 'deb [trusted=yes] file:{folder} ./' >/etc/apt/sources.list
 
 
 def make_source(folder, packages):
-    """Build packages of installed files, with a list of them. Gives the script that makes it apt's only source."""
+    """Build packages of installed files, and a list. Gives the script that makes it apt's only source."""
     entries = [_package(folder, name) for name in packages]
     (folder / "Packages").write_text("\n".join(entries))
-    return USE.format(folder="/mnt/shared/" + folder.name)
+    return USE.format(folder="/mnt/shared/" + folder.name).strip()
 
 
 def _package(folder, name):
     tree = folder / name
     for line in _output("dpkg-query", "--listfiles", name).splitlines():
         path = Path(line)
-        if path.is_file() or path.is_symlink():
+        if line.startswith("/") and line != "/.":
             copy = tree / path.parent.resolve().relative_to("/") / path.name  # /lib is a link to /usr/lib
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy, follow_symlinks=False)
+            if path.is_dir() and not path.is_symlink():
+                copy.mkdir(parents=True, exist_ok=True)
+            elif path.is_file() or path.is_symlink():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copy, follow_symlinks=False)
     fields = {
         "Package": name,
         "Version": _output("dpkg-query", "--show", "--showformat=${Version}", name),
@@ -35,9 +38,13 @@ def _package(folder, name):
         "Maintainer": "tests",
         "Description": "made of what is installed",
     }
+    scripts = tree / "DEBIAN"
+    scripts.mkdir(parents=True)
+    for script in ("preinst", "postinst", "prerm", "postrm", "conffiles"):
+        if (kept := Path(f"/var/lib/dpkg/info/{name}.{script}")).exists():
+            shutil.copy2(kept, scripts / script)
     control = "".join(f"{key}: {value}\n" for key, value in fields.items())
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "DEBIAN/control").write_text(control)
+    (scripts / "control").write_text(control)
     made = folder / f"{name}.deb"
     subprocess.run(["dpkg-deb", "-Znone", "--build", tree, made], check=True, capture_output=True)
     shutil.rmtree(tree)

@@ -23,7 +23,7 @@ def play(folder, words):
     }
     command = [str(Path(sys.executable).parent / "ansible-playbook"), *map(str, words)]
     done = subprocess.run(
-        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False, timeout=280
+        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False, timeout=800
     )
     assert outcomes.exists(), done.stdout + done.stderr
     return Play(status=done.returncode, tasks=tuple(json.loads(outcomes.read_text())), output=done.stdout)

@@ -27,7 +27,7 @@ def ip(*words):
 
 @contextmanager
 def board(folder, *, ports=None, powered=True):
-    """A board with the settings of s1 in a process and a namespace of its own; its cables end in cards of this machine."""
+    """A board with the settings of s1, in a namespace of its own; its cables end in cards of this machine."""
     space = "loko-test-board"
     subprocess.run(["ip", "netns", "delete", space], check=False, capture_output=True)
     ip("netns", "add", space)
@@ -40,7 +40,8 @@ def board(folder, *, ports=None, powered=True):
             yield
             return
         named = "\n".join(
-            f'{port} = "port{cable}"' for port, cable in (ports or dict(zip(CARDS, CARDS))).items()
+            f'{port} = "port{cable}"'
+            for port, cable in (ports or dict(zip(CARDS, CARDS, strict=True))).items()
         )
         (folder / "board.toml").write_text(
             f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'

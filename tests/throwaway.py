@@ -1,9 +1,8 @@
-"""A throw-away machine: this one, behind an overlay. What is installed, removed or broken there is gone afterwards."""
+"""A throw-away machine: this one, behind an overlay. What is installed or broken there is gone afterwards."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -12,6 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CALLBACK = ROOT / "tests/roles/callback"
+SURROUNDINGS = (
+    f"ANSIBLE_CALLBACK_PLUGINS={CALLBACK} ANSIBLE_CALLBACKS_ENABLED=outcomes"
+    " ANSIBLE_LOCAL_TEMP=/tmp/ansible ANSIBLE_HOME=/tmp/ansible"
+)
 
 ENTER = """
 set -e
@@ -22,6 +25,8 @@ mount -t overlay overlay -o lowerdir=/,upperdir={folder}/upper,workdir={folder}/
 for place in /dev /sys; do mount --rbind $place {folder}/root$place; done
 mount -t proc proc {folder}/root/proc
 mount -t tmpfs run {folder}/root/run
+mkdir -p {folder}/root/mnt/shared
+mount --bind {shared} {folder}/root/mnt/shared
 mount -t tmpfs tmp {folder}/root/tmp
 ip link set lo up
 cd {folder}/root
@@ -57,26 +62,26 @@ class Play:
 class Throwaway:
     """Scripts for such a machine. It has no network but loopback, and is gone when its script has ended."""
 
-    def __init__(self, folder, *, size_mib=600):
+    def __init__(self, folder, *, size_mib=4000):
         self.folder, self.size_mib = folder, size_mib
         self.shared = folder / "shared"
         self.shared.mkdir()
 
     def run(self, script, *, check=True):
         """Run a script in it as root; nothing of what it does outside of `shared` is kept."""
-        inner = f"cd {ROOT}\n{script}"
         place = self.folder / "overlay"
         place.mkdir(exist_ok=True)
-        # Files of tests are in /tmp, which the machine does not see; what it shall hand out, it writes to this one.
-        entered = ENTER.format(folder=place, size_mib=self.size_mib, script=shlex.quote(inner)).replace(
-            "mount -t tmpfs tmp",
-            f"mkdir -p {place}/root/mnt/shared; mount --bind {self.shared} {place}/root/mnt/shared; mount -t tmpfs tmp",
+        entered = ENTER.format(
+            folder=place,
+            shared=self.shared,
+            size_mib=self.size_mib,
+            script=shlex.quote(f"cd {ROOT}\n{script}"),
         )
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", entered]
-        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=280)
+        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)
 
     def plays(self, *steps):
-        """Run steps one after the other: strings are shell, lists are words for ansible-playbook, whose plays it gives."""
+        """Run steps in turn, strings as shell, lists as words for ansible-playbook; gives the plays."""
         script, names = ["export LOKO_SETUP_PAUSE_S=0"], []
         for step in steps:
             if isinstance(step, str):
@@ -85,11 +90,8 @@ class Throwaway:
             name = f"play{len(names)}"
             names.append(name)
             words = shlex.join([str(Path(sys.executable).parent / "ansible-playbook"), *map(str, step)])
-            script.append(
-                f"OUTCOMES=/mnt/shared/{name} ANSIBLE_CALLBACK_PLUGINS={CALLBACK} ANSIBLE_CALLBACKS_ENABLED=outcomes "
-                f"ANSIBLE_LOCAL_TEMP=/tmp/ansible ANSIBLE_HOME=/tmp/ansible {words} >/mnt/shared/{name}.log 2>&1; "
-                f"echo $? >/mnt/shared/{name}.status"
-            )
+            out = f"/mnt/shared/{name}"
+            script.append(f"OUTCOMES={out} {SURROUNDINGS} {words} >{out}.log 2>&1; echo $? >{out}.status")
         done = self.run("\n".join(script), check=False)
         found = []
         for name in names:
@@ -103,7 +105,3 @@ class Throwaway:
                 )
             )
         return found
-
-
-def is_root():
-    return os.geteuid() == 0

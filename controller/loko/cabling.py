@@ -18,8 +18,8 @@ _LONGEST_NAME = 15
 class Cabling(Strict):
     """A file that says, beside a lab's file, which of its switches are real boards.
 
-    A lab's file says what is connected with what, the cabling where this machine comes in: at the other end of a
-    cable from a real board to a host, to an emulated board, or to the controller.
+    A lab's file says what is connected with what, the cabling where this machine comes in: at the other end
+    of a cable from a real board to a host, to an emulated board, or to the controller.
     """
 
     switches: dict[str, dict[int, str]] = Field(min_length=1)
@@ -50,14 +50,14 @@ def disagreement(
 ) -> str | None:
     """What does not fit between a real board's cards and its lab, in one line.
 
-    `far` are the nodes at the other ends of the board's cables, by its port; `real` the lab's real boards.
+    `far` are the nodes at the other ends of the board's cables, by its port; `real` are all real boards.
     """
     if control_port == 0:
         return "a real board needs a control_port, where its controller is"
     for port, node in far.items():
         if node in real and port in cards:
             return (
-                f"port {port} leads to {node}, which is a real board too: cable them with each other and leave"
+                f"port {port} leads to {node}, a real board too: cable them with each other and leave"
                 f" {cards[port]} out"
             )
         if node not in real and port not in cards:

@@ -199,7 +199,8 @@ class Lab:
 def load_lab(name_or_path: str | Path, cabling: Path | None = None) -> Lab:
     """Load a lab by name (`two-switch`), by its folder, or by the path of its `lab.yml`.
 
-    `cabling` is the file that says which of its switches are real boards. Raises `InputError` in one line if the file or what it describes is wrong.
+    `cabling` is the file that says which of its switches are real boards. Raises `InputError` in one line
+    if a file or what it describes is wrong.
     """
     if Path(name_or_path).is_dir() and (Path(name_or_path) / "lab.yml").is_file():
         name_or_path = Path(name_or_path) / "lab.yml"

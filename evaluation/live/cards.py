@@ -1,16 +1,16 @@
 """Network cards of this machine in a live lab: at the other ends of their cables are real boards.
 
-A card goes into the lab's tree and comes back by itself when the tree ends: the kernel returns every card of a
-network namespace that ends. The MAC address that a host gave it, and offloads that were switched off, stay until the
-next reboot.
+A card goes into the lab's tree and comes back by itself when the tree ends: the kernel returns every card of
+a network namespace that ends. The MAC address that a host gave it, and offloads that were switched off, stay
+until the next reboot.
 """
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.programs import run, run_json
@@ -24,7 +24,7 @@ _POLL_S = 0.05
 
 
 def hand_in(lab: Lab, pid: int) -> None:
-    """Put the cards of a lab into the network namespace of a tree that just started. Raises `RunError`."""
+    """Put a lab's cards into the network namespace of a tree that just started. Raises `RunError`."""
     cards = _cards(lab)
     if not cards:
         return
@@ -32,8 +32,8 @@ def hand_in(lab: Lab, pid: int) -> None:
     for card, where in cards.items():
         if card not in there:
             raise RunError(
-                f"{where}: this machine has no network card {card}: 'ip -brief link' lists those it has; another"
-                " lab may have taken it ('loko lab status')"
+                f"{where}: this machine has no network card {card}: 'ip -brief link' lists those it has;"
+                " another lab may have taken it ('loko lab status')"
             )
     _wait_for_namespace(pid)
     for card, where in cards.items():
@@ -41,7 +41,7 @@ def hand_in(lab: Lab, pid: int) -> None:
 
 
 def prepare(lab: Lab) -> None:
-    """Set the cards up in the tree: silent, without addresses or offloads, with carrier. Raises `RunError`."""
+    """Set the cards up in the tree: without addresses or offloads, with carrier. Raises `RunError`."""
     cards = _cards(lab)
     for card, where in cards.items():
         run(["ip", "address", "flush", "dev", card], what=where)
@@ -76,9 +76,9 @@ def _cards(lab: Lab) -> dict[str, str]:
 
 def _wait_for_namespace(pid: int) -> None:
     """The tree's first process makes its namespace a moment after it was started."""
-    here = os.readlink("/proc/self/ns/net")
+    here = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + _NAMESPACE_S
-    while os.readlink(f"/proc/{pid}/ns/net") == here:
+    while Path(f"/proc/{pid}/ns/net").readlink() == here:
         if time.monotonic() > deadline:
             raise RunError("the lab's network namespace does not come: see 'loko doctor'")
         time.sleep(_POLL_S)

@@ -24,7 +24,7 @@ class RealBoards:
         self._controller = controller
 
     def report(self) -> BoardsReport:
-        """Which are connected. They count nothing that could be asked for, and are not delayed by this machine."""
+        """Which are connected. They tell no counters, and this machine does not delay them."""
         connected = self._connected()
         return BoardsReport(
             counters={name: {} for name in self._addresses},
@@ -56,6 +56,7 @@ class RealBoards:
 def silence(boards: str, controller: str) -> str:
     """The line that says that boards do not connect, and how to mend it."""
     return (
-        f"{boards}: no connection to the controller at {controller} within {CONNECT_S:g} s: check power, the cable of"
-        " the control port, and the board's settings (ansible-playbook playbooks/board.yml --check --diff)"
+        f"{boards}: no connection to the controller at {controller} within {CONNECT_S:g} s: check power, the"
+        " cable of the control port, and the board's settings (ansible-playbook playbooks/board.yml --check"
+        " --diff)"
     )

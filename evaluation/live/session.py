@@ -52,7 +52,8 @@ class Session:
             ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
         )
         if self._controller:
-            self._switches.wait_for_real_boards()
+            if isinstance(self._switches, Switches):
+                self._switches.wait_for_real_boards()
             self._controller.wait_ready(CONTROLLER_TIMEOUT_S)
 
     def status(self) -> LabStatus:

@@ -35,7 +35,7 @@ def draw(lab: Lab, path: Path) -> None:
         axes.plot(*zip(a, b, strict=True), color="black", linewidth=1.6, zorder=1)
         for end, near, far in ((link.a, a, b), (link.b, b, a)):
             if end in cards:
-                _label(axes, _between(near, far, 0.38), cards[end], card=True)
+                _label(axes, _between(near, far, 0.47), cards[end], card=True)
             elif end.node in lab.switches:
                 _label(axes, _between(near, far, 0.29), str(end.port))
     if lab.control_port:
@@ -88,7 +88,7 @@ def _control(axes: Axes, board: _Point, controller: _Point, port: int, card: str
     axes.plot(*zip(board, controller, strict=True), color=_CONTROL, linewidth=1.2, linestyle="--", zorder=1)
     _label(axes, _between(board, controller, 0.27), str(port))
     if card:
-        _label(axes, _between(board, controller, 0.62), card, card=True)
+        _label(axes, _between(board, controller, 0.5), card, card=True)
 
 
 def _node(axes: Axes, place: _Point, text: str, colour: str, *, dashed: bool = False) -> None:

@@ -14,9 +14,9 @@ DOCUMENTATION = r"""
 module: setup_step
 short_description: Carries out a step of the testbed's set-up
 description:
-  - Runs C(setup/NAME.sh) of the repository, which looks first whether there is anything to do, and then proves
-    by a command that what it installed works.
-  - A step says in a line what it changes, and says nothing if there is nothing to do. In check mode it only says it.
+  - Runs C(setup/NAME.sh) of the repository, which looks first whether there is anything to do, and then
+    proves by a command that what it installed works.
+  - A step says in a line what it changes, and nothing if there is nothing to do. Check mode does no more.
 options:
   root: {type: path, required: true, description: The repository on this machine.}
   name: {type: str, required: true, description: The step, such as C(packages).}

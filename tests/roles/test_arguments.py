@@ -1,4 +1,4 @@
-"""Every variable of every role is documented with type and default, and the playbooks have only roles that exist."""
+"""Every variable of every role is documented with type and default, and nothing uses others."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ _BARRIERS: Final = 8
 def self_test_of_boards(lab: Lab, controller: str) -> None:
     """Send probes along every cable of every real board, in place of the controller. Raises `RunError`.
 
-    The cards are in the current network namespace, and nobody listens at the controller's address yet. A board in
-    fail state secure has an empty table when it has just connected, so it tells the controller of every frame.
+    The cards are in the current network namespace, and nobody listens at the controller's address yet. A
+    board in fail state secure has an empty table when it has just connected, so it tells the controller of
+    every frame.
     """
     waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
     if not waiting:
@@ -39,8 +40,8 @@ def self_test_of_boards(lab: Lab, controller: str) -> None:
                 _examine(waiting.pop(found), lab, endpoint)
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
-                    f"{lab.path}: a switch with datapath id {found:016x} connects, which the lab does not have:"
-                    " unplug it, or correct datapath_id and the board's MAC address"
+                    f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"
+                    " lab: unplug it, or correct datapath_id and the board's MAC address"
                 )
 
 

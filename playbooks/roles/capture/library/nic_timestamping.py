@@ -70,8 +70,8 @@ def advise(cards: dict[str, Stamps]) -> list[str]:
             lines.append("all of them share one clock: the bench takes the cards' stamps")
         else:
             lines.append(
-                "their clocks differ, and stamps of two clocks are never compared: the bench takes the kernel's;"
-                " use two ports of one card whose clock they share"
+                "their clocks differ, and stamps of two clocks are never compared: the bench takes the"
+                " kernel's; use two ports of one card whose clock they share"
             )
     return lines
 

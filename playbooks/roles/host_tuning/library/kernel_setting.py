@@ -13,7 +13,7 @@ DOCUMENTATION = r"""
 module: kernel_setting
 short_description: Sets a setting of the kernel, now and after a reboot
 description:
-  - Writes it into C(/proc/sys) and into a file that is read at the start. Both are compared first and read back.
+  - Writes it into C(/proc/sys) and into a file that is read at the start, if it is not there already.
 options:
   name: {type: str, required: true, description: Its name for sysctl, such as C(kernel.sched_rt_runtime_us).}
   value: {type: str, required: true, description: Its value.}
@@ -69,7 +69,8 @@ def main() -> None:
                 file.write_text(wanted, encoding="utf-8")
         except OSError as error:
             module.fail_json(
-                msg=f"{name} cannot be set to {value} ({error.strerror}): run as root, with a value that the kernel takes"
+                msg=f"{name} cannot be set to {value} ({error.strerror}): run as root, with a value that the"
+                " kernel takes"
             )
     module.exit_json(changed=before != value or not kept, before=before)
 

@@ -13,8 +13,8 @@ DOCUMENTATION = r"""
 module: nic_offloads
 short_description: Switches offloads of a network card off
 description:
-  - Reads them by ethtool, switches off those that are on, and reads them again. An offload that the card does not have,
-    or that is off for good, is no difference; one that cannot be switched off is an error.
+  - Reads them by ethtool, switches off those that are on, and reads them again. One that the card does not
+    have is no difference; one that cannot be switched off is an error.
 requirements:
   - ethtool
 options:
@@ -69,8 +69,8 @@ def main() -> None:
         _ethtool(module, ["-K", interface, *words], interface)
         if left := _on(module, interface, on):
             module.fail_json(
-                msg=f"{interface}: {', '.join(left)} cannot be switched off: use another card, or leave it out of"
-                " host_tuning_offloads and expect other frames than on the wire"
+                msg=f"{interface}: {', '.join(left)} cannot be switched off: use another card, or leave it"
+                " out of host_tuning_offloads and expect other frames than on the wire"
             )
     module.exit_json(changed=bool(on), switched=on)
 
@@ -84,8 +84,8 @@ def _ethtool(module: AnsibleModule, words: list[str], interface: str) -> str:
     status, output, complaint = module.run_command([module.get_bin_path("ethtool", required=True), *words])
     if status != 0:
         module.fail_json(
-            msg=f"{interface}: {complaint.strip().splitlines()[-1] if complaint.strip() else 'ethtool fails'}:"
-            " 'ip -brief link' lists this machine's cards"
+            msg=f"{interface}: {(complaint.strip() or 'ethtool fails').splitlines()[-1]}: 'ip -brief link'"
+            " lists this machine's cards"
         )
     return str(output)
 

@@ -1,0 +1,93 @@
+"""Which switches of a lab are real boards, and what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from evaluation.live.real_boards import silence
+from evaluation.pictures.cabling import draw
+from loko.document import LABS, InputError
+from loko.lab import Backend, Endpoint, load_lab
+
+ONE = {"s1": {1: "card1", 2: "card2", 3: "card3", 4: "card4"}}
+BOTH = {"s1": {1: "a1", 2: "a2", 4: "a4"}, "s2": {1: "b1", 2: "b2", 4: "b4"}}
+
+
+@pytest.fixture
+def cabled(tmp_path):
+    def load(switches, lab="two-switch"):
+        path = tmp_path / "cabling.yml"
+        path.write_text(yaml.safe_dump({"switches": switches}))
+        return load_lab(lab, path)
+
+    return load
+
+
+def test_one_real_board_and_where_its_cables_come_in(cabled):
+    lab = cabled(ONE)
+    assert lab.backends == (Backend.FIRMWARE, Backend.HARDWARE)
+    assert lab.cards() == {
+        Endpoint(node="H1", port=1): "card1",
+        Endpoint(node="H2", port=1): "card2",
+        Endpoint(node="s2", port=3): "card3",
+    }
+    assert str(lab.controller) == "10.0.1.8/24", "boards beside a real one reach the controller as it does"
+
+
+def test_two_real_boards_are_cabled_with_each_other(cabled):
+    assert [end.node for end in cabled(BOTH).cards()] == ["H1", "H2", "H3", "H4"]
+
+
+def test_another_backend_leaves_real_boards_as_they_are(cabled):
+    lab = cabled(ONE).with_backend(Backend.OVS)
+    assert [lab.switches[name].backend for name in ("s1", "s2")] == [Backend.HARDWARE, Backend.OVS]
+    with pytest.raises(InputError, match="--cabling"):
+        lab.with_backend(Backend.HARDWARE)
+
+
+@pytest.mark.parametrize(
+    ("switches", "complaint"),
+    [
+        ({"s9": ONE["s1"]}, "s9: the lab has the switches s1, s2"),
+        ({"s1": {1: "a", 2: "b", 3: "c"}}, "s1: port 4 is the control port: name the network card"),
+        ({"s1": {1: "a", 2: "b", 4: "d"}}, "s1: port 3 leads to s2: name the network card"),
+        ({**BOTH, "s1": {1: "a", 2: "b", 3: "c", 4: "d"}}, "s1: port 3 leads to s2, a real board too"),
+        ({"s1": {1: "a", 2: "a", 3: "c", 4: "d"}}, "a is at s1:1 already and cannot be at s1:2"),
+        ({"s1": {1: "a b", 2: "b", 3: "c", 4: "d"}}, "'a b' is no name of a network interface"),
+    ],
+)
+def test_what_cannot_be_cabled_is_told_in_one_line(switches, complaint, cabled):
+    with pytest.raises(InputError, match=complaint) as caught:
+        cabled(switches)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_port_that_a_lab_does_not_use_needs_no_card(cabled):
+    with pytest.raises(InputError, match="port 3 is not used in this lab; leave card3 out"):
+        cabled(ONE, lab="bench")
+
+
+def test_boards_without_a_port_for_the_controller_cannot_be_real(cabled):
+    with pytest.raises(InputError, match="real boards need its address"):
+        cabled({"s1": {1: "a", 2: "b", 3: "c", 4: "d"}}, lab="ring")
+
+
+def test_the_drawing_names_every_card_and_node(cabled, tmp_path):
+    draw(cabled(ONE), tmp_path / "lab.svg")
+    assert (tmp_path / "lab.svg").stat().st_size > 1000
+    assert (tmp_path / "lab.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_silence_is_one_line():
+    assert "\n" not in silence("s1", "10.0.1.8:6633")
+
+
+def test_the_hardware_inventorys_cabling_fits_the_two_switch_lab(cabled):
+    inventory = LABS.parent / "playbooks/inventories/hardware/hosts.yml"
+    bench = yaml.safe_load(inventory.read_text())["testbed"]["hosts"]["bench"]
+    lab = cabled(bench["testbed_cabling"])
+    [real] = lab.behind(Backend.HARDWARE)
+    board = yaml.safe_load(inventory.read_text())["boards"]["hosts"][real.name]
+    assert board["board_mac_address"] == real.config["mac"]
+    assert board["board_ip_address"] == real.config["ip_address"]
