@@ -7,13 +7,13 @@ import pytest
 
 from evaluation.doctor.facts import Part
 from evaluation.runner import LOST, HostReport, RunRecords
-from evaluation.smoke import combinations, judge, senders
+from evaluation.smoke import WITHOUT_BOARDS, combinations, judge, senders
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend
 from loko.plan import plan, scenario_of
 from loko.schemes import admission_of, choice_named
 
-EVERY = list(combinations(list(Backend)))
+EVERY = list(combinations(WITHOUT_BOARDS))
 
 
 def records(arrived: dict[int, list[bool]]) -> RunRecords:

@@ -424,7 +424,8 @@ impl DataPlane {
             };
             if stamped {
                 let (pair, buffer) = (self.pair, &mut self.buffer);
-                self.send_lead.observe(socket, buffer, pair, (now, pause), frame);
+                self.send_lead
+                    .observe(socket, buffer, pair, (now, pause), frame);
             }
             // A stall within the call delays the frame, too.
             self.look();

@@ -222,7 +222,11 @@ mod tests {
         for _ in 0..NEWEST {
             lead.learn(60, LONG, us(9));
         }
-        assert_eq!(lead.of(60, us(60)), us(9), "not learnt: as after a longer pause");
+        assert_eq!(
+            lead.of(60, us(60)),
+            us(9),
+            "not learnt: as after a longer pause"
+        );
         for _ in 0..NEWEST {
             lead.learn(60, us(60), us(3));
         }
