@@ -139,7 +139,10 @@ def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:
     ("change", "message"),
     [
         ({"colour": "red"}, "unknown key 'colour'"),
-        ({"allocation": "half-rate"}, "allocation: Input should be 'full-rate' or 'fifth-rate'"),
+        (
+            {"allocation": "half-rate"},
+            "allocation 'half-rate' is unknown (allowed: full-rate, fifth-rate, optimised)",
+        ),
         ({"kind": "plot"}, "kind: 'plot' is unknown (known: "),
         ({"split": -1}, "split: Input should be greater than or equal to 0"),
         ({"observed": ["H1->H4"]}, "there is no flow H1->H4"),

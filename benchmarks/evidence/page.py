@@ -22,6 +22,7 @@ def page(found: dict[str, Any]) -> str:
         lost=_count(total["lost"]),
         broken=_count(total["broken"]),
         worst=f"{total['worst']:.3f}",
+        commit=found["commit"],
         seed=found["seed"],
         fingerprint=found["fingerprint"],
         machine=", ".join(found["machine"].values()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,22 +46,24 @@ class Strict(BaseModel):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def find(name_or_path: str | Path, directory: Path, suffix: str, kind: str) -> Path:
+def find(
+    name_or_path: str | Path, directory: Path, suffix: str, kind: str, *, but: Container[str] = ()
+) -> Path:
     """The file of a document that is given by name (looked up in `directory`) or by path, also within it.
 
-    Raises `InputError`, listing the names there are, if there is no such file.
+    `but` has names in the directory that are no such documents. Raises `InputError`, listing the names there
+    are, if there is no such file.
     """
     text = str(name_or_path)
     by_name = directory / f"{text}{suffix}"
-    if "/" not in text and by_name.is_file():
+    if "/" not in text and text not in but and by_name.is_file():
         return by_name
     path = Path(name_or_path)
     for candidate in (path, directory / path):
         if candidate.is_file():
             return candidate
-    known = sorted(
-        str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}")
-    )
+    names = (str(found.relative_to(directory)).removesuffix(suffix) for found in directory.glob(f"*{suffix}"))
+    known = sorted(name for name in names if name not in but)
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 
 
