@@ -155,5 +155,5 @@ class _File(RootModel[Annotated[Entry, Field(discriminator="kind")]]):
 
 
 def load_inventory(name_or_path: str | Path) -> Entry:
-    """An inventory by its name in ``labs/bench`` (`lab` is the bench's lab), or by path. Raises `InputError`."""
+    """An inventory by name in ``labs/bench`` (`lab` is the lab there), or by path. Raises `InputError`."""
     return read(find(name_or_path, BENCHES, ".yml", "inventory", but={"lab"}), _File).root
