@@ -67,6 +67,7 @@ def measure(
             found["live"] = _measured(
                 folder,
                 choose(str(LIVE)).opened(_SEED),
+                name="live",
                 true=FORM,
                 every=_EVERY_LIVE,
                 tolerance=LIVE_TOLERANCE,
@@ -81,6 +82,7 @@ def _virtual(folder: Path, device: str, every: int, tell: Callable[[str], None])
     return _measured(
         folder,
         choose(device).opened(_SEED),
+        name=Path(device).stem,
         true=device,
         every=every,
         tolerance=VIRTUAL_TOLERANCE,
@@ -92,6 +94,7 @@ def _measured(
     folder: Path,
     opened: AbstractContextManager[Device],
     *,
+    name: str,
     true: str,
     every: int,
     tolerance: float,
@@ -111,7 +114,7 @@ def _measured(
         _, profile = recover(device, store, todo, form=FORM, origin=origin)
         left_out = store.left_out
     return {
-        **_compared(folder, profile, true, tolerance),
+        **_compared(folder / f"found-{name}.toml", profile, true, tolerance),
         "wall_s": time.monotonic() - begun,
         "left_out": left_out,
     }
@@ -128,11 +131,14 @@ def _of_store(folder: Path, campaign: Path) -> Found:
         origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
         left_out = store.left_out
     profile = measured_profile(form_of(FORM), findings, name="found", title="Found", origin=origin)
-    return {**_compared(folder, profile, FORM, LIVE_TOLERANCE), "left_out": left_out}
+    return {
+        **_compared(folder / f"found-{campaign.name}.toml", profile, FORM, LIVE_TOLERANCE),
+        "left_out": left_out,
+    }
 
 
-def _compared(folder: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
-    path = folder / f"found-{Path(true).stem}.toml"
+def _compared(path: Path, profile: MeasuredProfile, true: str, tolerance: float) -> Found:
+    """`path` is of this switch alone: a profile that was read once is not read again."""
     path.write_text(profile.text, encoding="utf-8")
     found = closure(form_of(str(path)), form_of(true))
     return {
