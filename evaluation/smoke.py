@@ -88,20 +88,7 @@ def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
 def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
     """Traffic of admitted flows: each sender keeps to its own token bucket."""
     return tuple(
-        FlowTraffic(
-            flow=number,
-            source=flow.source,
-            destination=flow.destination,
-            udp_source=flow.udp_source,
-            udp_destination=flow.udp_destination,
-            frame_bytes=flow.frame_bytes,
-            shaper_rate_bps=int(flow.rate_bps),
-            shaper_burst_bytes=int(flow.burst_bytes),
-            offered_rate_bps=int(_OFFERED_LOAD * flow.rate_bps),
-            offered_burst_bytes=int(flow.burst_bytes) // flow.frame_bytes * flow.frame_bytes,
-            queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
-            observed=True,
-        )
+        FlowTraffic.conforming(number, flow, load=_OFFERED_LOAD, queue_frames=_QUEUE_FRAMES)
         for number, flow in enumerate(flows)
     )
 

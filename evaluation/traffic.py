@@ -52,6 +52,27 @@ class FlowTraffic:
     observed: bool
     """Whether its packets are recorded."""
 
+    @classmethod
+    def conforming(cls, number: int, flow: Flow, *, load: float = 1.0, queue_frames: int) -> FlowTraffic:
+        """A flow's sender that keeps to its token bucket: bursts of whole frames fill it.
+
+        `load` is the generator's mean rate over the flow's, `queue_frames` the room before the shaper.
+        """
+        return cls(
+            flow=number,
+            source=flow.source,
+            destination=flow.destination,
+            udp_source=flow.udp_source,
+            udp_destination=flow.udp_destination,
+            frame_bytes=flow.frame_bytes,
+            shaper_rate_bps=int(flow.rate_bps),
+            shaper_burst_bytes=int(flow.burst_bytes),
+            offered_rate_bps=int(flow.rate_bps * load),
+            offered_burst_bytes=int(flow.burst_bytes) // flow.frame_bytes * flow.frame_bytes,
+            queue_bytes=queue_frames * flow.frame_bytes,
+            observed=True,
+        )
+
     @property
     def label(self) -> str:
         """The direction, as the figures name it."""

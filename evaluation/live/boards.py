@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from evaluation.live.daemon import Daemon
+from evaluation.live.daemon import Daemon, version_of
 from evaluation.live.programs import require_emulator
 from evaluation.runner import RunError, Stall
 from loko.lab import Lab, Switch
@@ -192,19 +192,13 @@ class Boards:
 
     def ask(self) -> None:
         """Have the report written anew."""
-        self._before = self._identity()
+        self._before = version_of(self._report)
         self.daemon.signal(signal.SIGUSR1)
 
     def answer(self) -> BoardsReport:
         """Read the report that was asked for. Raises `RunError` if it does not come."""
         before = self._before
-        self.daemon.wait_until(lambda: self._identity() != before, _REPORT_TIMEOUT_S, "writes no report")
+        self.daemon.wait_until(
+            lambda: version_of(self._report) != before, _REPORT_TIMEOUT_S, "writes no report"
+        )
         return BoardsReport.parse(json.loads(self._report.read_text(encoding="utf-8")))
-
-    def _identity(self) -> tuple[int, int] | None:
-        """Tells one version of the report from the next; the emulator replaces the file as a whole."""
-        try:
-            state = self._report.stat()
-        except FileNotFoundError:
-            return None
-        return state.st_ino, state.st_mtime_ns

@@ -13,6 +13,15 @@ from evaluation.runner import RunError
 _POLL_S = 0.001
 
 
+def version_of(file: Path) -> tuple[int, int] | None:
+    """Tells one version of a file that is replaced as a whole from the next; None while there is none."""
+    try:
+        state = file.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_ino, state.st_mtime_ns
+
+
 class Daemon:
     """A running program. Every way in which it can fail is a `RunError` with the end of its log."""
 
@@ -31,11 +40,7 @@ class Daemon:
 
     def readiness(self) -> tuple[int, int] | None:
         """Which time it is that the program is ready, None while it is not: the file is new each time."""
-        try:
-            state = self._ready.stat()
-        except FileNotFoundError:
-            return None
-        return state.st_ino, state.st_mtime_ns
+        return version_of(self._ready)
 
     def check(self) -> None:
         """Raise `RunError` if the program has ended."""

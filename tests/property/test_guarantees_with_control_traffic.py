@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.traffic import FlowTraffic
 from evaluation.virtual import control_settings, frame_of
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import Scheme
@@ -185,30 +184,16 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
         network.control(name, session_segments(entries))
         network.plan_control(name, control_segments(case.control, rng))
     for number, flow in enumerate(flows):
-        sender = FlowTraffic(
-            flow=number,
-            source=flow.source,
-            destination=flow.destination,
-            udp_source=flow.udp_source,
-            udp_destination=flow.udp_destination,
-            frame_bytes=flow.frame_bytes,
-            shaper_rate_bps=int(flow.rate_bps),
-            shaper_burst_bytes=int(flow.burst_bytes),
-            offered_rate_bps=int(flow.rate_bps),
-            offered_burst_bytes=int(flow.burst_bytes),
-            queue_bytes=160 * flow.frame_bytes,
-            observed=True,
-        )
         network.add_source(
             flow.source,
             flow=number,
-            frame=frame_of(lab, sender),
+            frame=frame_of(lab, flow),
             sequence_offset=50,
             shaper_rate_bps=flow.rate_bps,
             shaper_burst_bytes=flow.burst_bytes,
             offered_rate_bps=flow.rate_bps * (20 if case.saturated else 1),
             burst_bytes=flow.burst_bytes,
-            queue_bytes=sender.queue_bytes,
+            queue_bytes=160 * flow.frame_bytes,
         )
     return network.run(duration_ns=RUN_NS)
 

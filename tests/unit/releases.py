@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from switch_emulator import Board
 
-from evaluation.traffic import FlowTraffic
 from evaluation.virtual import frame_of
 from loko.controller.messages import session_segments
 from loko.entries import FlowEntry, filler_entries, switch_entries
@@ -89,7 +88,7 @@ class _Run:
             assert len(board.flows()) == len(table)
             board.outputs()
             self._boards[name] = board
-        self._frames = [frame_of(lab, _sender(number, flow)) for number, flow in enumerate(flows)]
+        self._frames = [frame_of(lab, flow) for flow in flows]
         self._flows = flows
         self._queue: list[tuple[int, int, str, int, bytes]] = []
         self._pushed = 0
@@ -150,20 +149,3 @@ class _Run:
     def _push(self, at_ns: int, node: str, port: int, data: bytes) -> None:
         self._pushed += 1
         heapq.heappush(self._queue, (at_ns, self._pushed, node, port, data))
-
-
-def _sender(number: int, flow: Flow) -> FlowTraffic:
-    return FlowTraffic(
-        flow=number,
-        source=flow.source,
-        destination=flow.destination,
-        udp_source=flow.udp_source,
-        udp_destination=flow.udp_destination,
-        frame_bytes=flow.frame_bytes,
-        shaper_rate_bps=0,
-        shaper_burst_bytes=0,
-        offered_rate_bps=0,
-        offered_burst_bytes=0,
-        queue_bytes=0,
-        observed=True,
-    )

@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 
 from evaluation.bench import integrated_switch
+from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS, table_name
 from evaluation.bench.equations import Wire
+from evaluation.bench.findings import find
+from evaluation.bench.idle import FASTEST
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.profile_document import form_of
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.runner import RunError
 from loko.device import load_profile
@@ -95,3 +99,11 @@ def test_without_a_console_it_is_asked_for_in_one_line(capsys: pytest.CaptureFix
 def test_a_console_that_is_not_there_is_said() -> None:
     with pytest.raises(RunError, match="console /dev/nothing: No such file"):
         switch_openflow(hardware("/dev/nothing"), cast(ControllerEndpoint, Endpoint(obeys=True)), on=True)
+
+
+@pytest.mark.parametrize(("late_ns", "is_told"), [(0, True), (50, True), (8_000, False)])
+def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_told: bool) -> None:
+    lone = {f"dp-time/{table_name(FASTEST)}": {64: np.arange(60_000, 64_900, 49)}}
+    through = {INTEGRATED_SWITCH_PART: {64: np.full(9, 2_070 + late_ns), LATENESS: np.array([late_ns])}}
+    found = find({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
+    assert ("integrated_switch.transit_ps" in found) is is_told

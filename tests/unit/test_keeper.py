@@ -8,7 +8,6 @@ import pytest
 from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
-from evaluation.traffic import FlowTraffic
 from evaluation.virtual import frame_of
 from loko.controller.driver import REFRESH_NS, Phase
 from loko.controller.wire import Add, encode, entry_of
@@ -285,23 +284,9 @@ def test_no_frame_finds_fewer_entries_than_the_fillers_and_its_own(tmp_path: Pat
 
 def frame_delay_ns(served: ServedBoards, number: int) -> int:
     """How long s1 needs for a frame of a flow."""
-    sender = FlowTraffic(
-        flow=0,
-        source="H1",
-        destination="H3",
-        udp_source=1 + number,
-        udp_destination=6000,
-        frame_bytes=306,
-        shaper_rate_bps=1,
-        shaper_burst_bytes=306,
-        offered_rate_bps=1,
-        offered_burst_bytes=306,
-        queue_bytes=306,
-        observed=True,
-    )
     served.step()
     end, began_ns = served.boards["s1"], served.now_ns
-    end.board.frame(began_ns, 1, frame_of(LAB, sender))
+    end.board.frame(began_ns, 1, frame_of(LAB, flow(number, frame_bytes=306, burst_bytes=306.0)))
     end.now_ns = served.now_ns = began_ns + 5_000_000
     end.board.advance(end.now_ns)
     (left,) = [output for output in end.board.outputs() if output.kind == "frame"]

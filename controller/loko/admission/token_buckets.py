@@ -32,7 +32,11 @@ Sizes = tuple[int, ...] | range
 
 
 class LokoAdmission:
-    """Admission by token buckets. A decision costs O(path), however many flows are admitted."""
+    """Admission by token buckets.
+
+    A decision costs O(path), however many flows are admitted; where it gets tight, and at a release, the sums
+    of a switch's flows are made anew, of which its table holds no more than 128.
+    """
 
     def __init__(
         self,

@@ -58,7 +58,12 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         lab=lab,
         flows=flows,
         guarantee_ns=guarantees.pop(),
-        senders=tuple(_sender(figure, system, flow) for flow in flows),
+        senders=tuple(
+            FlowTraffic.conforming(
+                _number(flow), flow, load=system.offered_load, queue_frames=figure.sender_queue_frames
+            )
+            for flow in flows
+        ),
         shown=frozenset(
             _number(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
         ),
@@ -98,22 +103,3 @@ def _bucket(figure: Deployment, system: System, lab: Lab, share: int) -> TokenBu
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     parameters = QJump.of(lab, scenario, frame_bytes=figure.frame_bytes, epsilon=Epsilon(system.epsilon))
     return TokenBucket(rate_bps=parameters.host_rate_bps, burst_bytes=parameters.packet_bytes)
-
-
-def _sender(figure: Deployment, system: System, flow: Flow) -> FlowTraffic:
-    """A host that sends what it may; each burst of its generator fills its bucket with whole frames."""
-    whole_bytes = int(flow.burst_bytes) // figure.frame_bytes * figure.frame_bytes
-    return FlowTraffic(
-        flow=_number(flow),
-        source=flow.source,
-        destination=flow.destination,
-        udp_source=flow.udp_source,
-        udp_destination=flow.udp_destination,
-        frame_bytes=figure.frame_bytes,
-        shaper_rate_bps=int(flow.rate_bps),
-        shaper_burst_bytes=int(flow.burst_bytes),
-        offered_rate_bps=int(flow.rate_bps * system.offered_load),
-        offered_burst_bytes=whole_bytes,
-        queue_bytes=figure.sender_queue_frames * figure.frame_bytes,
-        observed=True,
-    )

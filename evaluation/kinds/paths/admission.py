@@ -55,7 +55,10 @@ def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
         flows=tuple(flows),
         hops=tuple(len(admitted.hops) - 1 for admitted in result.accepted),
         guarantees_ns=tuple(admitted.guarantee_ns for admitted in result.accepted),
-        senders=tuple(_sender(number, flow) for number, flow in enumerate(flows)),
+        senders=tuple(
+            FlowTraffic.conforming(number, flow, queue_frames=_QUEUE_FRAMES)
+            for number, flow in enumerate(flows)
+        ),
     )
 
 
@@ -86,21 +89,3 @@ def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
             )
         )
     return flows
-
-
-def _sender(number: int, flow: Flow) -> FlowTraffic:
-    """A host that sends as much as it may, in bursts that fill its bucket."""
-    return FlowTraffic(
-        flow=number,
-        source=flow.source,
-        destination=flow.destination,
-        udp_source=flow.udp_source,
-        udp_destination=flow.udp_destination,
-        frame_bytes=flow.frame_bytes,
-        shaper_rate_bps=int(flow.rate_bps),
-        shaper_burst_bytes=int(flow.burst_bytes),
-        offered_rate_bps=int(flow.rate_bps),
-        offered_burst_bytes=int(flow.burst_bytes),
-        queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
-        observed=True,
-    )
