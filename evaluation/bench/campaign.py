@@ -82,6 +82,10 @@ _AFTER_RENEWAL: Final = 5
 """Samples of a message after which the switch has to be switched off and on, in a reduced design."""
 _SURER: Final = 50
 """Samples for the smallest costs, over those for the others."""
+_PAIRS: Final = 10
+"""Pairs of a leader and a follower, over samples of lone frames."""
+_MORE_ANSWERS: Final = 4
+"""Samples of messages, over those of frames, in a reduced design: few medians tell their costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,8 @@ def run(
 
 def table_name(table: Table) -> str:
     """A table's name in the store."""
-    words = (table.match.value, table.action.value, table.priorities.value, table.used_entry.value)
+    action = f"{table.rewrites} {table.action.value}" if table.rewrites > 1 else table.action.value
+    words = (table.match.value, action, table.priorities.value, table.used_entry.value)
     return "/".join((str(table.entries), *words))
 
 
@@ -194,9 +199,10 @@ def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iter
 
 def _control_plane(samples: int, design: Design) -> Iterator[Part]:
     # A board that messages leave in disorder is switched off and on, which takes seconds.
+    more = _MORE_ANSWERS * samples if design is Design.REDUCED else samples
     fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for question in questions():
-        count = fewer if not question.repeatable and duration.needs_renewal(question) else samples
+        count = fewer if not question.repeatable and duration.needs_renewal(question) else more
 
         def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
             found = control_plane.ask(device, question, samples=count, seed=seed)
@@ -234,11 +240,11 @@ def _interference(samples: int) -> Iterator[Part]:
         def measure(device: Device, seed: int, leader: interference.Leader = leader) -> Measured:
             device.load(interference.table(leader))
             return {
-                size: (interference.measure(device, leader, size, samples=5 * samples, seed=seed), 0)
+                size: (interference.measure(device, leader, size, samples=_PAIRS * samples, seed=seed), 0)
                 for size in leader.sizes
             }
 
-        yield Part("interference", leader.name, measure, duration.interference_s(leader, samples))
+        yield Part("interference", leader.name, measure, duration.interference_s(leader, _PAIRS * samples))
 
 
 def throughput_tables() -> Iterator[Table]:

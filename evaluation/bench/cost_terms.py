@@ -33,8 +33,8 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
     terms["cpu.entry.after_hit_ps"] += table.examined_after_hit
     action = _ACTION.get(table.action)
     if action is not None:
-        terms[f"cpu.action.{action}.fixed_ps"] += 1
-        terms[f"cpu.action.{action}.per_byte_ps"] += max(frame_bytes - offsets[action], 0)
+        terms[f"cpu.action.{action}.fixed_ps"] += table.rewrites
+        terms[f"cpu.action.{action}.per_byte_ps"] += table.rewrites * max(frame_bytes - offsets[action], 0)
     return {name: times for name, times in terms.items() if times}
 
 

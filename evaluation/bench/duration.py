@@ -66,9 +66,9 @@ def subject_s(subject: Subject, samples: int) -> float:
     return samples * _QUESTION_S + loads * _load_s(len(subject.table))
 
 
-def interference_s(leader: Leader, samples: int) -> float:
+def interference_s(leader: Leader, pairs: int) -> float:
     """A leader and its followers."""
-    return len(leader.sizes) * (5 * samples * _PAIR_S + _TRAIN_S)
+    return len(leader.sizes) * (pairs * _PAIR_S + _TRAIN_S)
 
 
 def throughput_s(table: Table, sizes: tuple[int, ...]) -> float:

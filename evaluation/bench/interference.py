@@ -7,6 +7,7 @@ assumption that one CPU serves all.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,8 +31,9 @@ _LEADER_UDP: Final = UDP_OUT + 1
 _MISSING_UDP: Final = UDP_OUT + 2
 _OTHER_PORT: Final = 3
 _PS_PER_NS: Final = 1000
-_DUMMIES: Final = 40
-"""Entries that make each frame take longer than the next one needs to arrive: the follower does wait."""
+_DUMMIES: Final = 60
+"""Entries that make each frame take longer than the next one needs to arrive, so that the follower does wait,
+and than the leader's copies need to leave, so that it waits for nothing else."""
 _DUMMY_UDP: Final = 7000
 _ENTRIES: Final = _DUMMIES + 2
 
@@ -52,7 +54,7 @@ def leaders() -> Iterator[Leader]:
     """Every leader of the campaign."""
     there = parser.OFPActionOutput(_OTHER_PORT, 0xFFFF)
     yield Leader("output", (there,), (), _SIZES)
-    yield Leader("output twice", (there, there), ("output_again",), _SIZES)
+    yield Leader("output three times", (there, there, there), ("output_again", "output_again"), _SIZES)
     yield Leader("drop", (), ("drop",), _SIZES)
     # Longer ones need several segments on the controller's connection.
     yield Leader("miss", (there,), ("packet_in",), (64, 128, 306, 480), udp=_MISSING_UDP)
@@ -103,15 +105,13 @@ def terms(
     The leader keeps the CPU busy for its p_CPU over `capacity_factor`, the follower leaves after its own.
     """
     share = 1 / capacity_factor
-    found = {
-        "cpu.base_ps": 1 + share,
-        "cpu.per_byte_ps": (1 + share) * size,
-        "cpu.entry.base_ps": (1 + share) * _ENTRIES,
-        "cpu.entry.tp_dst_ps": (1 + share) * _ENTRIES,
-    }
+    found: defaultdict[str, float] = defaultdict(float)
+    found["cpu.base_ps"] = 1 + share
+    found["cpu.per_byte_ps"] = (1 + share) * size
+    found["cpu.entry.base_ps"] = found["cpu.entry.tp_dst_ps"] = (1 + share) * _ENTRIES
     for cost in leader.costs:
-        found[f"cpu.action.{cost}.fixed_ps"] = share
-        found[f"cpu.action.{cost}.per_byte_ps"] = share * max(size - offsets[cost], 0)
+        found[f"cpu.action.{cost}.fixed_ps"] += share
+        found[f"cpu.action.{cost}.per_byte_ps"] += share * max(size - offsets[cost], 0)
     return {name: times for name, times in found.items() if times}
 
 

@@ -83,24 +83,33 @@ class Reader:
     offsets: Mapping[str, int]
     """`offset_bytes` of a profile's actions."""
     loop_ns: float
-    noisy: bool = False
-    """Whether the bench disperses samples so much that their extremes tell nothing."""
+    noise_ns: float = 0.0
+    """Standard deviation of samples, if the bench disperses them so that their extremes tell nothing."""
 
     def seen(self) -> Reader:
         """The same, knowing whether the bench is noisy."""
         every = [edges(times, self.loop_ns) for _, _, times in self.cases()]
         beyond = sum(one.interrupted for one in every)
-        return replace(self, noisy=beyond > _QUIET * sum(one.interrupted + one.samples for one in every))
+        if beyond <= _QUIET * sum(one.interrupted + one.samples for one in every):
+            return self
+        spreads = [self._near(times).std() for _, _, times in self.cases()]
+        return replace(self, noise_ns=float(np.median(spreads)))
 
     def centre(self, times_ns: NDArray[np.int64]) -> Centre:
         """The mean time without what interrupted."""
-        if not self.noisy:
+        if not self.noise_ns:
             one = edges(times_ns, self.loop_ns)
             return Centre(one.middle_ns, one.error_ns, one.samples, one.interrupted)
-        median = float(np.median(times_ns))
-        near = times_ns[np.abs(times_ns - median) <= 2 * self.loop_ns]
-        error_ns = _MEDIAN_TO_MEAN * float(near.std()) / float(np.sqrt(len(near)))
+        near = self._near(times_ns)
+        # Few samples may lie close together by chance: what all cases show of the noise is surer.
+        spread_ns = max(float(near.std()), self.noise_ns)
+        error_ns = _MEDIAN_TO_MEAN * spread_ns / float(np.sqrt(len(near)))
         return Centre(float(np.median(near)), error_ns, len(near), len(times_ns) - len(near))
+
+    def _near(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The samples that no interruption lengthened, where noise hides the edges."""
+        near: NDArray[np.int64] = times_ns[np.abs(times_ns - np.median(times_ns)) <= 2 * self.loop_ns]
+        return near
 
     def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
         """What dp-time has measured."""

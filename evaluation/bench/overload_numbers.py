@@ -11,6 +11,7 @@ from evaluation.bench.backlog import SIZE
 from evaluation.bench.campaign import INNER_PART, PAUSE_PART
 from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.equations import Wire
+from evaluation.bench.lateness import is_hidden
 from evaluation.bench.number import Number
 from evaluation.bench.observations import Samples
 from evaluation.bench.overload import LINE_SIZE, lost_between
@@ -56,7 +57,7 @@ def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[
         frame_ns = wire.time_ns(wire.preamble_bytes + SIZE)
         frame_ns += round(known("integrated_switch.transit_ps") / _PS_PER_NS)
         room_ns, error_ns = _room_ns(looked)
-        if room_ns is not None:
+        if room_ns is not None and not is_hidden(frame_ns, samples):
             numbers["flow_control.discard_permille"] = Number(
                 room_ns / frame_ns * _PERMILLE, error_ns / frame_ns * _PERMILLE, _SOURCE, len(looked) // 2
             )

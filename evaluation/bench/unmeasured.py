@@ -19,6 +19,10 @@ _REASONS: Final = {
     ),
     "flow_control.front_ports": "only pause frames into the port of exit tell it; the bench sends none there",
     "flow_control.pause_quanta": "pauses end before it runs out, when the CPU has emptied its ring enough",
+    "flow_control.discard_permille": (
+        "no burst that was too long showed it, or the host of an emulated switch passes frames on too late:"
+        " a pause ends between two frames of the integrated switch"
+    ),
     "flow_control.resume_units": "a paused switch that keeps frames does not show the end of the pause",
     "flow_control.": "no burst that was too long showed it",
     "buffer.": "several rules give the same number of frames of every length",

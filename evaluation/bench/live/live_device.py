@@ -22,7 +22,7 @@ from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
 from evaluation.bench.live.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
-from loko.controller.messages import PROTOCOL, serialized
+from loko.controller.messages import PROTOCOL, echo_request, serialized
 
 _LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
 """Places in a FLOW_MOD of OpenFlow 1.0."""
@@ -33,6 +33,8 @@ _QUIET_S: Final = 0.1
 _ANSWER_S: Final = 1.0
 """A reply that has not come after so long never does: a stalled host may need a while."""
 _WARM_UP_FRAMES: Final = 16
+_FIRST_ANSWERS: Final = 24
+_BETWEEN_ANSWERS_S: Final = 0.002
 _MANY_STALLS: Final = 5_000
 """A longer list makes each of the emulator's reports slow; it begins a new one when it is switched on."""
 _CONTROL_QUIET_S: Final = 0.003
@@ -130,6 +132,7 @@ class LiveDevice:
         fewer = any(count < self._most_action_bytes for count in actions)
         if self._renew and (self._changed or fewer):
             self._renew()
+            self._accustom()
             self._entries, self._listed_stalls, self._most_action_bytes = [], 0, 0
         self._most_action_bytes = max([self._most_action_bytes, *actions])
         self._changed = False
@@ -137,6 +140,12 @@ class LiveDevice:
         self._entries = []
         controller.load([delete_all(), *messages])
         self._entries = list(messages)
+
+    def _accustom(self) -> None:
+        """Have it answer a few times: an emulator learns by that how long its host needs to send."""
+        for number in range(_FIRST_ANSWERS):
+            self._with.controller.ask(echo_request(number), of.OFPT_ECHO_REPLY)
+            time.sleep(_BETWEEN_ANSWERS_S)
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
