@@ -1,7 +1,7 @@
 """A load of HTTP requests that costs little itself, as it shares the cores with what it measures.
 
-One event loop holds all connections and keeps them alive. Each asks one thing after the other over a socket of
-its own; every answer is parsed as HTTP, and its status must be the one that is expected.
+One event loop holds all connections and keeps them alive. Each asks one thing after the other over a socket
+of its own; every answer is parsed as HTTP, and its status must be the one that is expected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Decisions of `loko serve` a second, over REST, on many connections.
 
 Two emulated boards whose control plane costs nothing stand behind it, so what is measured is the service:
-HTTP, admission, disk, OpenFlow framework and driver. *Refusals* ask for what does not fit. *Cycles* ask for a
-flow, wait until both switches have confirmed it, and delete it, until both have confirmed that. The boards and
-the clients share the machine's cores with the service; what each takes is measured as well.
+HTTP, admission, disk, OpenFlow framework and driver. *Refusals* ask for what does not fit. *Cycles* ask for
+a flow, wait until both switches have confirmed it, and delete it, until both have confirmed that. The boards
+and the clients share the machine's cores with the service; what each takes is measured as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import http.client
 import itertools
 import json
 import socket
-import subprocess
 import sys
 import tempfile
 import time

@@ -1,7 +1,7 @@
 """Routes without machinery: an endpoint takes the request as it is and gives the response as it is.
 
-FastAPI knows them, so that they are in its OpenAPI document. But its own way to an endpoint, past dependencies,
-files and telemetry that nothing here uses, takes longer than the decision at its end.
+FastAPI knows them, so that they are in its OpenAPI document. But its own way to an endpoint, past
+dependencies, files and telemetry that nothing here uses, takes longer than the decision at its end.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ from loko.serve.views import ServiceView
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
 _TURN_S: Final = 0.0005
-"""How long a thread may keep the interpreter from another. At each statement of a transaction the disk's thread
-waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
+"""How long a thread may keep the interpreter from another. At each statement of a transaction the disk's
+thread waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
