@@ -83,7 +83,7 @@ bundle: setup ## Gather in prebuilt/ what another machine needs to be set up wit
 vagrant-box: ## Build a Vagrant box for libvirt from Debian packages (as root)
 	@setup/vagrant-box.sh
 
-vagrant-smoke: bundle ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
+vagrant-smoke: bundle images ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
 	@setup/vagrant-smoke.sh
 
 lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
