@@ -47,7 +47,7 @@ unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
-	@$(WITH) pytest -m 'live or namespaces'  # one after the other: they want the cores for themselves
+	@$(WITH) pytest --durations 25 -m 'live or namespaces'  # one after the other: they want the cores for themselves
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh
