@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -41,13 +42,15 @@ class Session:
         self._folder = folder
         silence_own_network()
         prepare(self.lab)
-        control = ControlNetwork(self.lab)
-        self_test_of_boards(self.lab, controller_address(self.lab))
+        self._control = ControlNetwork(self.lab)
+        self._real_boards = self_test_of_boards(self.lab, controller_address(self.lab))
         containers = request.containers
         self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
-        ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
+        ports = {
+            name: {**self.network.ports(name), **self._control.ports(name)} for name in self.lab.switches
+        }
         self._switches = (
             ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
         )
@@ -68,6 +71,7 @@ class Session:
             scheduling=report.scheduling,
             counters=report.counters,
             consoles=self._switches.consoles(),
+            real_boards=self._real_boards,
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
@@ -82,6 +86,9 @@ class Session:
             capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
         finally:
             rate.unlink()
+        if self._real_boards:  # else a board that was unplugged would be blamed for what it lost
+            self._control.wait_for_cards()
+            self.network.wait_for_cards()
         after = self._switches.report()
         if self._controller and (readiness is None or readiness != self._controller.readiness()):
             raise RunError(
@@ -92,7 +99,7 @@ class Session:
                     else ""
                 )
             )
-        return records(capture, self.lab, before, after)
+        return replace(records(capture, self.lab, before, after), real_boards=self._real_boards)
 
     def _check_controller(self) -> None:
         if self._controller:
