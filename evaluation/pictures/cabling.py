@@ -20,12 +20,12 @@ _Point = tuple[float, float]
 _Vector = NDArray[np.float64]
 _SWITCHES_AT = 1.0
 """Radius of the circle on which the switches stand; the controller is in its middle."""
-_HOSTS_AT = 2.05
+_HOSTS_AT = 2.2
 _FAN = 0.62
 """Angle between the hosts of a switch."""
 _NODE_POINTS, _NODE_PAD = 9, 0.5
 _LABEL_POINTS, _LABEL_PAD = 8, 0.15
-_GAP_POINTS = 3.0
+_GAP_POINTS = 4.0
 """Between a label and the box of the node at its end of the cable."""
 _REAL, _EMULATED, _HOST, _CONTROL = "#f6d7a7", "#dfe7ef", "#ffffff", "#777777"
 _CONTROLLER = "controller"
@@ -99,19 +99,18 @@ class _Drawing:
         to_pixels = self._axes.transData
         begin, target = to_pixels.transform([self._places[end.node], self._places[far.node]])
         way = (target - begin) / np.hypot(*(target - begin))
-        node = self._boxes[end.node]
-        distance = _reach(node, _NODE_POINTS * _NODE_PAD, way) + _reach(
-            label, _LABEL_POINTS * _LABEL_PAD, way
-        )
-        distance += _GAP_POINTS * self._axes.figure.dpi / 72
+        pads = (_NODE_POINTS * _NODE_PAD, _LABEL_POINTS * _LABEL_PAD, _GAP_POINTS)
+        distance = _clear(self._boxes[end.node], label, sum(pads) * self._point, way)
         label.set_position(tuple(to_pixels.inverted().transform(begin + distance * way)))
 
 
-def _reach(text: Text, pad: float, way: _Vector) -> float:
-    """How far a text's box reaches from its middle in a direction, in pixels."""
-    extent = text.get_window_extent()
-    halves = (float(extent.width) / 2 + pad, float(extent.height) / 2 + pad)
-    return min(half / abs(float(part)) for half, part in zip(halves, way, strict=True) if abs(part) > 1e-9)
+def _clear(one: Text, other: Text, pads: float, way: _Vector) -> float:
+    """How far in a direction another text must be so that the boxes of both do not touch; all in pixels."""
+    extents = [text.get_window_extent() for text in (one, other)]
+    across = sum(float(extent.width) for extent in extents) / 2 + pads
+    along = sum(float(extent.height) for extent in extents) / 2 + pads
+    sides = zip((across, along), way, strict=True)
+    return min(side / abs(float(part)) for side, part in sides if abs(part) > 1e-9)
 
 
 def _looks(lab: Lab, node: str) -> tuple[str, str]:
