@@ -248,10 +248,16 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
         return plan(config, vlans, config_wish, vlan_wish), _described(config, vlans)
 
     unfinished = Unfinished(parameters["state_folder"], device)
-    with Console(device, timeout_s) as console:
+    left = unfinished.what
+
+    def opened(*, restarting: bool) -> Console:
+        if not restarting:
+            return Console(device, timeout_s)
+        return open_again(device, timeout_s, within_s=parameters["restart_timeout_s"])
+
+    with opened(restarting=left == UNRESTARTED) as console:
         board = Board(console, versions)
         todo, before = needed(board)
-        left = unfinished.what
         save = bool(todo.commands) or left == UNSAVED
         restart_needed = todo.needs_restart or left is not None
         restart = restart_needed and parameters["restart"]
@@ -278,7 +284,7 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
             console.restart()
             result |= {"restarted": True, "restart_pending": False}
     if restart:
-        with open_again(device, timeout_s, within_s=parameters["restart_timeout_s"]) as console:
+        with opened(restarting=True) as console:
             after = _read_back(needed(Board(console, versions)))
     if not result["restart_pending"]:
         unfinished.done()
