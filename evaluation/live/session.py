@@ -23,7 +23,7 @@ from evaluation.live.network import Network, silence_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
-from loko.lab import load_lab
+from loko.lab import Lab, load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
@@ -92,12 +92,8 @@ class Session:
         after = self._switches.report()
         if self._controller and (readiness is None or readiness != self._controller.readiness()):
             raise RunError(
-                "a switch lost the connection to the controller, and with it the table"
-                + (
-                    "; lower the rate of EchoRequests, or leave the machine alone"
-                    if request.echoes_per_s
-                    else ""
-                )
+                "a switch lost the connection to the controller, and with it the table: "
+                + _remedy(request, self.lab)
             )
         return replace(records(capture, self.lab, before, after), real_boards=self._real_boards)
 
@@ -129,6 +125,15 @@ class Session:
         )
         controller.wait_until(lambda: _listens(controller.pid), CONTROLLER_TIMEOUT_S, "does not listen")
         return controller
+
+
+def _remedy(request: TrafficRequest, lab: Lab) -> str:
+    """What may keep the connections of the switches."""
+    if request.echoes_per_s:
+        return "lower the rate of EchoRequests, or leave the machine alone"
+    if lab.controller is not None:
+        return "send less (--points admitted), as control frames wait with the others; or leave the machine alone"
+    return "leave the machine alone, and run again"
 
 
 def _listens(pid: int) -> bool:
