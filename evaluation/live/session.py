@@ -132,7 +132,7 @@ def _remedy(request: TrafficRequest, lab: Lab) -> str:
     if request.echoes_per_s:
         return "lower the rate of EchoRequests, or leave the machine alone"
     if lab.controller is not None:
-        return "send less (--points admitted): control frames wait with the others; or leave the machine alone"
+        return "send less (--points admitted): control frames wait with the others; leave the machine alone"
     return "leave the machine alone, and run again"
 
 
