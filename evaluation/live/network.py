@@ -127,6 +127,12 @@ class Network:
             else:
                 refuse_difference(where, "addresses", [], addresses)
 
+    def wait_for_cards(self) -> None:
+        """Wait until every network card has a link. Raises `RunError`."""
+        for (node, _), name in self._interfaces.items():
+            if name in self._cards.values():
+                wait_for_carrier(name, prefix=self._prefix(node))
+
     def _place(self, node: str) -> tuple[str, ...]:
         """What tells the namespace of a node: most switches share one."""
         return tuple(self._prefix(node))
@@ -145,9 +151,7 @@ class Network:
             where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
             switch_off_offloads(name, what=where, prefix=prefix)
             run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
-        for (node, _), name in self._interfaces.items():
-            if name in self._cards.values():
-                wait_for_carrier(name, prefix=self._prefix(node))
+        self.wait_for_cards()
         for host in self.lab.hosts.values():
             self._introduce_others(host)
 
