@@ -78,7 +78,7 @@ def test_what_a_killed_installation_of_open_vswitch_left_is_taken_back(machine):
     """
     status, lines = says(
         machine,
-        f"{begun}; setup/openvswitch.sh; ls {policy} .setup/openvswitch.unfinished; ls /etc/rc2.d;"
+        f"{begun}\nsetup/openvswitch.sh; ls {policy} .setup/openvswitch.unfinished; ls /etc/rc2.d;"
         " setup/openvswitch.sh",
     )
     assert status == 0, lines
