@@ -47,7 +47,7 @@ unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
-	@$(WITH) pytest -m 'live or namespaces'  # one after the other: they want the cores for themselves
+	@$(WITH) pytest --durations 25 -m 'live or namespaces'  # one after the other: they want the cores for themselves
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh
@@ -90,7 +90,7 @@ bundle: setup ## Gather in prebuilt/ what another machine needs to be set up wit
 vagrant-box: ## Build a Vagrant box for libvirt from Debian packages (as root)
 	@setup/vagrant-box.sh
 
-vagrant-smoke: bundle ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
+vagrant-smoke: bundle images ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
 	@setup/vagrant-smoke.sh
 
 lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow

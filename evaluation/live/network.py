@@ -18,6 +18,7 @@ from mininet.node import Node, Switch
 
 from evaluation.live.cards import wait_for_carrier
 from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
+from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
@@ -99,7 +100,7 @@ class Network:
 
     def namespace(self, host: str) -> Path:
         """The file of a host's network namespace."""
-        return Path(f"/proc/{self._node(host).pid}/ns/net")
+        return namespace_of(self._node(host).pid)
 
     def inside(self, host: str) -> list[str]:
         """What to put before a command so that it runs in the namespace of a host."""

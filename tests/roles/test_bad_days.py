@@ -9,7 +9,7 @@ from live_harness import needs_root
 from package_source import make_source
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 
 CAPTURE = "setup/packages.sh capture"
 PURGE = "dpkg --purge tcpdump >/dev/null"
