@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # vagrant-smoke.sh: brings up the machine of the Vagrantfile, provisions it, asks it for a figure, provisions it again,
-# and destroys it, each step with its seconds. LOKO_BOX: another box than the one that `make vagrant-box` builds.
+# has it carry traffic in real time, in the emulator's processes and in containers, and destroys it, each step with its
+# seconds. LOKO_BOX: another box than the one that `make vagrant-box` builds.
 . "$(dirname "$0")/step.sh"
 
 readonly box="$root/prebuilt/loko-bookworm.box" log="$state/vagrant-smoke.log"
@@ -35,10 +36,15 @@ if [ "$LOKO_BOX" = loko/bookworm ] && ! vagrant box list | grep -q "^$LOKO_BOX "
     [ -f "$box" ] || "$root/setup/vagrant-box.sh"
     step 'box' vagrant --no-tty box add --name "$LOKO_BOX" "$box"
 fi
+[ -x "$root/prebuilt/containerlab" ] || "$root/setup/containerlab.sh"
 step 'start' machine up --no-provision
 step 'provision, with the smoke evaluation' machine provision
 step 'a figure, as the README asks for it' machine ssh -c 'loko evaluate fig17a --quick --out results/again'
-step 'a figure in real time: that it runs' machine ssh -c 'sudo make -C /vagrant smoke ARGS="--seconds 1 --backend firmware"'
 step 'provision again' machine provision --provision-with testbed
 grep -aE 'changed=[0-9]+' "$log" | tail -n 1
+grep -aE 'changed=[0-9]+' "$log" | tail -n 1 | grep -q 'changed=0 ' || fail 'the second run of the playbook changed something'
+readonly live='sudo loko evaluate fig17a --mode live --quick --points admitted --runs 1 --seconds 1'
+step 'the figure in real time' machine ssh -c "$live --out results/live"
+step 'images and program for containers' machine ssh -c '/vagrant/setup/images.sh && /vagrant/setup/containerlab.sh'
+step 'the figure in containers' machine ssh -c "$live --builder containerlab --out results/containers"
 step 'destroy' machine destroy -f

@@ -23,6 +23,7 @@ from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
+from evaluation.live.patience import patient
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.flow import Flow
@@ -93,7 +94,7 @@ class BackgroundLab:
         try:
             with Client(str(_socket(self.name)), family="AF_UNIX") as connection:
                 connection.send(StatusRequest())
-                if not connection.poll(_ANSWER_TIMEOUT_S):
+                if not connection.poll(patient(_ANSWER_TIMEOUT_S)):
                     raise RunError(
                         f"lab {self.name} does not answer: end it with 'loko lab down {self.name}'"
                     )
@@ -124,7 +125,7 @@ class BackgroundLab:
         if outermost := self.process():
             tree = [outermost, *outermost.children(recursive=True)]
             outermost.kill()
-            _, left = psutil.wait_procs(tree, timeout=_END_TIMEOUT_S)
+            _, left = psutil.wait_procs(tree, timeout=patient(_END_TIMEOUT_S))
             if left:
                 raise RunError(f"lab {self.name}: processes {', '.join(str(p.pid) for p in left)} do not end")
         self.forget()

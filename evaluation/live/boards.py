@@ -21,7 +21,7 @@ LATENESS = ("p50", "p99", "p999", "max")
 
 _REPORT_TIMEOUT_S = 15.0
 
-_SHARED_REST_US = 100
+SHARED_REST_US = 100
 """Emulators that share a core rest so long when nothing is due, so that each finds it free in time."""
 
 
@@ -37,7 +37,7 @@ def configuration(
 ) -> str:
     """The emulator's configuration file (TOML) for the boards of a lab that `ports` names."""
     # One thread can have a core as a whole by deadlines; of several the one that is at work goes on.
-    scheduling = ['scheduling = "fifo"', f"rest_us = {_SHARED_REST_US}"]
+    scheduling = ['scheduling = "fifo"', f"rest_us = {SHARED_REST_US}"]
     lines = [
         "[process]",
         f"cpu = {cpu}",

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.live.generator import FLOW_OFFSET_BYTES, HEADERS_BYTES, SEQUENCE_OFFSET_BYTES, message_flow
+from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import LOST, RunError
@@ -73,7 +74,7 @@ class Tap:
 
     def wait(self) -> None:
         """Wait until the tap captures. Raises `RunError` if it does not begin."""
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + patient(_START_TIMEOUT_S)
         while "listening on" not in self._log.read_text(encoding="utf-8", errors="replace"):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._process.kill()
@@ -85,7 +86,7 @@ class Tap:
         """End capturing and return the frames. Raises `RunError` if the kernel had to drop some."""
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(timeout=_STOP_TIMEOUT_S)
+            self._process.wait(timeout=patient(_STOP_TIMEOUT_S))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

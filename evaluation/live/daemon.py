@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from evaluation.live.patience import patient
 from evaluation.live.programs import tail
 from evaluation.runner import RunError
 
@@ -63,6 +64,7 @@ class Daemon:
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float, complaint: str) -> None:
         """Wait for a condition. Raises `RunError` with the complaint if the program ends or is late."""
+        timeout_s = patient(timeout_s)
         deadline = time.monotonic() + timeout_s
         while not condition():
             self.check()

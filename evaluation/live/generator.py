@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from evaluation.live.network_namespace import inside
+from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
@@ -106,7 +107,7 @@ class Generator:
 
     def wait(self) -> None:
         """Wait until mgen sends. Raises `RunError` if it does not begin."""
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + patient(_START_TIMEOUT_S)
         while "starting now" not in self._log.read_text(encoding="utf-8", errors="replace"):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.cancel()

@@ -29,7 +29,7 @@ from loko.serve.outcome import (
     Unknown,
     Wrong,
 )
-from loko.serve.page import add_page
+from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoute, PlainRoutes
 from loko.serve.run import News, Operation
 from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
@@ -97,7 +97,7 @@ def application(operation: Operation, view: ServiceView) -> Asgi:
         title="Loko",
         summary="Flows with guaranteed latency on low-cost switches",
         version="1",
-        docs_url="/docs",
+        docs_url=None,  # page.py has one that loads nothing from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",
     )
@@ -108,7 +108,7 @@ def application(operation: Operation, view: ServiceView) -> Asgi:
     app.add_exception_handler(HTTPException, _http_error)
     _add_changes(app, operation, errors)
     _add_views(app, operation, view)
-    add_page(app)
+    add_pages(app)
     return PlainRoutes(app)
 
 

@@ -14,14 +14,14 @@ from typing import Final
 from evaluation.live.afterwards import Afterwards
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.containerlab.topology import EMULATOR_IMAGE, HOST_IMAGE, container, topology
+from evaluation.live.patience import VARIABLE, patient
 from evaluation.live.programs import locate
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
 
 _ANSWER_TIMEOUT_S: Final = 60.0
-_DEPLOY_TIMEOUT_S: Final = 300.0
-_DEPLOY_TIMEOUT_A_NODE_S: Final = 60.0
-"""In an emulated machine that is busy a container takes a minute to start."""
+_DEPLOY_TIMEOUT_S: Final = 120.0
+_DEPLOY_TIMEOUT_A_NODE_S: Final = 10.0
 
 _MODULES: Final = Path("/proc/modules")
 
@@ -83,7 +83,8 @@ def deploy(lab: Lab, folder: Path) -> Afterwards:
     timeout_s = _DEPLOY_TIMEOUT_S + _DEPLOY_TIMEOUT_A_NODE_S * (len(lab.switches) + len(lab.hosts))
     removal = Afterwards("/bin/sh", "-c", _REMOVE, "remove", *_destruction(file))
     try:
-        _containerlab("deploy", "--topo", str(file), timeout_s=timeout_s)
+        limit = ("--timeout", f"{patient(timeout_s):.0f}s")  # containerlab's own, for each answer of Docker
+        _containerlab("deploy", "--topo", str(file), *limit, timeout_s=timeout_s)
     except BaseException:
         removal.wait()
         raise
@@ -131,10 +132,13 @@ def _docker(*arguments: str) -> str:
 
 def _run(command: Sequence[str], *, timeout_s: float) -> str:
     what = f"'{Path(command[0]).name} {command[1]}'"
+    limit_s = patient(timeout_s)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise RunError(f"{what} does not answer within {timeout_s:g} s") from None
+        raise RunError(
+            f"{what} does not answer within {limit_s:g} s: set {VARIABLE} where everything is slow"
+        ) from None
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
         raise RunError(f"{what} failed: {said}")

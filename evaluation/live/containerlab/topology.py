@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from evaluation.live.boards import board_tables
+from evaluation.live.boards import SHARED_REST_US, board_tables
 from evaluation.live.messages import CONTROLLER_PORT
 from evaluation.runner import RunError
 from loko.device import Profile
@@ -99,8 +99,10 @@ def _switch(lab: Lab, switch: Switch, number: int) -> Mapping[str, Any]:
     ports = {end.port: interface(end) for end in ends}
     process = [
         "[process]",
-        # A container a board: there are more polling threads than cores, and none may have a whole one.
+        # A container a board: there are more polling threads than cores, and none may have a whole one;
+        # they rest, so that containers can start while the first boards run.
         'scheduling = "other"',
+        f"rest_us = {SHARED_REST_US}",
         f'report = "{REPORT}"',
         'ready = "/run/ready"',
         "",

@@ -1,0 +1,30 @@
+"""How long to wait for a program of a live lab: longer on a machine on which everything is slow.
+
+Emulation of a processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes 13 to 15
+times as long for the same work. The limits of the live lab are for ordinary machines; `LOKO_PATIENCE` multiplies them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Final
+
+from evaluation.runner import RunError
+
+VARIABLE: Final = "LOKO_PATIENCE"
+_LARGEST: Final = 1000.0
+
+
+def patient(seconds: float) -> float:
+    """The limit here of what an ordinary machine does within so many seconds. Raises `RunError`."""
+    text = os.environ.get(VARIABLE) or "1"
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not 1 <= factor <= _LARGEST:
+        raise RunError(
+            f"{VARIABLE}={text}: give a number from 1 to {_LARGEST:g}, by which limits are multiplied"
+        )
+    return seconds * factor

@@ -1,0 +1,36 @@
+"""Limits of the live lab on a slow machine."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from evaluation.live.daemon import Daemon
+from evaluation.live.patience import patient
+from evaluation.runner import RunError
+
+
+def test_a_limit_is_multiplied_by_what_the_environment_says(monkeypatch):
+    monkeypatch.delenv("LOKO_PATIENCE", raising=False)
+    assert patient(30) == 30
+    monkeypatch.setenv("LOKO_PATIENCE", "20")
+    assert patient(30) == 600
+
+
+@pytest.mark.parametrize("text", ["0.5", "soon", "nan", "inf", "-3"])
+def test_what_is_no_factor_is_refused_in_one_line(text, monkeypatch):
+    monkeypatch.setenv("LOKO_PATIENCE", text)
+    with pytest.raises(RunError, match=f"LOKO_PATIENCE={text}: give a number from 1 to 1000"):
+        patient(30)
+
+
+def test_a_program_that_is_late_is_told_with_the_limit_that_held(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOKO_PATIENCE", "3")
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    daemon = Daemon("the program", command, log=tmp_path / "log", ready=tmp_path / "ready")
+    try:
+        with pytest.raises(RunError, match=r"the program is not ready after 0\.3 s"):
+            daemon.wait_ready(0.1)
+    finally:
+        daemon.end()
