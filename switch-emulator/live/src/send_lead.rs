@@ -17,11 +17,13 @@ use crate::packet_socket::{PacketSocket, ReceiveBuffer};
 const CLASS_BYTES: usize = 256;
 const CLASSES: usize = 6;
 /// Up to so long after the last frame, the leads are apart; later ones have one of their own.
-const PAUSES: [Duration; 4] = [
+const PAUSES: [Duration; 6] = [
     Duration::from_micros(50),
     Duration::from_micros(150),
     Duration::from_micros(500),
+    Duration::from_micros(1_000),
     Duration::from_micros(2_000),
+    Duration::from_micros(4_000),
 ];
 /// From the stamp of a departure to that of the arrival, over the way to the first: as taps at the other ends of veth pairs
 /// saw it, after pauses of 1 and 6 ms, with frames of 64 to 1516 bytes (1.0 to 2.2 us, 0.14 to 0.17 of the way before).
