@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles bench evidence endurance \
-    topologies images containerlab bundle vagrant-box vagrant-smoke lock clean
+    topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -47,7 +47,7 @@ unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
-	@$(WITH) pytest -m 'live or namespaces'  # one after the other: they want the cores for themselves
+	@$(WITH) pytest --durations 25 -m 'live or namespaces'  # one after the other: they want the cores for themselves
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh
@@ -70,6 +70,13 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 
 topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
 	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
+
+drawings: setup ## Draw the cablings of docs/hardware.md
+	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
+	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \
+	    --out docs/images/cabling-two-switch.svg
+	@$(WITH) loko lab draw labs/ring/five.yml --cabling labs/ring/five-two-real-boards.yml \
+	    --out docs/images/cabling-ring.svg
 
 images: setup ## The container images for that, from Debian packages and our own build
 	@setup/images.sh

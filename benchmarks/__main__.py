@@ -224,13 +224,11 @@ def _closure(
 
 def _service(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     found = service.measure(repetitions=repetitions)
-    rows = [
-        (f"REST, {what} a second", f"{rate.median:,.0f}", f"{rate.low:,.0f} .. {rate.high:,.0f}")
-        for what, rate in (
-            ("refusals", found.refusals_per_s),
-            ("accept-install-remove cycles", found.cycles_per_s),
-        )
-    ]
+    rows = []
+    for what, speed in (("refusals", found.refusals), ("accept-install-remove cycles", found.cycles)):
+        rows.append((f"REST: {what} a second", *_plain(speed.per_s)))
+        each = ", ".join(f"{name} {cpu_ms:.2f}" for name, cpu_ms in speed.cpu_ms.items())
+        rows.append(("its CPU time", f"{sum(speed.cpu_ms.values()):.2f} ms", each))
     return asdict(found), rows
 
 

@@ -7,7 +7,6 @@ it ends; with it everything in the namespace is gone.
 from __future__ import annotations
 
 import csv
-import ctypes
 import json
 import os
 import select
@@ -23,19 +22,19 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+from evaluation.live.network_namespace import inside, namespace_of
+
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
 PATIENCE_S = 10.0
 SEQUENCE_OFFSET = 42
 """Place of the number in a frame of `udp_frame`: the first bytes of the UDP payload."""
 
-_CLONE_NEWNET = 0x4000_0000
 _ETH_P_ALL = 3
 _SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 _PACKET_OUTGOING = 4
 _RECEIVE_QUEUE_BYTES = 1 << 28
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 6
 BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
@@ -57,7 +56,7 @@ class Namespace:
         own = Path("/proc/self/ns/net").stat().st_ino
         self._keeper = subprocess.Popen(keeper)
         self.pid = self._keeper.pid
-        self.path = Path(f"/proc/{self.pid}/ns/net")
+        self.path = namespace_of(self.pid)
         wait_for(lambda: self.path.stat().st_ino != own, "a network namespace")
         self.run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         self.run("ip", "link", "set", "lo", "up")
@@ -78,12 +77,8 @@ class Namespace:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Sockets that this thread makes meanwhile belong to the namespace."""
-        with Path("/proc/thread-self/ns/net").open() as outside, self.path.open() as inside:
-            _set_namespace(inside.fileno())
-            try:
-                yield
-            finally:
-                _set_namespace(outside.fileno())
+        with inside(self.path):
+            yield
 
     def __enter__(self) -> Self:
         return self
@@ -93,12 +88,6 @@ class Namespace:
     ) -> None:
         self._keeper.kill()
         self._keeper.wait()
-
-
-def _set_namespace(descriptor: int) -> None:
-    if _LIBC.setns(descriptor, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"setns: {os.strerror(number)}")
 
 
 def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:

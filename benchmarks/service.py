@@ -1,8 +1,9 @@
 """Decisions of `loko serve` a second, over REST, on many connections.
 
 Two emulated boards whose control plane costs nothing stand behind it, so what is measured is the service:
-HTTP, admission, disk, OpenFlow framework and driver. *Refusals* ask for what does not fit. *Cycles* ask for a
-flow, wait until both switches have confirmed it, and delete it, until both have confirmed that.
+HTTP, admission, disk, OpenFlow framework and driver. *Refusals* ask for what does not fit. *Cycles* ask for
+a flow, wait until both switches have confirmed it, and delete it, until both have confirmed that. The boards
+and the clients share the machine's cores with the service; what each takes is measured as well.
 """
 
 from __future__ import annotations
@@ -10,50 +11,77 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import multiprocessing
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from statistics import median
 from typing import Final
 
+import psutil
+
+from benchmarks.http_load import Ask, converse, request
 from benchmarks.measure import BenchmarkError, Spread
 
 LAB: Final = "two-switch"
 CONNECTIONS: Final = 16
 """As many flows at a time as the switches' bursts allow."""
-CLIENTS: Final = 2
-"""Processes that share the connections."""
 PATIENCE_S: Final = 60.0
+_PROGRAMS: Final = {"loko.controller.shim": "OpenFlow application", "evaluation.emulation": "boards"}
+"""What the service runs beside itself, by the module in its command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How quickly decisions come, and what one costs."""
+
+    per_s: Spread
+    cpu_ms: Mapping[str, float]
+    """Time of a processor, user and system, by program; medians of the turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpeed:
     """What one run has found."""
 
-    refusals_per_s: Spread
-    cycles_per_s: Spread
+    refusals: Speed
+    cycles: Speed
     connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    per_s: float
+    cpu_ms: Mapping[str, float]
 
 
 def measure(*, repetitions: int = 5, seconds: float = 3.0) -> ServiceSpeed:
     """Measure in turns. Raises `BenchmarkError` if the service does not work."""
     refusals, cycles = [], []
-    with _service() as port:
+    with _service() as (process, port):
+        programs = _programs(process)
         for _ in range(repetitions):
-            refusals.append(_rate("refusals", port, seconds))
-            cycles.append(_rate("cycles", port, seconds))
-    return ServiceSpeed(Spread.of(refusals), Spread.of(cycles), CONNECTIONS)
+            refusals.append(
+                _turn(programs, port, [_refusals(place, seconds) for place in range(CONNECTIONS)], 1)
+            )
+            cycles.append(_turn(programs, port, [_cycles(place, seconds) for place in range(CONNECTIONS)], 2))
+    return ServiceSpeed(_speed(refusals), _speed(cycles), CONNECTIONS)
+
+
+def _speed(turns: Sequence[_Turn]) -> Speed:
+    return Speed(
+        per_s=Spread.of([turn.per_s for turn in turns]),
+        cpu_ms={name: median(turn.cpu_ms[name] for turn in turns) for name in turns[0].cpu_ms},
+    )
 
 
 @contextmanager
-def _service() -> Iterator[int]:
+def _service() -> Iterator[tuple[psutil.Popen, int]]:
     with tempfile.TemporaryDirectory() as folder:
         rest, openflow = _free_port(), _free_port()
         options = {
@@ -69,10 +97,10 @@ def _service() -> Iterator[int]:
         loko = str(Path(sys.executable).with_name("loko"))
         command = [loko, "serve", LAB, "--emulate", "--free-control", *words]
         with (Path(folder) / "log").open("w") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = psutil.Popen(command, stdout=log, stderr=log)
         try:
             _wait_until_healthy(rest, process, Path(folder) / "log")
-            yield rest
+            yield process, rest
         finally:
             process.terminate()
             process.wait(timeout=20)
@@ -83,13 +111,13 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_healthy(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_healthy(port: int, process: psutil.Popen, log: Path) -> None:
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s and process.poll() is None:
         try:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             connection.request("GET", "/healthz")
-            if connection.getresponse().status == http.HTTPStatus.OK:
+            if connection.getresponse().status == HTTPStatus.OK:
                 return
         except OSError:
             pass
@@ -97,64 +125,63 @@ def _wait_until_healthy(port: int, process: subprocess.Popen[bytes], log: Path) 
     raise BenchmarkError(f"the service does not work: {log.read_text()[-300:]}")
 
 
-def _rate(kind: str, port: int, seconds: float) -> float:
-    """Decisions a second of all clients together."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(CLIENTS) as pool:
-        jobs = [(kind, port, number, seconds) for number in range(CLIENTS)]
-        counts = pool.starmap(_client, jobs)
-    return sum(counts)
+def _programs(service: psutil.Process) -> dict[str, psutil.Process]:
+    """The processes that take part."""
+    found = {"service": service}
+    for child in service.children(recursive=True):
+        words = child.cmdline()
+        found |= {name: child for module, name in _PROGRAMS.items() if module in words}
+    return {**found, "clients": psutil.Process()}
 
 
-def _client(kind: str, port: int, number: int, seconds: float) -> float:
-    """One process with its share of the connections: its decisions a second."""
-    threads, counts = [], [0] * (CONNECTIONS // CLIENTS)
+def _turn(
+    programs: Mapping[str, psutil.Process], port: int, conversations: Sequence[Iterator[Ask]], answers: int
+) -> _Turn:
+    """All conversations at once, with so many answers for each decision."""
+    before_s = {name: _cpu_s(one) for name, one in programs.items()}
     began_s = time.monotonic()
-
-    def converse(place: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-        identity = number * 100 + place
-        for count in itertools.count():
-            if time.monotonic() - began_s > seconds:
-                return
-            if kind == "refusals":
-                _ask(connection, "POST", "/v1/flows", http.HTTPStatus.CONFLICT, _flow(identity, count, 1e9))
-                counts[place] += 1
-            else:
-                name = f"c{identity}-{count}"
-                _ask(connection, "POST", "/v1/flows", http.HTTPStatus.CREATED, _flow(identity, count, 1e3))
-                _ask(connection, "DELETE", f"/v1/flows/{name}", http.HTTPStatus.NO_CONTENT)
-                counts[place] += 1
-
-    for place in range(len(counts)):
-        threads.append(threading.Thread(target=converse, args=(place,)))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.monotonic() - began_s)
+    decisions = converse(port, conversations) / answers
+    took_s = time.monotonic() - began_s
+    cpu_ms = {name: 1e3 * (_cpu_s(one) - before_s[name]) / decisions for name, one in programs.items()}
+    return _Turn(decisions / took_s, cpu_ms)
 
 
-def _flow(identity: int, count: int, rate_bps: float) -> bytes:
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _refusals(place: int, seconds: float) -> Iterator[Ask]:
+    for count in _counted(seconds):
+        yield Ask(request("POST", "/v1/flows", _flow(place, count, 1e9)), HTTPStatus.CONFLICT)
+
+
+def _cycles(place: int, seconds: float) -> Iterator[Ask]:
+    for count in _counted(seconds):
+        yield Ask(request("POST", "/v1/flows", _flow(place, count, 1e3)), HTTPStatus.CREATED)
+        yield Ask(request("DELETE", f"/v1/flows/{_name(place, count)}"), HTTPStatus.NO_CONTENT)
+
+
+def _counted(seconds: float) -> Iterator[int]:
+    """Numbers from 0 until the time is over."""
+    end_s = time.monotonic() + seconds
+    return itertools.takewhile(lambda _: time.monotonic() < end_s, itertools.count())
+
+
+def _name(place: int, count: int) -> str:
+    return f"c{place}-{count}"
+
+
+def _flow(place: int, count: int, rate_bps: float) -> bytes:
     return json.dumps(
         {
-            "id": f"c{identity}-{count}",
+            "id": _name(place, count),
             "source": "H1",
             "destination": "H3",
-            "udp_source": 1000 + identity,
+            "udp_source": 1000 + place,
             "udp_destination": 1 + count % 60_000,
             "rate_bps": rate_bps,
             "burst_bytes": 64,
             "frame_bytes": 64,
         }
     ).encode()
-
-
-def _ask(
-    connection: http.client.HTTPConnection, method: str, path: str, expected: int, body: bytes | None = None
-) -> None:
-    headers = {"Content-Type": "application/json"} if body else {}
-    connection.request(method, path, body, headers)
-    response = connection.getresponse()
-    text = response.read()
-    if response.status != expected:
-        raise BenchmarkError(f"{method} {path}: {response.status} {text.decode()}")

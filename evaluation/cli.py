@@ -66,7 +66,8 @@ FiguresArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
 ]
 ModeOption = Annotated[
-    ModeName, typer.Option(help="Boards in virtual time, or live on this machine as root.")
+    ModeName,
+    typer.Option(help="Boards in virtual time, live on this machine as root, or some of them real ones."),
 ]
 RunsOption = Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")]
 SecondsOption = Annotated[
@@ -95,11 +96,11 @@ StrictOption = Annotated[
 ]
 BackendOption = Annotated[
     Backend | None,
-    typer.Option(help="What every switch is (live). Default: as the lab says."),
+    typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
 CablingOption = Annotated[
-    Path | None, typer.Option(help="Which switches are real boards (live), and how they are cabled.")
+    Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
 ]
 ExecutorOption = Annotated[
     Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
@@ -143,10 +144,13 @@ def evaluate(
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415 - `loko --help` need not load it
     from evaluation.experiments import experiments, select  # noqa: PLC0415
     from evaluation.files import alone_in  # noqa: PLC0415
+    from evaluation.hardware import with_boards_at_hand  # noqa: PLC0415
     from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
 
-    chosen = select(figures or [], experiments(), mode.value)
+    chosen = with_boards_at_hand(
+        select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
+    )
     options = Options(
         mode=mode.value,
         seed=seed,
@@ -177,22 +181,20 @@ def _directory(
     """The folder of results, once it is sure that the mode is possible."""
     from evaluation.files import output_directory  # noqa: PLC0415 - so that `loko --help` need not load it
 
-    if mode is ModeName.HARDWARE:
-        raise InputError("--mode hardware: not available yet; use --mode virtual or --mode live")
-    if mode is ModeName.LIVE:
-        _check_live(capacity_factor)
+    if mode is not ModeName.VIRTUAL:
+        _check_real_time(mode, capacity_factor)
     coarse = backend not in (None, Backend.FIRMWARE)
-    if coarse and mode is not ModeName.LIVE:
+    if coarse and mode is ModeName.VIRTUAL:
         raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
     default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
     return output_directory(out if out is not None else default)
 
 
-def _check_live(capacity_factor: float | None) -> None:
+def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
     if capacity_factor is not None:
         raise InputError("--capacity-factor: for --mode virtual only; leave it out")
     if os.geteuid() != 0:
-        raise InputError("--mode live: needs root for network namespaces; use sudo, or --mode virtual")
+        raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
 
 
 @app.command()
@@ -212,16 +214,17 @@ def figures(*, as_json: JsonOption = False) -> None:
                     "name": one.name,
                     "title": one.title,
                     "paper": one.paper,
-                    "modes": [mode for mode in one.modes if mode != "hardware"],
+                    "modes": one.modes,
                     "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
                 }
                 for one, times in known
             ]
         )
         return
-    table = Table("figure", "title", "virtual", "live", box=None)
+    modes = [mode.value for mode in ModeName]
+    table = Table("figure", "title", *modes, box=None)
     for one, times in known:
-        cells = (_duration(times[mode]) if mode in times else "-" for mode in ("virtual", "live"))
+        cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)
         table.add_row(one.name, one.title, *cells)
     Console().print(table)
 
@@ -308,6 +311,8 @@ def _print_result(result: FigureResult) -> None:
     typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
     for claim in broken:
         typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+    for board, said in result.provenance.real_boards.items():
+        typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:
         typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
 

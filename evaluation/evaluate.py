@@ -12,7 +12,6 @@ from evaluation.kinds import kind_named
 from evaluation.options import Options, Progress
 from evaluation.report import write_report
 from evaluation.result import FigureResult, read_results, write_result
-from loko.document import InputError
 
 
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
@@ -21,9 +20,6 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     What is there already with the same parameters is not produced again. Raises `InputError` or
     `RunError` in one line.
     """
-    for figure in chosen:
-        if options.mode not in figure.modes:
-            raise InputError(f"{figure.name}: cannot be replayed in mode {options.mode}")
     earlier = read_results(options.out)
     found: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol
 
 from evaluation.executor import Executor
-from loko.lab import Backend
+from loko.cabling import Cards, load_cabling
+from loko.lab import Backend, Lab
 
 Points = Literal["all", "admitted"]
 
@@ -38,11 +40,24 @@ class Options:
     backend: Backend | None = None
     builder: Builder = Builder.MININET
     cabling: Path | None = None
-    """The file that says which switches of a live run are real boards."""
+    """The file that says which switches are real boards (mode ``hardware``)."""
     executor: Executor = Executor.PROCESSES
     """Where what needs no lab is computed."""
     scheduler: str | None = None
     """Address of the Dask cluster, if that is the executor."""
+
+    @property
+    def real_time(self) -> bool:
+        """Whether frames pass real interfaces by this machine's clock: mode ``live`` or ``hardware``."""
+        return self.mode != "virtual"
+
+    def switched_by(self, lab: Lab) -> str:
+        """What forwards a lab's frames in real time, as results tell it; empty in virtual time."""
+        return ", ".join(lab.with_backend(self.backend).backends) if self.real_time else ""
+
+    def real_boards(self) -> Mapping[str, Cards]:
+        """How the real boards are cabled; results depend on it. Raises `InputError`."""
+        return {} if self.cabling is None else load_cabling(self.cabling).switches
 
 
 class Progress(Protocol):

@@ -62,6 +62,7 @@ class Outcome(BaseModel):
     boards: dict[str, dict[str, int]] = {}
     host: HostResult = HostResult()
     backend: str = ""
+    real_boards: dict[str, dict[str, str]] = {}
 
 
 Compute = Callable[[_Figure, Options, Progress], tuple[Outcome, pa.Table]]
@@ -148,6 +149,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
             seconds=outcome.seconds,
             versions=versions(),
             assumptions=outcome.assumptions,
-            machine=machine() if options.mode == "live" else "",
+            machine=machine() if options.real_time else "",
+            real_boards=outcome.real_boards,
         ),
     )

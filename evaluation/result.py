@@ -12,6 +12,7 @@ from evaluation.chart import Chart
 from evaluation.files import write_atomically
 from evaluation.options import Builder
 from loko.document import InputError
+from loko.lab import Backend
 
 
 class _Part(BaseModel):
@@ -151,6 +152,8 @@ class Provenance(_Part):
     """Values that the paper does not print, by name."""
     machine: str = ""
     """Where the run took place; empty in virtual time, where it has no influence."""
+    real_boards: dict[str, dict[str, str]] = {}
+    """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""
 
 
 class FigureResult(_Part):
@@ -178,8 +181,8 @@ class FigureResult(_Part):
 
     @property
     def switched_by_open_vswitch(self) -> bool:
-        """Whether something else than emulated boards forwarded the frames."""
-        return self.provenance.backend not in ("", "firmware")
+        """Whether Open vSwitch forwarded frames in the place of a board."""
+        return not {Backend.OVS, Backend.MININET_LINK}.isdisjoint(self.provenance.backend.split(", "))
 
     @property
     def setting(self) -> str:

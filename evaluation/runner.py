@@ -65,6 +65,8 @@ class RunRecords:
     host: HostReport = field(default_factory=HostReport)
     boards: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Counters of each switch by name, such as ``received``, ``forwarded``, ``dropped_buffer``."""
+    real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of each real board what it says of itself: ``mac``, ``firmware``, ``hardware``, ``serial``."""
 
     def __len__(self) -> int:
         """Count of packets."""

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from evaluation.live.background import BackgroundLab
-from evaluation.live.network_namespace import network_of
+from evaluation.live.network_namespace import inside, namespace_of
 from loko.allocation import FIFTH_RATE
 from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
 from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
@@ -175,7 +175,7 @@ def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:
             f"--live: lab {lab.name} is not up; start it without a controller:"
             f" sudo loko lab up {lab.name} --flows no-flows.yml, a file with the line []"
         )
-    return lambda: network_of(running.pid)
+    return lambda: inside(namespace_of(running.pid))
 
 
 def _boards(lab: Lab, *, free_control: bool, traffic: bool) -> Callable[[str], Sequence[str]]:

@@ -14,6 +14,7 @@ import switch_emulator
 
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
+from loko.controller.framing import whole_messages
 from loko.controller.messages import echo_request, session_segments
 from loko.device import Profile, load_device, profile_text
 from loko.document import InputError
@@ -207,8 +208,9 @@ def _install(network: switch_emulator.Network, switch: str, entries: Sequence[Fl
     segments = session_segments(entries)
     replies = network.control(switch, segments)
     barrier = segments[-1][4:8]
-    answered = any(reply[1] == _BARRIER_REPLY and reply[4:8] == barrier for reply in _messages(replies))
-    errors = [reply for reply in _messages(replies) if reply[1] == _ERROR]
+    messages, _ = whole_messages(b"".join(replies))
+    answered = any(reply[1] == _BARRIER_REPLY and reply[4:8] == barrier for reply in messages)
+    errors = [reply for reply in messages if reply[1] == _ERROR]
     if errors or not answered:
         reason = f"error {errors[0][8:12].hex()}" if errors else "no answer to the barrier"
         raise RunError(f"{switch}: the board refused its table of {len(entries)} entries: {reason}")
@@ -226,13 +228,3 @@ _FIRST_XID: Final = 1000
 """Above those of the session that sets up the table."""
 _ERROR: Final = 1  # OpenFlow 1.0, section 5.1: OFPT_ERROR
 _BARRIER_REPLY: Final = 19  # OFPT_BARRIER_REPLY
-
-
-def _messages(replies: Sequence[bytes]) -> list[bytes]:
-    """The OpenFlow messages in a stream of bytes."""
-    stream, messages = b"".join(replies), []
-    while len(stream) >= 8:
-        length = max(int.from_bytes(stream[2:4], "big"), 8)
-        messages.append(stream[:length])
-        stream = stream[length:]
-    return messages

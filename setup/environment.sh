@@ -61,6 +61,8 @@ use_tools() {
     if folder=$(find_rust); then PATH="$folder:$PATH"; fi
     PATH="$venv/bin:$PATH"
     export PATH VIRTUAL_ENV="$venv"
+    # Where it is set, every program would compile all that it imports at every start, which is most of its start.
+    unset PYTHONDONTWRITEBYTECODE
     # One interpreter for every build of the Python module, so that cargo never builds it twice.
     export PYO3_PYTHON="$venv/bin/python"
 }

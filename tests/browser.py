@@ -63,10 +63,10 @@ def browser(*, width: int = 1280, height: int = 900) -> Iterator[Chrome]:
 class Page:
     """The page in a browser, as somebody who looks at it and clicks."""
 
-    def __init__(self, chrome: Chrome, address: str) -> None:
+    def __init__(self, chrome: Chrome, address: str, *, shows: str = "#switch-list > li") -> None:
         self.chrome = chrome
         chrome.get(address)
-        self.wait(lambda: self.all("#switch-list > li"), "switches")
+        self.wait(lambda: self.all(shows), shows)
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         end_s = time.monotonic() + PATIENCE_S

@@ -44,7 +44,8 @@ def board(program, tmp_path):
 def parameters(board, **wishes):
     keys = dict.fromkeys(role.ARGUMENTS)
     defaults = {key: value["default"] for key, value in role.ARGUMENTS.items() if "default" in value}
-    return keys | defaults | {"device": str(board.console), "timeout_s": 5.0} | wishes
+    own = {"device": str(board.console), "timeout_s": 5.0, "state_folder": str(board.folder / "state")}
+    return keys | defaults | own | wishes
 
 
 def configure(board, *, check=False, **wishes):
@@ -61,6 +62,7 @@ def say(board, keys, until=PROMPT):
 def test_the_role_configures_once_and_a_power_cycle_keeps_it(board, tmp_path):
     wishes = {
         "board_device": str(board.console),
+        "board_state_folder": str(tmp_path / "state"),
         "board_name": "s1",
         "board_ip_address": "10.0.2.99",
         "board_controller_address": "10.0.2.8",
@@ -89,6 +91,7 @@ def test_the_role_configures_once_and_a_power_cycle_keeps_it(board, tmp_path):
     told = play()
     assert "changed=0" in told
     assert "OFCHECKS" in told
+    assert "heartbeat" in told
 
     board.switch_off(signal.SIGKILL)
     assert board.console.is_symlink()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import contextmanager
+import threading
 
 import pytest
 import yaml
+from cabled_board import CARDS, board, power_off
 from live_harness import Machine, admitted, needs_root, wait_until
 
-from evaluation.live.daemon import Daemon
-from evaluation.live.programs import require_emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
 from loko.lab import load_lab
@@ -18,49 +16,6 @@ from loko.lab import load_lab
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
 SETTING, TRAFFIC = admitted()
-CARDS = {1: "card1", 2: "card2", 3: "card3", 4: "card4"}
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-@contextmanager
-def board(folder, *, ports=None, powered=True):
-    """A board with the settings of s1, in a namespace of its own; its cables end in cards of this machine."""
-    space = "loko-test-board"
-    subprocess.run(["ip", "netns", "delete", space], check=False, capture_output=True)
-    ip("netns", "add", space)
-    try:
-        for number, card in CARDS.items():
-            ip("link", "add", card, "type", "veth", "peer", "name", f"port{number}", "netns", space)
-            if powered:
-                ip("-n", space, "link", "set", f"port{number}", "up")
-        if not powered:
-            yield
-            return
-        named = "\n".join(
-            f'{port} = "port{cable}"'
-            for port, cable in (ports or dict(zip(CARDS, CARDS, strict=True))).items()
-        )
-        (folder / "board.toml").write_text(
-            f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
-            '[[board]]\nname = "s1"\n[board.ports]\n' + named + '\n[board.config]\ncontrol = "network"\n'
-            'mac = "70:b3:d5:6c:00:01"\nip_address = "10.0.1.99"\nofchecks = false\n'
-        )
-        command = ["ip", "netns", "exec", space, str(require_emulator()), "run", "--die-with-parent"]
-        process = Daemon(
-            "the board", [*command, str(folder / "board.toml")], log=folder / "log", ready=folder / "ready"
-        )
-        try:
-            process.wait_ready(30)
-            yield
-        finally:
-            process.end()
-    finally:
-        for card in CARDS.values():
-            subprocess.run(["ip", "link", "delete", card], check=False, capture_output=True)
-        subprocess.run(["ip", "netns", "delete", space], check=False, capture_output=True)
 
 
 def mixed(folder, **changes):
@@ -77,10 +32,28 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(t
         assert (status.connected, status.switches) == (2, 2)
         assert "real boards: s1" in status.scheduling
         records = runner.run(TRAFFIC, seconds=1, seed=1)
+    assert status.real_boards == {
+        "s1": {
+            "mac": "70:b3:d5:6c:00:01",
+            "hardware": "Zodiac-FX Rev.A",
+            "firmware": "0.84",
+            "serial": "none",
+        }
+    }
+    assert records.real_boards == status.real_boards
     assert len(records) > 0
     arrived = (records.received_ns >= 0).mean()
     assert arrived > 0.9, f"only {arrived:.0%} of the packets came through"
     wait_until(lambda: Machine.now() == before, "the machine is as before")
+
+
+def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path):
+    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
+        off = threading.Timer(1.0, power_off)
+        off.start()
+        with pytest.raises(RunError, match="card4: no link within 10 s: is the board powered"):
+            runner.run(TRAFFIC, seconds=2, seed=1)
+        off.join()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,19 @@ def test_everything_comes_from_the_service(page: Page, served: ServedLab) -> Non
     assert served.client.get("/page/..%2fpage.py").status_code == 404
 
 
+def test_docs_show_the_interface_out_of_the_service_alone(chrome: Chrome, served: ServedLab) -> None:
+    docs = Page(chrome, f"{served.address}/docs", shows=".opblock")
+    paths = served.client.get("/openapi.json").json()["paths"]
+    assert len(docs.all(".opblock")) == sum(map(len, paths.values()))
+    assert docs.text(".title").startswith("Loko")
+    docs.one(".opblock-post .opblock-summary-control").click()
+    docs.wait(lambda: "udp_source" in docs.text(".opblock-post .opblock-body"), "the form of a request")
+    loaded = docs.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert f"{served.address}/openapi.json" in loaded
+    assert [one for one in loaded if not one.startswith((served.address, "data:"))] == []
+    assert docs.complaints() == []
+
+
 def test_admitted_from_the_form_and_released(page: Page, served: ServedLab) -> None:
     page.fill(source="H1", destination="H3", rate=100, burst=612, id="video")
     page.submit()
@@ -196,19 +209,41 @@ def test_text_can_be_read_in_light_and_dark(
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_phone_needs_no_sideways_scrolling(served: ServedLab) -> None:
-    served.post(1)
-    with browser(width=360, height=740) as chrome:
+WIDER_THAN_THEIR_ROOM = """
+return [...document.querySelectorAll("html, body, body :not(svg *)")]
+  .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth)
+  .filter((one) => getComputedStyle(one).overflowX !== "hidden")
+  .map((one) => `${one.tagName}#${one.id} ${one.scrollWidth} > ${one.clientWidth}`);
+"""
+SMALLEST_TEXT = """
+const texts = [...document.querySelectorAll("#topology text")].filter((one) => one.textContent);
+return Math.min(...texts.map((one) => one.getBoundingClientRect().height));
+"""
+OUTSIDE_THE_PICTURE = """
+const picture = document.querySelector("#topology svg").getBoundingClientRect();
+return [...document.querySelectorAll("#topology text")].filter((one) => {
+  const box = one.getBoundingClientRect();
+  return box.width && (box.left < picture.left || box.right > picture.right || box.top < picture.top);
+}).map((one) => one.textContent);
+"""
+
+
+@pytest.mark.parametrize(
+    ("lab", "width", "to"), [("two-switch", 360, "H4"), ("two-switch", 390, "H3"), ("ring", 390, "h9a")]
+)
+def test_phone_needs_no_sideways_scrolling(lab: str, width: int, to: str, tmp_path: Path) -> None:
+    with ServedLab(tmp_path, lab=lab) as served, browser(width=width, height=844) as chrome:
+        source = "h1a" if lab == "ring" else "H1"
+        assert served.post(1, source=source, destination=to).status_code == 201
         page = Page(chrome, served.address)
         page.wait(lambda: page.all(page.flow("f1")), "the flow")
-        widths = "const one = document.documentElement; return [one.scrollWidth, one.clientWidth]"
-        content, room = page.run(widths)
-        assert content <= room <= 360
-        size = page.run(
-            "return document.querySelector('#topology .host text').getBoundingClientRect().height"
-        )
-        assert size > 10
-    served.client.delete("/v1/flows/f1")
+        assert page.run("return window.innerWidth") == width
+        assert page.run(WIDER_THAN_THEIR_ROOM) == []
+        assert page.run(SMALLEST_TEXT) > 10
+        assert page.run(OUTSIDE_THE_PICTURE) == []
+        page.one(f"{page.flow('f1')} .pick").click()
+        page.wait(lambda: page.one("#topology .path").get_attribute("points"), "its path")
+        assert overlaps(page) == []
 
 
 def test_token_is_asked_for_when_the_service_wants_one(chrome: Chrome, tmp_path: Path) -> None:
@@ -245,22 +280,27 @@ def test_names_are_never_read_as_markup(chrome: Chrome, tmp_path: Path) -> None:
         assert "broken" not in chrome.title
 
 
+def overlaps(page: Page) -> list[tuple[int, int]]:
+    """The pairs of switches that are drawn over each other."""
+    boxes = page.run(
+        "return [...document.querySelectorAll('#topology .switch .body')]"
+        ".map((one) => one.getBoundingClientRect())"
+        ".map(({ x, y, width, height }) => [x + width / 2, y + height / 2, width])"
+    )
+    return [
+        (index, other)
+        for index, (ax, ay, width) in enumerate(boxes)
+        for other, (bx, by, _) in enumerate(boxes[:index])
+        if ((ax - bx) ** 2 + (ay - by) ** 2) ** 0.5 <= width
+    ]
+
+
 def test_ring_of_31_is_drawn_round(chrome: Chrome, tmp_path: Path) -> None:
     with ServedLab(tmp_path, lab="ring") as lab:
         page = Page(chrome, lab.address)
         assert len(page.all("#topology .switch")) == 31
         assert len(page.all("#topology .host")) == 62
-        boxes = page.run(
-            "return [...document.querySelectorAll('#topology .switch .body')]"
-            ".map((one) => one.getBoundingClientRect())"
-            ".map(({ x, y, width, height }) => [x + width / 2, y + height / 2, width])"
-        )
-        apart = [
-            ((ax - bx) ** 2 + (ay - by) ** 2) ** 0.5 - width
-            for index, (ax, ay, width) in enumerate(boxes)
-            for bx, by, _ in boxes[:index]
-        ]
-        assert min(apart) > 0, "no two overlap"
+        assert overlaps(page) == []
 
 
 def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ def test_body_is_limited(served: ServedLab) -> None:
 
 
 def test_views(served: ServedLab) -> None:
-    assert served.client.get("/docs").status_code == 200
     paths = served.client.get("/openapi.json").json()["paths"]
     assert {
         "/v1/flows",
@@ -141,6 +140,20 @@ def test_views(served: ServedLab) -> None:
     assert [one["name"] for one in topology["hosts"]] == ["H1", "H2", "H3", "H4"]
     assert len(topology["links"]) == 5
     assert served.client.get("/v1/healthz").json()["healthy"]
+
+
+def test_docs_name_no_other_host(served: ServedLab) -> None:
+    page = served.client.get("/docs")
+    assert page.status_code == 200
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    named = re.findall(r'(?:src|href)="([^"]*)"', page.text)
+    assert {"/page/swagger-ui-bundle.js", "/page/swagger-ui.css", "/openapi.json"} <= set(named)
+    for address in named:
+        assert re.match("/[^/]", address), address
+        assert served.client.get(address).status_code == 200
+    for text in (page.text, *(served.client.get(one).text for one in ("/page/docs.js", "/openapi.json"))):
+        assert "//" not in re.sub("^//.*", "", text)
 
 
 def test_events_tell_what_happens(served: ServedLab) -> None:

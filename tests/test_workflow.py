@@ -5,19 +5,31 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+TEXT = (ROOT / ".github/workflows/ci.yml").read_text()
+WORKFLOW = yaml.safe_load(TEXT)
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
+WORKFLOW_KEYS = {"name", True, "permissions", "concurrency", "jobs", "env", "defaults"}
+"""`on` is a boolean of YAML 1.1."""
 JOB_KEYS = {"name", "if", "needs", "runs-on", "timeout-minutes", "strategy", "steps", "env", "permissions"}
 STEP_KEYS = {"name", "if", "uses", "with", "run", "env", "id", "shell", "working-directory"}
+EVENTS = {"push", "pull_request", "schedule", "workflow_dispatch"}
+CONTEXTS = {
+    "github.workflow",
+    "github.event_name",
+    "github.ref",
+    *(f"matrix.{name}" for name in ("target", "packages", "variables", "arguments")),
+}
+"""What expressions may name; of the matrix, what the matrix has."""
 
 
 def test_every_job_and_step_has_known_keys_only():
-    assert {"name", "permissions", "jobs"} <= set(WORKFLOW)
-    assert True in WORKFLOW, "'on' is a boolean of YAML 1.1"
+    assert {"name", "permissions", "jobs", True} <= set(WORKFLOW) <= WORKFLOW_KEYS
+    assert set(WORKFLOW[True]) <= EVENTS
     for job in WORKFLOW["jobs"].values():
         assert set(job) <= JOB_KEYS
         assert job["timeout-minutes"] <= 120
@@ -26,14 +38,46 @@ def test_every_job_and_step_has_known_keys_only():
             assert ("uses" in step) != ("run" in step)
 
 
+def matrix_of(job):
+    """The values of a job's matrix: one dictionary a run of it."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    return [{"target": target} for target in matrix.get("target", ())] + list(matrix.get("include", ()))
+
+
+def called(job):
+    found = {one["target"] for one in matrix_of(job)}
+    for step in job["steps"]:
+        found |= set(re.findall(r"\bmake ([a-z-]+)", step.get("run", "")))
+    return found
+
+
 def test_every_target_that_is_called_is_there():
-    called = set()
-    for job in WORKFLOW["jobs"].values():
-        matrix = job.get("strategy", {}).get("matrix", {})
-        called |= set(matrix.get("target", ()))
-        for step in job["steps"]:
-            called |= set(re.findall(r"\bmake ([a-z-]+)", step.get("run", "")))
-    assert {"setup", "lint", "unit", "smoke", "vagrant-smoke"} <= called <= TARGETS
+    every = set().union(*map(called, WORKFLOW["jobs"].values()))
+    assert {"setup", "lint", "unit", "fuzz", "smoke"} <= every <= TARGETS
+
+
+def test_what_takes_long_is_run_every_night_and_only_then():
+    [nightly] = [job for job in WORKFLOW["jobs"].values() if "if" in job]
+    assert called(nightly) == {"setup", "roles", "evidence", "vagrant-smoke"}
+    assert "github.event_name == 'schedule'" in nightly["if"]
+    assert WORKFLOW[True]["schedule"]
+
+
+def test_actions_are_pinned_to_a_commit_that_the_version_is_told_of():
+    used = re.findall(r"uses: (.*)", TEXT)
+    assert used
+    for one in used:
+        assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
+
+
+@pytest.mark.parametrize("expression", sorted(set(re.findall(r"\$\{\{ *(.*?) *\}\}", TEXT))))
+def test_expressions_name_what_is_there(expression):
+    called_functions = re.findall(r"\b(\w+)\(", expression)
+    assert set(called_functions) <= {"hashFiles"}
+    for pattern in re.findall(r"'([^']*)'", expression):
+        assert list(ROOT.glob(pattern)), pattern
+    words = re.sub(r"'[^']*'", "", expression)
+    assert set(re.findall(r"\b\w+\.\w+\b", words)) <= CONTEXTS
 
 
 def test_every_target_tells_what_it_does():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from loko.document import Strict, read
 
@@ -22,11 +22,15 @@ class Cabling(Strict):
     of a cable from a real board to a host, to an emulated board, or to the controller.
     """
 
-    switches: dict[str, dict[int, str]] = Field(min_length=1)
+    switches: dict[str, dict[int, str]]
 
     @field_validator("switches")
     @classmethod
     def _possible(cls, switches: dict[str, dict[int, str]]) -> dict[str, dict[int, str]]:
+        if not switches:
+            raise ValueError(
+                "names no real board: give one with its network cards, such as s1: {1: enp3s0f0}"
+            )
         owners: dict[str, str] = {}
         for switch, cards in switches.items():
             for port, card in cards.items():

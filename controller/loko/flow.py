@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, RootModel, model_validator
+from pydantic import AfterValidator, BaseModel, Field, RootModel, model_validator
 
 from loko.calculus import TokenBucket
 from loko.document import InputError, Strict, read
@@ -38,10 +38,10 @@ class Flow(Strict):
     def trusted(cls, **values: str | float) -> Self:
         """A flow of all its values, known to be right: not checked, and so made quickly."""
         flow = _new(cls)
-        _set(flow, "__dict__", values)  # past pydantic's own __setattr__: the flow is frozen
-        _set(flow, "__pydantic_fields_set__", _FIELDS)
-        _set(flow, "__pydantic_extra__", None)
-        _set(flow, "__pydantic_private__", None)
+        _set_values(flow, values)
+        _set_names(flow, _FIELDS)
+        _set_extra(flow, None)
+        _set_private(flow, None)
         return flow
 
     @property
@@ -52,7 +52,11 @@ class Flow(Strict):
 
 _FIELDS: Final = set(Flow.model_fields)  # copied before it is changed
 _new: Final = object.__new__
-_set: Final = object.__setattr__
+# Past pydantic's own __setattr__, since a flow is frozen; by the slots, which takes half the time.
+_set_values, _set_names, _set_extra, _set_private = (
+    vars(BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 class FiveTuple(NamedTuple):

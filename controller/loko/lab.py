@@ -130,6 +130,10 @@ class Lab:
         }
         return replace(self, switches=MappingProxyType(switches))
 
+    def cabled(self, cabling: Path | None) -> Lab:
+        """The lab with the real boards of a cabling; as it is without one. Raises `InputError`."""
+        return self if cabling is None else load_lab(self.path, cabling)
+
     def behind(self, backend: Backend) -> tuple[Switch, ...]:
         """The switches of one backend, in the order of the file."""
         return tuple(switch for switch in self.switches.values() if switch.backend is backend)

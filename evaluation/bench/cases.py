@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -288,15 +288,3 @@ def _address(text: str) -> bytes:
 
 def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
-
-
-def segments_of(messages: Sequence[bytes], segment_bytes: int) -> Iterator[bytes]:
-    """The messages, as many whole ones as fit into each TCP segment."""
-    segment = b""
-    for message in messages:
-        if segment and len(segment) + len(message) > segment_bytes:
-            yield segment
-            segment = b""
-        segment += message
-    if segment:
-        yield segment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +13,7 @@ from evaluation.bench.control_questions import Question
 from evaluation.bench.device import ControlFrame, Device
 from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
 from evaluation.runner import RunError
+from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request
 
 _SPACING_NS: Final = 6_000_000
@@ -22,7 +22,6 @@ _JITTER_NS: Final = 100_000
 _BARRIER_REPLY: Final = 19
 _ECHO_REPLY: Final = 3
 _STATISTICS_REPLY: Final = 17
-_HEADER_BYTES: Final = 8
 _ACTIVE_AT: Final = 56
 """Place of the count of entries in table statistics of OpenFlow 1.0."""
 _XID: Final = 7
@@ -144,7 +143,7 @@ def echo_over_time(
     sent: dict[int, ControlFrame] = {}
     replied: dict[int, int] = {}
     for frame in seen:
-        for message in _messages(frame.payload):
+        for message in whole_messages(frame.payload)[0]:
             number = int.from_bytes(message[4:8], "big")
             if not frame.from_switch:
                 sent.setdefault(number, frame)
@@ -238,14 +237,6 @@ def _with_barrier(
         raise RunError(f"{device.name}: no reply to the barrier behind '{subject.name}'")
     first, second = requests
     return first, second, replies[0]
-
-
-def _messages(payload: bytes) -> Iterator[bytes]:
-    """The OpenFlow messages of a segment."""
-    while len(payload) >= _HEADER_BYTES:
-        length = max(int.from_bytes(payload[2:4], "big"), _HEADER_BYTES)
-        yield payload[:length]
-        payload = payload[length:]
 
 
 def _gaps(samples: int, seed: int) -> list[int]:

@@ -12,10 +12,10 @@ from typing import Final, NoReturn
 import numpy as np
 import switch_emulator
 
-from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, segments_of
+from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT
 from evaluation.bench.device import MISSING, ControlFrame, Passage
 from evaluation.bench.equations import Wire
-from loko.controller.wire import SEGMENT_BYTES
+from loko.controller.framing import segments_of
 from loko.device import load_device
 from loko.document import InputError
 from loko.linux_switch import LinuxSwitch
@@ -62,7 +62,7 @@ class SimulatedSwitch:
 
     def load(self, messages: Sequence[bytes]) -> None:
         """As `Device.load`."""
-        self._table = list(segments_of(messages, SEGMENT_BYTES))
+        self._table = list(segments_of(messages))
 
     def with_housekeeping(self) -> None:
         """As `Device.with_housekeeping`: it has no such jobs."""

@@ -9,10 +9,11 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.acknowledgement import ACKNOWLEDGEMENT_NS
-from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, number_of, segments_of
+from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.runner import RunError
+from loko.controller.framing import segments_of
 from loko.controller.messages import barrier_request, features_request, hello
 from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
@@ -68,7 +69,7 @@ class VirtualDevice:
         self._power_on()
         self._table = messages
         self._connect()
-        for segment in segments_of(messages, SEGMENT_BYTES):
+        for segment in segments_of(messages):
             self._ask(segment)
         replies = self._ask(barrier_request(1))
         if [reply[1] for reply in replies] != [_BARRIER_REPLY]:

@@ -14,12 +14,12 @@ from typing import Final
 import dpkt
 import switch_emulator
 
-from evaluation.bench.cases import FCS_BYTES, segments_of
+from evaluation.bench.cases import FCS_BYTES
 from evaluation.bench.device import ControlFrame
 from evaluation.bench.equations import Wire
 from evaluation.runner import RunError
+from loko.controller.framing import segments_of
 from loko.controller.messages import barrier_request, features_request, hello
-from loko.controller.wire import SEGMENT_BYTES
 
 _NATIVE_PORT: Final = 4
 _NATIVE_MASK: Final = 1 << (_NATIVE_PORT - 1)
@@ -62,7 +62,7 @@ class ConnectedBoard:
     def load(self, messages: Sequence[bytes]) -> None:
         """Add entries, confirmed by a barrier. Raises `RunError`."""
         said = []
-        for segment in (*segments_of(messages, SEGMENT_BYTES), barrier_request(1)):
+        for segment in (*segments_of(messages), barrier_request(1)):
             said = [one.payload[1] for one in self.control([0], [segment]) if one.from_switch]
             if _ERROR in said:
                 raise RunError(f"{self._name}: the board answers an entry with an error")

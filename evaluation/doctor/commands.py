@@ -45,19 +45,25 @@ def doctor(
         told = {"trusted": trusted(findings), "findings": list(map(asdict, findings)), "facts": asdict(facts)}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _print(findings)
+        _print(findings, quick=quick)
     if not trusted(findings):
         raise typer.Exit(1)
 
 
-def _print(findings: list[Finding]) -> None:
-    table = Table("", "what", "found", "what it means for live results", "what to change", box=None)
+def _print(findings: list[Finding], *, quick: bool) -> None:
+    table = Table("", box=None)
+    for heading in ("what", "found", "what it means for live results", "what to change"):
+        table.add_column(heading, overflow="fold")  # a path that is cut short helps nobody
     for finding in findings:
         table.add_row(_SIGNS[finding.level], finding.what, finding.found, finding.means, finding.change)
     console = Console()
     console.print(table)
     if trusted(findings):
         console.print("Live results from this machine can be trusted; each run still tells its stalls.")
+        if quick:
+            console.print(
+                "CPU noise was measured for 1 s only: repeat without --quick before you rely on live results."
+            )
     elif any(finding.level is Level.MISSING for finding in findings):
         console.print("Live runs are not possible on this machine: see 'missing'.")
     else:

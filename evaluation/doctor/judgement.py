@@ -106,7 +106,10 @@ def _cores(cores: Cores) -> Iterator[Finding]:
     if cores.isolated:
         yield _ok("core isolated", "yes")
     else:
-        change = f"boot with isolcpus={cores.emulator} nohz_full={cores.emulator} to have the kernel keep off"
+        change = (
+            f"add 'isolcpus={cores.emulator} nohz_full={cores.emulator}' to GRUB_CMDLINE_LINUX in"
+            " /etc/default/grub, run update-grub, restart the machine"
+        )
         yield _note(
             "core isolated", "no", "other programs and the kernel's tick interrupt the emulator", change
         )
@@ -185,7 +188,11 @@ def _load(facts: Facts) -> Finding:
     found = f"{facts.load:.1f} programs on {facts.cores.usable} cores in the minute before"
     if facts.load < facts.cores.usable / 2:
         return _ok("load", found)
-    return _note("load", found, "other programs take the lab's time: more stalls", "leave the machine alone")
+    change = "end them ('top' shows which), wait a minute, then repeat"
+    if facts.load <= facts.cores.usable:
+        return _note("load", found, "other programs take the lab's time: more stalls", change)
+    means = "there are fewer cores than programs: senders, controller and taps wait, as no stall tells"
+    return _doubtful("load", found, means, change)
 
 
 def _adapter(adapter: Adapter) -> Finding:

@@ -17,12 +17,12 @@ from typing import Final, Protocol
 
 import switch_emulator
 
+from loko.controller.framing import segments_of, whole_messages
+from loko.controller.wire import SEGMENT_BYTES
 from loko.device import Profile
 from loko.document import PROFILES, InputError
 from loko.lab import Lab, Switch
 
-SEGMENT_BYTES: Final = 536
-_HEADER_BYTES: Final = 8
 _IDLE_S: Final = 0.05
 _AHEAD_NS: Final = 50_000
 """A board with work to do runs ahead of the clock by such steps until it has answered."""
@@ -134,12 +134,11 @@ class EmulatedBoard:
         pending = b""
         with contextlib.suppress(ConnectionError):
             while self._writer is writer and (data := await reader.read(4 * SEGMENT_BYTES)):
-                segment, pending = _whole_messages(pending + data)
-                if not segment:
-                    continue
-                self._board.segment(segment)
-                self._hurry()
-                await writer.drain()
+                messages, pending = whole_messages(pending + data)
+                for segment in segments_of(messages):
+                    self._board.segment(segment)
+                    self._hurry()
+                    await writer.drain()
 
     def _hurry(self) -> None:
         for outputs in self._board.hurry():
@@ -150,17 +149,6 @@ class EmulatedBoard:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-
-def _whole_messages(data: bytes) -> tuple[bytes, bytes]:
-    """The whole messages at the beginning, as one segment, and the rest."""
-    at = 0
-    while len(data) - at >= _HEADER_BYTES:
-        end = at + max(int.from_bytes(data[at + 2 : at + 4], "big"), _HEADER_BYTES)
-        if end > len(data) or (at > 0 and end > SEGMENT_BYTES):
-            break
-        at = end
-    return data[:at], data[at:]
 
 
 def free_of_control_cost(profile: str, folder: Path) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
@@ -78,7 +79,7 @@ def _wait_for_namespace(pid: int) -> None:
     """The tree's first process makes its namespace a moment after it was started."""
     here = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + _NAMESPACE_S
-    while Path(f"/proc/{pid}/ns/net").readlink() == here:
+    while namespace_of(pid).readlink() == here:
         if time.monotonic() > deadline:
             raise RunError("the lab's network namespace does not come: see 'loko doctor'")
         time.sleep(_POLL_S)

@@ -210,4 +210,6 @@ class _View:
         for switch, device in status.consoles.items():
             consoles.add_row(switch, device)
         console.print(consoles)
+        for switch, said in status.real_boards.items():
+            console.print(f"{switch} is a real board: {', '.join(map(' '.join, said.items()))}")
         console.print("A command in a host: sudo mnexec -a PID COMMAND, with the pid of the host's shell.")

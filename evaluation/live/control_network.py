@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+from evaluation.live.cards import wait_for_carrier
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network import interface, refuse_difference
 from evaluation.live.programs import run, run_json
@@ -24,6 +25,7 @@ class ControlNetwork:
         """Build and verify it; nothing if the emulator keeps the boards' sessions. Raises `RunError`."""
         self.lab = lab
         self._cables: dict[str, tuple[str, str]] = {}
+        self._cards = [switch.cards[lab.control_port] for switch in lab.behind(Backend.HARDWARE)]
         if lab.controller is None:
             return
         # Neither spanning tree nor snooping: the bridge sends nothing of its own accord.
@@ -33,7 +35,6 @@ class ControlNetwork:
         _ip("link", "set", "dev", BRIDGE, "up")
         for switch in lab.behind(Backend.FIRMWARE):
             self._cables[switch.name] = self._cable(switch.name)
-        self._cards = [switch.cards[lab.control_port] for switch in lab.behind(Backend.HARDWARE)]
         for card in self._cards:
             _ip("link", "set", "dev", card, "master", BRIDGE)
         self.verify()
@@ -41,6 +42,11 @@ class ControlNetwork:
     def ports(self, switch: str) -> Mapping[int, str]:
         """Interface of the control port of a switch, if it has one."""
         return {self.lab.control_port: self._cables[switch][0]} if switch in self._cables else {}
+
+    def wait_for_cards(self) -> None:
+        """Wait until every network card has a link. Raises `RunError`."""
+        for card in self._cards:
+            wait_for_carrier(card)
 
     def verify(self) -> None:
         """Compare with the lab file. Raises `RunError` at the first difference."""

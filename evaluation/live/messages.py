@@ -80,3 +80,5 @@ class LabStatus:
     """Of each switch, since the lab is up."""
     consoles: Mapping[str, str]
     """Device of each board's serial console; a new one after a restart of the board."""
+    real_boards: Mapping[str, Mapping[str, str]]
+    """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""

@@ -18,6 +18,7 @@ from mininet.node import Node, Switch
 
 from evaluation.live.cards import wait_for_carrier
 from evaluation.live.interfaces import OFFLOADS, interface_name, switch_off_offloads
+from evaluation.live.network_namespace import namespace_of
 from evaluation.live.programs import require, run, run_json
 from evaluation.runner import RunError
 from loko.lab import Endpoint, Host, Lab
@@ -99,7 +100,7 @@ class Network:
 
     def namespace(self, host: str) -> Path:
         """The file of a host's network namespace."""
-        return Path(f"/proc/{self._node(host).pid}/ns/net")
+        return namespace_of(self._node(host).pid)
 
     def inside(self, host: str) -> list[str]:
         """What to put before a command so that it runs in the namespace of a host."""
@@ -126,6 +127,12 @@ class Network:
             else:
                 refuse_difference(where, "addresses", [], addresses)
 
+    def wait_for_cards(self) -> None:
+        """Wait until every network card has a link. Raises `RunError`."""
+        for (node, _), name in self._interfaces.items():
+            if name in self._cards.values():
+                wait_for_carrier(name, prefix=self._prefix(node))
+
     def _place(self, node: str) -> tuple[str, ...]:
         """What tells the namespace of a node: most switches share one."""
         return tuple(self._prefix(node))
@@ -144,9 +151,7 @@ class Network:
             where, prefix = f"{node}: port {port} ({name})", self._prefix(node)
             switch_off_offloads(name, what=where, prefix=prefix)
             run(["ip", "link", "set", "dev", name, "up"], what=where, prefix=prefix)
-        for (node, _), name in self._interfaces.items():
-            if name in self._cards.values():
-                wait_for_carrier(name, prefix=self._prefix(node))
+        self.wait_for_cards()
         for host in self.lab.hosts.values():
             self._introduce_others(host)
 

@@ -14,11 +14,9 @@ from evaluation.runner import RunError
 _CLONE_NEWNET: Final = 0x4000_0000
 
 
-@contextmanager
-def network_of(pid: int) -> Iterator[None]:
-    """Put this thread in the network namespace of a process. Raises `RunError`."""
-    with inside(Path(f"/proc/{pid}/ns/net")):
-        yield
+def namespace_of(pid: int) -> Path:
+    """The file that names the network namespace of a process, for as long as the process lives."""
+    return Path(f"/proc/{pid}/ns/net")
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def inside(namespace: Path) -> Iterator[None]:
 
     Raises `RunError`.
     """
-    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         there = os.open(namespace, os.O_RDONLY)
         try:

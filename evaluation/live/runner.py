@@ -12,7 +12,7 @@ from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
-from evaluation.options import Builder
+from evaluation.options import Builder, Options
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.entries import EVALUATION_ENTRIES
@@ -53,6 +53,19 @@ class LiveRunner:
         self._plan = cores or CorePlan.here()
         self._confinement: Confinement | None = None
         self._affinity = os.sched_getaffinity(0)
+
+    @classmethod
+    def of(cls, lab: Lab, flows: Sequence[Flow], options: Options, *, allocation: str, entries: int) -> Self:
+        """The runner that a replay's options ask for."""
+        return cls(
+            lab,
+            flows,
+            allocation=allocation,
+            entries=entries,
+            seed=options.seed,
+            backend=options.backend,
+            builder=options.builder,
+        )
 
     @property
     def warning(self) -> str | None:

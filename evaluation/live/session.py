@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from evaluation.bench.live.board_wiring import self_test_of_boards
@@ -26,7 +27,7 @@ from evaluation.live.network import Network, silence_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
-from loko.lab import load_lab
+from loko.lab import Lab, load_lab
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
@@ -47,13 +48,15 @@ class Session:
         self._folder = folder
         silence_own_network()
         prepare(self.lab)
-        control = ControlNetwork(self.lab)
-        self_test_of_boards(self.lab, controller_address(self.lab))
+        self._control = ControlNetwork(self.lab)
+        self._real_boards = self_test_of_boards(self.lab, controller_address(self.lab))
         containers = request.containers
         self.network = ContainerNetwork(self.lab, containers) if containers else Network(self.lab)
         # The controller first: a board that finds none waits for seconds, and the emulator takes a core.
         self._controller = self._start_controller(request) if request.flows else None
-        ports = {name: {**self.network.ports(name), **control.ports(name)} for name in self.lab.switches}
+        ports = {
+            name: {**self.network.ports(name), **self._control.ports(name)} for name in self.lab.switches
+        }
         self._switches = (
             ContainerBoards(self.lab) if containers else Switches(self.lab, ports, request, folder)
         )
@@ -74,6 +77,7 @@ class Session:
             scheduling=report.scheduling,
             counters=report.counters,
             consoles=self._switches.consoles(),
+            real_boards=self._real_boards,
         )
 
     def run(self, request: TrafficRequest) -> RunRecords:
@@ -88,17 +92,16 @@ class Session:
             capture = carry(self.network, request.traffic, seconds=request.seconds, folder=self._folder)
         finally:
             rate.unlink()
+        if self._real_boards:  # else a board that was unplugged would be blamed for what it lost
+            self._control.wait_for_cards()
+            self.network.wait_for_cards()
         after = self._switches.report()
         if self._controller and (readiness is None or readiness != self._controller.readiness()):
             raise RunError(
-                "a switch lost the connection to the controller, and with it the table"
-                + (
-                    "; lower the rate of EchoRequests, or leave the machine alone"
-                    if request.echoes_per_s
-                    else ""
-                )
+                "a switch lost the connection to the controller, and with it the table: "
+                + _remedy(request, self.lab)
             )
-        return records(capture, self.lab, before, after)
+        return replace(records(capture, self.lab, before, after), real_boards=self._real_boards)
 
     def _check_controller(self) -> None:
         if self._controller:
@@ -128,6 +131,15 @@ class Session:
         )
         controller.wait_until(lambda: _listens(controller.pid), CONTROLLER_TIMEOUT_S, "does not listen")
         return controller
+
+
+def _remedy(request: TrafficRequest, lab: Lab) -> str:
+    """What may keep the connections of the switches."""
+    if request.echoes_per_s:
+        return "lower the rate of EchoRequests, or leave the machine alone"
+    if lab.controller is not None:
+        return "send less (--points admitted): control frames wait with the others; leave the machine alone"
+    return "leave the machine alone, and run again"
 
 
 def _listens(pid: int) -> bool:

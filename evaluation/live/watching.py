@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -29,7 +29,7 @@ from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
 from evaluation.live.generator import HEADERS_BYTES, open_sink
 from evaluation.live.interfaces import interface_name
-from evaluation.live.network_namespace import network_of
+from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
@@ -76,9 +76,9 @@ class _Tap:
     pending: list[_Seen] = field(default_factory=list)
 
     @classmethod
-    def at(cls, host: str, pid: int, interface: str) -> _Tap:
+    def at(cls, host: str, namespace: Path, interface: str) -> _Tap:
         """Open it. Raises `RunError`."""
-        with network_of(pid):
+        with inside(namespace):
             packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
             packets.bind((interface, 0))
         packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
@@ -120,14 +120,14 @@ class _Tap:
 
 
 class Watch:
-    """The taps of all hosts, joined."""
+    """The taps of all hosts, joined. The hosts' network namespaces are given by their files."""
 
-    def __init__(self, lab: Lab, pids: dict[str, int]) -> None:
+    def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
         """Open them. Raises `RunError`."""
         self._lab = lab
         self._taps = {
-            host: _Tap.at(host, pid, interface_name(f"{host}-eth0", node=host, where=str(lab.path)))
-            for host, pid in pids.items()
+            host: _Tap.at(host, namespace, interface_name(f"{host}-eth0", node=host, where=str(lab.path)))
+            for host, namespace in namespaces.items()
         }
         self._joined = Taps()
         self._flows: dict[FiveTuple, Flow] = {}
@@ -178,9 +178,9 @@ class Watch:
 class Senders:
     """Lets hosts send their flows' worst conforming traffic."""
 
-    def __init__(self, lab: Lab, pids: dict[str, int]) -> None:
+    def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
         self._lab = lab
-        self._pids = pids
+        self._namespaces = namespaces
         self._running: dict[str, tuple[Flow, asyncio.Task[None]]] = {}
         self._sinks: dict[tuple[str, int], socket.socket] = {}
         self._number = 0
@@ -202,7 +202,7 @@ class Senders:
         there = str(hosts[flow.destination].ip.ip), flow.udp_destination
         with contextlib.ExitStack() as open_:
             self._sink(flow.destination, flow.udp_destination)
-            with network_of(self._pids[flow.source]):
+            with inside(self._namespaces[flow.source]):
                 here = open_.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 here.bind((str(hosts[flow.source].ip.ip), flow.udp_source))
             sender = Sender(
@@ -223,11 +223,11 @@ class Senders:
         """Have a socket there that takes the frames, unless a program of the host has one."""
         if (host, port) not in self._sinks:
             with contextlib.suppress(OSError):
-                self._sinks[host, port] = open_sink(Path(f"/proc/{self._pids[host]}/ns/net"), port)
+                self._sinks[host, port] = open_sink(self._namespaces[host], port)
 
 
-async def _run(lab: Lab, pids: dict[str, int], *, traffic: bool) -> None:
-    watch, senders = Watch(lab, pids), Senders(lab, pids)
+async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> None:
+    watch, senders = Watch(lab, namespaces), Senders(lab, namespaces)
 
     def told(flows: Sequence[Flow]) -> None:
         watch.told(flows)
@@ -261,8 +261,8 @@ def main(
         missing = [name for name in network.hosts if name not in shells]
         if missing:
             raise RunError(f"lab {network.name}: no shell of {', '.join(missing)}")
-        pids = {name: shells[name] for name in network.hosts}
-        asyncio.run(_run(network, pids, traffic=traffic))
+        namespaces = {name: namespace_of(shells[name]) for name in network.hosts}
+        asyncio.run(_run(network, namespaces, traffic=traffic))
 
 
 if __name__ == "__main__":

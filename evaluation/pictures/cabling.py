@@ -3,57 +3,124 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import NDArray
 
 from evaluation.pictures.canvas import STYLE
-from loko.lab import Backend, Lab
+from loko.lab import Backend, Endpoint, Lab
 
 _Point = tuple[float, float]
+_Vector = NDArray[np.float64]
 _SWITCHES_AT = 1.0
 """Radius of the circle on which the switches stand; the controller is in its middle."""
-_HOSTS_AT = 1.95
+_HOSTS_AT = 2.2
 _FAN = 0.62
 """Angle between the hosts of a switch."""
+_NODE_POINTS, _NODE_PAD = 9, 0.5
+_LABEL_POINTS, _LABEL_PAD = 8, 0.15
+_GAP_POINTS = 4.0
+"""Between a label and the box of the node at its end of the cable."""
 _REAL, _EMULATED, _HOST, _CONTROL = "#f6d7a7", "#dfe7ef", "#ffffff", "#777777"
+_CONTROLLER = "controller"
+"""Its place; no node of a lab is at port 0."""
 
 
 def draw(lab: Lab, path: Path) -> None:
     """Write the drawing as SVG and as PNG beside it."""
-    figure = Figure(figsize=(9.0, 4.2) if len(lab.switches) <= 2 else (9.0, 7.6), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_aspect("equal")
-    axes.axis("off")
-    places = _places(lab)
-    control = _centre(lab)
-    cards = lab.cards()
-    for link in lab.links:
-        a, b = places[link.a.node], places[link.b.node]
-        axes.plot(*zip(a, b, strict=True), color="black", linewidth=1.6, zorder=1)
-        for end, near, far in ((link.a, a, b), (link.b, b, a)):
-            if end in cards:
-                _label(axes, _between(near, far, 0.47), cards[end], card=True)
-            elif end.node in lab.switches:
-                _label(axes, _between(near, far, 0.29), str(end.port))
-    if lab.control_port:
-        for switch in lab.switches.values():
-            _control(axes, places[switch.name], control, lab.control_port, switch.cards.get(lab.control_port))
-        address = f"controller\n{lab.controller.ip}" if lab.controller else "controller"
-        _node(axes, control, address, _HOST, dashed=True)
-    for name, host in lab.hosts.items():
-        _node(axes, places[name], f"{name}\n{host.ip}", _HOST)
-    for switch in lab.switches.values():
-        real = switch.backend is Backend.HARDWARE
-        what = "real board" if real else switch.profile.name
-        _node(axes, places[switch.name], f"{switch.name}\n{what}", _REAL if real else _EMULATED)
-    axes.set_title(lab.title)
-    axes.margins(0.12)
     with style.context(STYLE):
+        figure = Figure(figsize=(9.0, 4.2) if len(lab.switches) <= 2 else (9.0, 7.6), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_aspect("equal")
+        axes.axis("off")
+        axes.set_title(lab.title)
+        _Drawing(figure, axes, lab)
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(path.with_suffix(".png"), dpi=110)
+
+
+class _Drawing:
+    """Nodes in their places, cables between them, and labels where a cable is seen."""
+
+    def __init__(self, figure: Figure, axes: Axes, lab: Lab) -> None:
+        self._axes = axes
+        self._point = figure.dpi / 72
+        """In pixels."""
+        self._places = {**_places(lab), _CONTROLLER: _centre(lab)}
+        self._boxes = {name: self._node(name, *_looks(lab, name)) for name in (*lab.switches, *lab.hosts)}
+        cards = lab.cards()
+        cables = [((link.a, link.b), "black", "-") for link in lab.links]
+        if lab.control_port:
+            address = f"controller\n{lab.controller.ip}" if lab.controller else "controller"
+            self._boxes[_CONTROLLER] = self._node(_CONTROLLER, address, _HOST, dashed=True)
+            for switch in lab.switches.values():
+                ends = (Endpoint(node=switch.name, port=lab.control_port), Endpoint(node=_CONTROLLER, port=0))
+                cables.append((ends, _CONTROL, "--"))
+        for (a, b), colour, line in cables:
+            points = zip(self._places[a.node], self._places[b.node], strict=True)
+            axes.plot(*points, color=colour, linewidth=1.5, linestyle=line, zorder=1)
+        axes.margins(0.12)
+        axes.autoscale_view()
+        axes.autoscale(enable=False)
+        figure.draw_without_rendering()  # now it is known where everything is
+        for ends, _, _ in cables:
+            for end, far in (ends, ends[::-1]):
+                card = cards.get(end)
+                if end.node == _CONTROLLER:
+                    card = lab.switches[far.node].cards.get(lab.control_port)
+                if card:
+                    self._label(end, far, card, card=True)
+                elif end.node in lab.switches:
+                    self._label(end, far, str(end.port))
+
+    def _node(self, name: str, text: str, colour: str, *, dashed: bool = False) -> Text:
+        line = "--" if dashed else "-"
+        pad = f"round,pad={_NODE_PAD}"
+        box = {"boxstyle": pad, "facecolor": colour, "edgecolor": "black", "linestyle": line}
+        place = self._places[name]
+        return self._axes.text(
+            *place, text, ha="center", va="center", fontsize=_NODE_POINTS, bbox=box, zorder=3
+        )
+
+    def _label(self, end: Endpoint, far: Endpoint, text: str, *, card: bool = False) -> None:
+        """Write on a cable, just outside of the box at its end."""
+        colours = ("#e7f3e4", "#99aa99") if card else ("white", "none")
+        pad = f"square,pad={_LABEL_PAD}"
+        box = {"boxstyle": pad, "facecolor": colours[0], "edgecolor": colours[1]}
+        label = self._axes.text(
+            0, 0, text, ha="center", va="center", fontsize=_LABEL_POINTS, bbox=box, zorder=2
+        )
+        to_pixels = self._axes.transData
+        begin, target = to_pixels.transform([self._places[end.node], self._places[far.node]])
+        way = (target - begin) / np.hypot(*(target - begin))
+        pads = (_NODE_POINTS * _NODE_PAD, _LABEL_POINTS * _LABEL_PAD, _GAP_POINTS)
+        distance = _clear(self._boxes[end.node], label, sum(pads) * self._point, way)
+        label.set_position(tuple(to_pixels.inverted().transform(begin + distance * way)))
+
+
+def _clear(one: Text, other: Text, pads: float, way: _Vector) -> float:
+    """How far in a direction another text must be so that the boxes of both do not touch; all in pixels."""
+    extents = [text.get_window_extent() for text in (one, other)]
+    across = sum(float(extent.width) for extent in extents) / 2 + pads
+    along = sum(float(extent.height) for extent in extents) / 2 + pads
+    sides = zip((across, along), way, strict=True)
+    return min(side / abs(float(part)) for side, part in sides if abs(part) > 1e-9)
+
+
+def _looks(lab: Lab, node: str) -> tuple[str, str]:
+    """Text and colour of a switch or host."""
+    if node in lab.hosts:
+        return f"{node}\n{lab.hosts[node].ip}", _HOST
+    switch = lab.switches[node]
+    if switch.backend is Backend.HARDWARE:
+        return f"{node}\nreal board", _REAL
+    return f"{node}\n{switch.profile.name}", _EMULATED
 
 
 def _places(lab: Lab) -> dict[str, _Point]:
@@ -64,7 +131,7 @@ def _places(lab: Lab) -> dict[str, _Point]:
         first = math.pi if count <= 2 else math.pi / 2
         angle = first - 2 * math.pi * index / count
         places[name] = _at(angle, _SWITCHES_AT)
-        hosts = [end.node for _, end in lab.neighbours(name) if end.node in lab.hosts]
+        hosts: Sequence[str] = [end.node for _, end in lab.neighbours(name) if end.node in lab.hosts]
         for number, host in enumerate(hosts):
             turn = (number - (len(hosts) - 1) / 2) * _FAN * (1 if count == 2 and index == 1 else -1)
             places[host] = _at(angle + turn, _HOSTS_AT)
@@ -77,31 +144,4 @@ def _centre(lab: Lab) -> _Point:
 
 
 def _at(angle: float, radius: float) -> _Point:
-    return radius * math.cos(angle) * 1.25, radius * math.sin(angle)
-
-
-def _between(a: _Point, b: _Point, share: float) -> _Point:
-    return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
-
-
-def _control(axes: Axes, board: _Point, controller: _Point, port: int, card: str | None) -> None:
-    axes.plot(*zip(board, controller, strict=True), color=_CONTROL, linewidth=1.2, linestyle="--", zorder=1)
-    _label(axes, _between(board, controller, 0.27), str(port))
-    if card:
-        _label(axes, _between(board, controller, 0.5), card, card=True)
-
-
-def _node(axes: Axes, place: _Point, text: str, colour: str, *, dashed: bool = False) -> None:
-    line = "--" if dashed else "-"
-    box = {"boxstyle": "round,pad=0.5", "facecolor": colour, "edgecolor": "black", "linestyle": line}
-    axes.text(*place, text, ha="center", va="center", fontsize=9, bbox=box, zorder=3)
-
-
-def _label(axes: Axes, place: _Point, text: str, *, card: bool = False) -> None:
-    colours = (
-        {"facecolor": "#e7f3e4", "edgecolor": "#99aa99"}
-        if card
-        else {"facecolor": "white", "edgecolor": "none"}
-    )
-    box = {"boxstyle": "square,pad=0.15", **colours}
-    axes.text(*place, text, ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+    return radius * math.cos(angle) * 1.35, radius * math.sin(angle)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from live_harness import needs_root
 from package_source import make_source
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 
 CAPTURE = "setup/packages.sh capture"
 PURGE = "dpkg --purge tcpdump >/dev/null"
@@ -63,6 +65,37 @@ def test_an_installation_that_was_killed_half_way_is_finished(machine, use):
     assert status == 0
     assert "unpacked" in lines
     assert "installed" in lines
+
+
+def test_what_a_killed_installation_of_open_vswitch_left_is_taken_back(machine):
+    # Killed while the package was installed: no service may be started until that is undone.
+    policy = "/usr/sbin/policy-rc.d"
+    begun = f"""
+        mark=$(sed -n "s/^readonly mark='\\(.*\\)'$/\\1/p" setup/openvswitch.sh)
+        printf '#!/bin/sh\\n%s\\nexit 101\\n' "$mark" >{policy}
+        touch .setup/openvswitch.unfinished
+        update-rc.d openvswitch-switch enable
+    """
+    status, lines = says(
+        machine,
+        f"{begun}; setup/openvswitch.sh; ls {policy} .setup/openvswitch.unfinished; ls /etc/rc2.d;"
+        " setup/openvswitch.sh",
+    )
+    assert status == 0, lines
+    assert not [line for line in lines if line in (policy, ".setup/openvswitch.unfinished")], lines
+    assert not [line for line in lines if re.fullmatch(r"S\d+openvswitch-switch", line)], lines
+    assert sum("installing openvswitch-switch" in line for line in lines) == 1, lines
+
+
+def test_a_build_of_the_emulator_that_was_killed_is_finished(machine):
+    # A set-up that builds other sources is killed, and then meets those of the last one that was complete.
+    key = "cp .setup/emulator.done /tmp/key; echo other >.setup/emulator.done"
+    killed = "timeout -s KILL 1 setup/emulator.sh; ls .setup/emulator.done; cp /tmp/key .setup/before"
+    status, lines = says(
+        machine, f"{key}; {killed}; setup/emulator.sh; switch-emulator/target/release/zodiac-fx --version"
+    )
+    assert status == 0, lines
+    assert any("emulator.done" in line and "cannot access" in line for line in lines), lines
 
 
 def test_a_step_that_was_killed_is_done_again_even_if_its_sources_go_back(machine):

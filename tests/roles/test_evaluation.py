@@ -25,4 +25,4 @@ def test_a_figure_is_replayed_and_check_mode_only_tells_which(tmp_path):
 def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
     refused = play(tmp_path, ["playbooks/evaluate.yml", "--tags", "evaluation", "-e", "mode=quick"])
     assert refused.status == 2
-    assert "value of evaluation_mode must be one of: all, virtual, live" in refused.complaint
+    assert "value of evaluation_mode must be one of: all, virtual, live, hardware" in refused.complaint

@@ -9,7 +9,7 @@ import pytest
 from live_harness import needs_root
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 
 # A setting that each network namespace has of its own: the machine that runs the tests keeps its own.
 SETTING = "net.ipv4.ip_default_ttl"

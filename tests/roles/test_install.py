@@ -7,7 +7,7 @@ from live_harness import needs_root
 from package_source import make_source
 from throwaway import Throwaway
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 
 PROVISION = ["playbooks/provision.yml"]
 BREAK = """

@@ -15,10 +15,11 @@ from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.interruptions import disturbed
-from evaluation.bench.live.live_device import control_frame, messages, on_the_line, strict_delete
+from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
 from evaluation.bench.live.pacing import at_instants
 from evaluation.bench.live.packet_tap import Clock, Seen, stamps_in_hardware
 from evaluation.runner import RunError, Stall
+from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request
 from loko.scenario import Action, Match
 
@@ -77,13 +78,6 @@ def test_what_was_added_is_deleted_strictly() -> None:
     assert int.from_bytes(delete[68:70], "big") == of.OFPP_NONE
 
 
-def test_messages_in_a_segment_are_told_apart() -> None:
-    assert list(messages(b"")) == []
-    both = [barrier_request(1), echo_request(2)]
-    assert list(messages(b"".join(both))) == both
-    assert len(list(messages(bytes(16)))) == 2  # lengths that cannot be
-
-
 def tcp(payload, *, sport=6633, dport=40000):
     segment = dpkt.tcp.TCP(sport=sport, dport=dport, data=payload)
     packet = dpkt.ip.IP(src=b"\n\0\1\x08", dst=b"\n\0\1c", p=6, data=segment)
@@ -119,11 +113,11 @@ class Switch(threading.Thread):
         with self.session:
             while data := self.session.recv(4096):
                 buffer += data
-                while len(buffer) >= 8 and len(buffer) >= (length := int.from_bytes(buffer[2:4], "big")):
-                    self.heard.append(buffer[1])
-                    if answer := self.answers.get(buffer[1]):
+                messages, buffer = whole_messages(buffer)
+                for one in messages:
+                    self.heard.append(one[1])
+                    if answer := self.answers.get(one[1]):
                         self.session.sendall(answer)
-                    buffer = buffer[length:]
 
 
 def message(kind, body=b""):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from evaluation.experiments import experiments, select
+from evaluation.figure import LabFigure
+from evaluation.hardware import with_boards_at_hand
 from evaluation.live.real_boards import silence
 from evaluation.pictures.cabling import draw
 from loko.document import LABS, InputError
@@ -12,6 +15,14 @@ from loko.lab import Backend, Endpoint, load_lab
 
 ONE = {"s1": {1: "card1", 2: "card2", 3: "card3", 4: "card4"}}
 BOTH = {"s1": {1: "a1", 2: "a2", 4: "a4"}, "s2": {1: "b1", 2: "b2", 4: "b4"}}
+
+
+DOCS = LABS.parent / "docs"
+DRAWINGS = {
+    "cabling-mixed": ("two-switch/lab.yml", "two-switch/one-real-board.yml"),
+    "cabling-two-switch": ("two-switch/lab.yml", "two-switch/two-real-boards.yml"),
+    "cabling-ring": ("ring/five.yml", "ring/five-two-real-boards.yml"),
+}
 
 
 @pytest.fixture
@@ -49,6 +60,7 @@ def test_another_backend_leaves_real_boards_as_they_are(cabled):
 @pytest.mark.parametrize(
     ("switches", "complaint"),
     [
+        ({}, "switches: names no real board: give one with its network cards"),
         ({"s9": ONE["s1"]}, "s9: the lab has the switches s1, s2"),
         ({"s1": {1: "a", 2: "b", 3: "c"}}, "s1: port 4 is the control port: name the network card"),
         ({"s1": {1: "a", 2: "b", 4: "d"}}, "s1: port 3 leads to s2: name the network card"),
@@ -61,6 +73,29 @@ def test_what_cannot_be_cabled_is_told_in_one_line(switches, complaint, cabled):
     with pytest.raises(InputError, match=complaint) as caught:
         cabled(switches)
     assert "\n" not in str(caught.value)
+
+
+def test_without_names_those_figures_are_replayed_whose_lab_the_cabling_fits(cabled, tmp_path):
+    def names(switches, lab):
+        cabled(switches, lab)
+        chosen = select([], experiments(), "hardware")
+        fitting = with_boards_at_hand(chosen, "hardware", tmp_path / "cabling.yml", all_or_none=False)
+        return {figure.figure for figure in fitting}
+
+    assert {"fig17a", "fig15", "fig3a", "fig19b", "table2"} <= names(ONE, "two-switch")
+    assert "fivelive" not in names(ONE, "two-switch")
+    neighbours = {"s1": {1: "a1", 3: "a3", 4: "a4"}, "s2": {1: "b1", 2: "b2", 4: "b4"}}
+    assert names(neighbours, LABS / "ring/five.yml") == {"fivelive"}
+
+
+def test_every_figure_of_a_lab_that_real_boards_can_make_is_offered():
+    offered = set()
+    for figure in experiments().values():
+        if not isinstance(figure, LabFigure):
+            assert "hardware" not in figure.modes, figure.name
+        elif "live" in figure.modes and load_lab(figure.lab).control_port:
+            offered.add(figure.name)
+    assert offered == {name for name, figure in experiments().items() if "hardware" in figure.modes}
 
 
 def test_a_port_that_a_lab_does_not_use_needs_no_card(cabled):
@@ -77,6 +112,22 @@ def test_the_drawing_names_every_card_and_node(cabled, tmp_path):
     draw(cabled(ONE), tmp_path / "lab.svg")
     assert (tmp_path / "lab.svg").stat().st_size > 1000
     assert (tmp_path / "lab.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("image", sorted(DRAWINGS))
+def test_the_drawings_of_the_hardware_guide_are_what_its_command_draws(image, tmp_path):
+    lab, cabling = DRAWINGS[image]
+    draw(load_lab(LABS / lab, LABS / cabling), tmp_path / f"{image}.svg")
+    drawn = (tmp_path / f"{image}.svg").read_bytes()
+    assert drawn == (DOCS / "images" / f"{image}.svg").read_bytes(), "run 'make drawings'"
+
+
+def test_every_picture_of_the_documentation_is_shown_by_a_page():
+    pages = "".join(page.read_text() for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"))
+    for picture in (DOCS / "images").iterdir():
+        shown = f"images/{picture.name})" in pages
+        twin = picture.suffix == ".png" and f"images/{picture.stem}.svg)" in pages
+        assert shown or twin, picture.name
 
 
 def test_silence_is_one_line():

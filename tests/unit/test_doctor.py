@@ -78,6 +78,7 @@ def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
         ({"steal_share": 0.03, "virtual_machine": True}, "hypervisor", Level.DOUBTFUL),
         ({"steal_share": None, "virtual_machine": True}, "hypervisor", Level.OK),
         ({"load": 3.0}, "load", Level.NOTE),
+        ({"load": 5.0}, "load", Level.DOUBTFUL),
         (
             {"adapters": (Adapter(name="eth0", driver="r8169", offloads=("gro",), hardware_stamps=False),)},
             "card eth0",

@@ -27,6 +27,8 @@ ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
 _BITS_NS_PER_BYTE_S: Final = 8e9
 _ULP: Final = sys.float_info.epsilon
+_new: Final = tuple.__new__
+"""Makes a named tuple of all its values in their order: in half the time of its own call."""
 Sizes = tuple[int, ...] | range
 """Sizes of frames in bytes."""
 
@@ -127,7 +129,8 @@ class _Route(NamedTuple):
 
     def decide(self, flow: Flow) -> Admitted | Refusal:
         """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
-        rate_bps, burst_bytes, frame_bytes = flow.rate_bps, flow.burst_bytes, flow.frame_bytes
+        values = vars(flow)  # as `Register.route` does
+        rate_bps, burst_bytes, frame_bytes = values["rate_bps"], values["burst_bytes"], values["frame_bytes"]
         for sizes, switch in self.sizes:
             if frame_bytes not in sizes:
                 raise switch.uncovered(frame_bytes)
@@ -135,7 +138,7 @@ class _Route(NamedTuple):
             growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
             for switch in switches:
                 if burst_bytes > switch.burst_room or rate_bps > switch.rate_room:
-                    refusal = switch.refusal(flow, burst_bytes)
+                    refusal = switch.refusal(flow, rate_bps, burst_bytes)
                     if refusal is not None:
                         return refusal
                 burst_bytes += growth_bytes
@@ -228,22 +231,25 @@ class _Switch:
         if not self.is_summed:
             self._sum()
         shares = (
-            Share("rate", self.used_bps, self.max_rate_bps, "bit/s"),
-            Share("burst", self.used_bytes, self.max_burst_bytes, "bytes"),
-            Share("entries", self.entries, self.max_entries, "entries"),
+            _new(Share, ("rate", self.used_bps, self.max_rate_bps, "bit/s")),
+            _new(Share, ("burst", self.used_bytes, self.max_burst_bytes, "bytes")),
+            _new(Share, ("entries", self.entries, self.max_entries, "entries")),
         )
         return Usage(shares, self.delay_ns)
 
-    def refusal(self, flow: Flow, burst_bytes: float) -> Refusal | None:
-        """The first limit that the flow would exceed, if any, with the burst that it has here."""
+    def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
+        """The first limit that the flow would exceed, if any, with its rate and the burst that it has here."""
         if not self.is_summed:
             self._sum()
-        rate_bps, used_bps, used_bytes = flow.rate_bps, self.used_bps, self.used_bytes
+        used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
-            return Refusal(flow, self.name, "rate", used_bps, rate_bps, self.max_rate_bps, "bit/s", _slower)
+            allowed = self.max_rate_bps
+            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", _slower))
         if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
             allowed = self.max_burst_bytes
-            return Refusal(flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
+            return _new(
+                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
+            )
         if self.entries >= self.max_entries:
             used, allowed = float(self.entries), float(self.max_entries)
             return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _elsewhere)

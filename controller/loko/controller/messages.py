@@ -51,6 +51,11 @@ def flow_stats_request(xid: int) -> bytes:
     return encode(FlowStats(xid))
 
 
+def description_request(xid: int) -> bytes:
+    """STATS_REQUEST for what the switch says of itself. It goes in a segment of its own."""
+    return serialized(parser.OFPDescStatsRequest(PROTOCOL, 0), xid)
+
+
 @lru_cache(maxsize=1024)
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that appends an entry without timeouts to the table."""

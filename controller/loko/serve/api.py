@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from loko.document import InputError
 from loko.flow import Flow
 from loko.routing import path_through
-from loko.serve.guard import TOO_LARGE, TooLargeError
+from loko.serve.guard import TOO_LARGE, Asgi, TooLargeError
 from loko.serve.outcome import (
     Conflict,
     Denied,
@@ -30,7 +29,8 @@ from loko.serve.outcome import (
     Unknown,
     Wrong,
 )
-from loko.serve.page import add_page
+from loko.serve.page import add_pages
+from loko.serve.plain import PlainRoute, PlainRoutes
 from loko.serve.run import News, Operation
 from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
 
@@ -72,7 +72,7 @@ class FlowRequest(Flow):
     @property
     def flow(self) -> Flow:
         """What is asked for, checked already."""
-        return Flow.model_construct(**{name: getattr(self, name) for name in Flow.model_fields})
+        return Flow.trusted(**{name: getattr(self, name) for name in Flow.model_fields})
 
 
 class ErrorDetail(BaseModel):
@@ -91,26 +91,13 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
-class PlainRoute(APIRoute):
-    """A route whose endpoint takes the request as it is: half the cost of FastAPI's own."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Called by FastAPI."""
-
-        async def handle(request: Request) -> Response:
-            answer: Response = await self.endpoint(request, **request.path_params)
-            return answer
-
-        return handle
-
-
-def application(operation: Operation, view: ServiceView) -> FastAPI:
+def application(operation: Operation, view: ServiceView) -> Asgi:
     """The interface to a service in operation, and its page."""
     app = FastAPI(
         title="Loko",
         summary="Flows with guaranteed latency on low-cost switches",
         version="1",
-        docs_url="/docs",
+        docs_url=None,  # page.py has one that loads nothing from elsewhere
         redoc_url=None,
         openapi_url="/openapi.json",
     )
@@ -119,11 +106,10 @@ def application(operation: Operation, view: ServiceView) -> FastAPI:
     }
     app.router.route_class = PlainRoute
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(TooLargeError, _too_large)
     _add_changes(app, operation, errors)
     _add_views(app, operation, view)
-    add_page(app)
-    return app
+    add_pages(app)
+    return PlainRoutes(app)
 
 
 def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dict[str, Any]]) -> None:
@@ -150,6 +136,8 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
             wanted = FlowRequest.model_validate_json(await request.body())
             flow = wanted.flow
             path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
+        except TooLargeError:
+            return _error(*TOO_LARGE)
         except ValidationError as problem:
             return _error(422, "invalid", _explained(problem.errors(include_url=False)[0]))
         except InputError as problem:
@@ -285,10 +273,6 @@ def _explained(problem: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in problem["loc"] if part != "body")
     text = str(problem["msg"]).removeprefix("Value error, ")
     return f"{where}: {text}" if where else text
-
-
-async def _too_large(_: Request, __: Exception) -> Response:
-    return _error(*TOO_LARGE)
 
 
 async def _http_error(_: Request, problem: Exception) -> Response:

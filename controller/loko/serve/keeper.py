@@ -56,6 +56,8 @@ class Promise:
     since_ns: int
     waiting: set[str]
     """Switches that have yet to confirm its state."""
+    entries: Sequence[tuple[str, Entry]]
+    """What stands for it in the tables, switch by switch."""
     tickets: list[int] = field(default_factory=list)
 
     @property
@@ -248,6 +250,7 @@ class FlowKeeper:
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
             waiting={hop.switch for hop in admitted.path},
+            entries=self._entries(self._last_number, admitted),
             tickets=[self._ticket],
         )
         self._note(promise)
@@ -255,7 +258,7 @@ class FlowKeeper:
             number=promise.number, flow=promise.flow, path=promise.path, state=FlowState.ACCEPTED
         )
         self._effects.writes.append(Insert(stored))
-        for switch, entry in self._entries(promise):
+        for switch, entry in promise.entries:
             self.drivers[switch].want(entry)
         self._poll(now_ns, promise)
 
@@ -265,7 +268,7 @@ class FlowKeeper:
         promise.since_ns = now_ns
         promise.waiting = {hop.switch for hop in promise.admitted.path}
         self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
-        for switch, entry in self._entries(promise):
+        for switch, entry in promise.entries:
             self.drivers[switch].unwant(entry)
         self._tell_flow(promise, "is being removed")
 
@@ -383,27 +386,30 @@ class FlowKeeper:
             state=stored.state,
             since_ns=0,
             waiting={hop.switch for hop in answer.path},
+            entries=self._entries(stored.number, answer),
         )
         self._note(promise)
         if stored.state is FlowState.INSTALLED:
-            for switch, entry in self._entries(promise):
+            for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
             return
         if stored.state is FlowState.ACCEPTED:
             self._tell_flow(promise, "was not confirmed before the restart; taking it back")
             promise.state = FlowState.REMOVING
             self._effects.writes.append(Change(stored.number, FlowState.REMOVING))
-        for switch, entry in self._entries(promise):
+        for switch, entry in promise.entries:
             self.drivers[switch].unwant(entry)
 
     def _note(self, promise: Promise) -> None:
         self._promises[promise.flow.id] = promise
         self._by_number[promise.number] = promise
 
-    def _entries(self, promise: Promise) -> Iterable[tuple[str, Entry]]:
-        cookie = OWN_MARK << 48 | promise.number
-        for hop in promise.admitted.path:
-            yield hop.switch, entry_of(flow_entry(self.lab, promise.flow, hop.output_port), cookie=cookie)
+    def _entries(self, number: int, admitted: Admitted) -> list[tuple[str, Entry]]:
+        cookie = OWN_MARK << 48 | number
+        return [
+            (hop.switch, entry_of(flow_entry(self.lab, admitted.flow, hop.output_port), cookie=cookie))
+            for hop in admitted.path
+        ]
 
     def _answer(self, outcome: Outcome) -> None:
         self._effects.answers.append((self._ticket, outcome))

@@ -1,8 +1,12 @@
-"""The web page: plain files beside this module, which ask the REST interface for all they show."""
+"""The web pages: plain files beside this module, which ask the REST interface for all they show.
+
+`/docs` is Swagger UI, out of a package that holds its files, so that it needs no network.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -15,31 +19,37 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+_VIEWER: Final = ("swagger-ui.css", "swagger-ui-bundle.js")
+# Nothing from elsewhere, nothing inline, in no frame: what the service says is never markup.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{images}; connect-src 'self';"
+    " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 _HEADERS: Final = {
-    # Nothing from elsewhere, nothing inline, in no frame: what the service says is never markup.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
-        " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-    ),
+    "Content-Security-Policy": _POLICY.format(images=""),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+_DOCS_HEADERS: Final = {**_HEADERS, "Content-Security-Policy": _POLICY.format(images=" data:")}
+"""Swagger UI's style sheet holds its symbols as data."""
 
 
-def add_page(app: FastAPI) -> None:
-    """Serve the page at `/` and its parts below `/page/`, out of memory."""
+def add_pages(app: FastAPI) -> None:
+    """Serve the page at `/`, the REST interface at `/docs`, and their parts below `/page/`, from memory."""
+    viewer = resources.files("fastapi_swagger.resources")
+    found = [*sorted(_FOLDER.iterdir()), *(viewer / name for name in _VIEWER)]
     files = {
-        path.name: (path.read_bytes(), _TYPES[path.suffix])
-        for path in sorted(_FOLDER.iterdir())
-        if path.suffix in _TYPES
+        one.name: (one.read_bytes(), _TYPES[Path(one.name).suffix])
+        for one in found
+        if Path(one.name).suffix in _TYPES
     }
     tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, (data, _) in files.items()}
 
     def answer(request: Request, name: str) -> Response:
         if name not in files:
             return Response(status_code=404)
-        headers = {**_HEADERS, "ETag": tags[name]}
+        headers = {**(_DOCS_HEADERS if name == "docs.html" else _HEADERS), "ETag": tags[name]}
         if request.headers.get("if-none-match") == tags[name]:
             return Response(status_code=304, headers=headers)
         data, kind = files[name]
@@ -50,7 +60,12 @@ def add_page(app: FastAPI) -> None:
         """The page."""
         return answer(request, "index.html")
 
+    @app.get("/docs", include_in_schema=False)
+    async def show_docs(request: Request) -> Response:
+        """The REST interface."""
+        return answer(request, "docs.html")
+
     @app.get("/page/{name}", include_in_schema=False)
     async def show_part(request: Request, name: str) -> Response:
-        """A part of the page."""
+        """A part of a page."""
         return answer(request, name)

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ from loko.serve.views import ServiceView
 
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
+_TURN_S: Final = 0.0005
+"""How long a thread may keep the interpreter from another. At each statement of a transaction the disk's
+thread waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +76,7 @@ def serve(settings: Settings) -> None:
             " listen on 127.0.0.1"
         )
     interpreter(settings.framework, settings.framework_python)
+    sys.setswitchinterval(_TURN_S)
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
         with settings.openflow_place():

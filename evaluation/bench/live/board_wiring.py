@@ -1,9 +1,10 @@
-"""Looks, before a lab with real boards starts, whether each of them is cabled as the cabling says."""
+"""Looks, before a lab with real boards starts, who they are and whether each is cabled as said."""
 
 from __future__ import annotations
 
+import struct
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
@@ -11,23 +12,30 @@ from evaluation.bench.live.packet_tap import PacketTap
 from evaluation.bench.live.self_test import arrival, let_out, probes
 from evaluation.live.real_boards import CONNECT_S, silence
 from evaluation.runner import RunError
-from loko.controller.messages import barrier_request
+from loko.controller.messages import barrier_request, description_request
 from loko.lab import Backend, Lab, Switch
 
+_STATS_REPLY: Final = 17
 _BARRIER_REPLY: Final = 19
+_DESCRIPTION: Final = struct.Struct("!12x256x256s256s32s256x")
+"""Of the reply to `description_request`: what the hardware, the firmware and the serial number are."""
+_DESCRIPTION_S: Final = 5.0
 _BARRIERS: Final = 8
 
 
-def self_test_of_boards(lab: Lab, controller: str) -> None:
+def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     """Send probes along every cable of every real board, in place of the controller. Raises `RunError`.
+
+    Gives what the boards say of themselves (`evaluation.runner.RunRecords.real_boards`).
 
     The cards are in the current network namespace, and nobody listens at the controller's address yet. A
     board in fail state secure has an empty table when it has just connected, so it tells the controller of
     every frame.
     """
     waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
+    found_boards: dict[str, dict[str, str]] = {}
     if not waiting:
-        return
+        return found_boards
     host, _, port = controller.rpartition(":")
     deadline = time.monotonic() + CONNECT_S
     with closing(ControllerEndpoint(host, int(port))) as endpoint:
@@ -37,19 +45,22 @@ def self_test_of_boards(lab: Lab, controller: str) -> None:
                 names = ", ".join(switch.name for switch in waiting.values())
                 raise RunError(silence(names, controller))
             if found in waiting:
-                _examine(waiting.pop(found), lab, endpoint)
+                switch = waiting.pop(found)
+                found_boards[switch.name] = _examine(switch, lab, endpoint)
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
                     f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"
                     " lab: unplug it, or correct datapath_id and the board's MAC address"
                 )
+    return found_boards
 
 
-def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> None:
+def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> dict[str, str]:
     # Before its TCP has sent some segments, a board that tells of several frames at once breaks its session
     # (docs/quirks.md, 14 and 15).
     for number in range(_BARRIERS):
         endpoint.ask(barrier_request(number), _BARRIER_REPLY)
+    described = _describe(switch, endpoint)
     for port, card in switch.cards.items():
         if port == lab.control_port:
             continue
@@ -65,3 +76,14 @@ def _examine(switch: Switch, lab: Lab, endpoint: ControllerEndpoint) -> None:
         if arrived is None or not came_out:
             way = "the board to the card" if arrived is None else "the card to the board"
             raise RunError(f"{where}: frames pass from {way} only: check the cable and what is in it")
+    return described
+
+
+def _describe(switch: Switch, endpoint: ControllerEndpoint) -> dict[str, str]:
+    """What is known of a board: its MAC address, and what it tells to who asks for its description."""
+    described = {"mac": switch.datapath_id.to_bytes(6, "big").hex(":")}
+    with suppress(RunError, struct.error):  # another firmware may not answer; the cables are what matters
+        reply = endpoint.ask(description_request(_BARRIERS), _STATS_REPLY, timeout_s=_DESCRIPTION_S)
+        parts = (part.split(b"\0")[0].decode("ascii", "replace") for part in _DESCRIPTION.unpack(reply))
+        described |= zip(("hardware", "firmware", "serial"), parts, strict=True)
+    return described

@@ -10,10 +10,9 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from evaluation.bench.cases import segments_of
 from evaluation.runner import RunError
+from loko.controller.framing import segments_of, whole_messages
 from loko.controller.messages import barrier_request, features_request, hello
-from loko.controller.wire import SEGMENT_BYTES
 
 _HEADER: Final = struct.Struct("!BBHI")
 _ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6, 19
@@ -125,34 +124,26 @@ class ControllerEndpoint:
 
     def load(self, messages: list[bytes], xid: int = 1) -> None:
         """Send messages without reply, each segment confirmed by a barrier. Raises `RunError`."""
-        for segment in segments_of(messages, SEGMENT_BYTES):
+        for segment in segments_of(messages):
             self.write(segment)
             self.ask(barrier_request(xid), _BARRIER_REPLY)
 
     def _messages(self, wait_s: float) -> list[bytes]:
         if self._session is None:
             raise RunError(f"controller: no switch is connected to {self.address}:{self.port}")
-        if not self._complete_bytes() and select.select([self._session], [], [], wait_s)[0]:
+        if select.select([self._session], [], [], wait_s)[0]:
             self._read()
+        messages, self._bytes = whole_messages(self._bytes)
         found = []
-        while length := self._complete_bytes():
-            message, self._bytes = self._bytes[:length], self._bytes[length:]
-            if message[1] == _ECHO_REQUEST:
-                self.write(
-                    _HEADER.pack(1, _ECHO_REPLY, length, *struct.unpack("!I", message[4:8])) + message[8:]
-                )
+        for message in messages:
+            _, kind, length, xid = _HEADER.unpack_from(message)
+            if length < _HEADER.size:
+                raise RunError("controller: what the switch sends is not OpenFlow")
+            if kind == _ECHO_REQUEST:
+                self.write(_HEADER.pack(1, _ECHO_REPLY, length, xid) + message[_HEADER.size :])
             else:
                 found.append(message)
         return found
-
-    def _complete_bytes(self) -> int:
-        """Length of the first message that was read completely; 0 without one."""
-        if len(self._bytes) < _HEADER.size:
-            return 0
-        length = int.from_bytes(self._bytes[2:4], "big")
-        if length < _HEADER.size:
-            raise RunError("controller: what the switch sends is not OpenFlow")
-        return length if len(self._bytes) >= length else 0
 
     def _read(self) -> None:
         assert self._session is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Self
@@ -22,6 +22,7 @@ from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
 from evaluation.bench.live.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
+from loko.controller.framing import whole_messages
 from loko.controller.messages import PROTOCOL, echo_request, serialized
 
 _LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
@@ -254,7 +255,7 @@ class LiveDevice:
 
     def _note_changes(self, segments: Sequence[bytes]) -> None:
         """Remember what these segments leave in the table."""
-        for one in messages(b"".join(segments)):
+        for one in whole_messages(b"".join(segments))[0]:
             if one[1] != of.OFPT_FLOW_MOD:
                 continue
             if one[_COMMAND_AT : _COMMAND_AT + 2] == _ADD and not self._changed:
@@ -313,15 +314,6 @@ def delete_all() -> bytes:
         actions=[],
     )
     return serialized(message, 1)
-
-
-def messages(data: bytes) -> Iterator[bytes]:
-    """The OpenFlow messages in the bytes of a connection."""
-    at = 0
-    while at + of.OFP_HEADER_SIZE <= len(data):
-        length = max(int.from_bytes(data[at + 2 : at + 4], "big"), of.OFP_HEADER_SIZE)
-        yield data[at : at + length]
-        at += length
 
 
 def strict_delete(add: bytes) -> bytes:

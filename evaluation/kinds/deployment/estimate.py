@@ -16,5 +16,5 @@ def estimate_s(figure: Deployment) -> dict[str, float]:
     packets = bits_per_s * figure.runs * figure.seconds / (8 * figure.frame_bytes)
     cores = len(os.sched_getaffinity(0))
     live_s = len(systems) * (LIVE_SETUP_S + figure.runs * (figure.seconds + LIVE_OVERHEAD_S))
-    estimates = {"virtual": 1.0 + packets / (PACKETS_PER_CPU_S * cores), "live": live_s}
+    estimates = {"virtual": 1.0 + packets / (PACKETS_PER_CPU_S * cores), "live": live_s, "hardware": live_s}
     return {mode: estimates[mode] for mode in figure.modes if mode in estimates}

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -39,12 +40,16 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     default = figure.quick if options.quick else figure
     runs = options.runs if options.runs is not None else default.runs
     seconds = options.seconds if options.seconds is not None else default.seconds
-    systems = [deploy(figure, system) for system in _chosen(figure, options)]
+    systems = [
+        replace(deployed, lab=deployed.lab.cabled(options.cabling))
+        for deployed in (deploy(figure, system) for system in _chosen(figure, options))
+    ]
     progress.begin(runs * len(systems), 0)
     rows: list[pa.Table] = []
     found: list[Distribution] = []
     boards: list[Counters] = []
     hosts: list[HostResult] = []
+    real_boards: dict[str, dict[str, str]] = {}
     boxes: list[dict[int, Box]] = []
     left_out = 0
     for number, deployed in enumerate(systems):
@@ -56,6 +61,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 box.add(records)
             boards.append(records.boards)
             hosts.append(host_of(records.host))
+            real_boards |= records.real_boards
             if kept < _KEPT_PACKETS:
                 rows.append(rows_of(records, run=run, point=number).slice(0, _KEPT_PACKETS))
                 kept += len(records)
@@ -89,7 +95,8 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         seconds=seconds,
         boards=merge_counters(boards),
         host=HostResult.worst(hosts),
-        backend=_backend(systems[0], options),
+        backend=options.switched_by(systems[0].lab),
+        real_boards=real_boards,
     )
     return outcome, pa.concat_tables(rows)
 
@@ -118,19 +125,13 @@ def _series(
     ]
 
 
-def _backend(deployed: Deployed, options: Options) -> str:
-    """What forwards the frames in a live run; empty in virtual time."""
-    lab = deployed.lab.with_backend(options.backend)
-    return ", ".join(lab.backends) if options.mode == "live" else ""
-
-
 def _runs(
     figure: Deployment, deployed: Deployed, options: Options, runs: int, seconds: float
 ) -> Iterator[RunRecords]:
     """The records of every run, in order; in virtual time several runs are under way at once."""
     seeds = [_seed(figure, deployed, options.seed, run) for run in range(runs)]
     with _runner(figure, deployed, options) as runner:
-        if options.mode == "live" or options.jobs == 1:
+        if options.real_time or options.jobs == 1:
             for seed in seeds:
                 yield runner.run(deployed.senders, seconds=seconds, seed=seed)
             return
@@ -152,17 +153,15 @@ def _seed(figure: Deployment, deployed: Deployed, seed: int, run: int) -> int:
 
 
 def _runner(figure: Deployment, deployed: Deployed, options: Options) -> AbstractContextManager[Runner]:
-    if options.mode == "live":
+    if options.real_time:
         from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-        return LiveRunner(
+        return LiveRunner.of(
             deployed.lab,
             deployed.flows,
+            options,
             allocation=deployed.system.scheme,
             entries=figure.entries,
-            seed=options.seed,
-            backend=options.backend,
-            builder=options.builder,
         )
     return VirtualRunner(
         deployed.lab.with_backend(options.backend),

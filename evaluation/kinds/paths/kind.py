@@ -17,13 +17,19 @@ _VIRTUAL_S_PER_S: Final = 0.1
 
 
 def _parameters(_figure: Paths, options: Options) -> dict[str, Any]:
-    return {"capacity_factor": options.capacity_factor}
+    return {
+        "backend": options.backend,
+        "builder": options.builder,
+        "capacity_factor": options.capacity_factor,
+        "real_boards": options.real_boards(),
+    }
 
 
 def _estimate_s(figure: Paths) -> dict[str, float]:
     switches = len(load_lab(figure.lab).switches)
     live_s = 5 + switches * _SETUP_S_PER_SWITCH + figure.runs * (figure.seconds + LIVE_OVERHEAD_S)
     found = {"virtual": 1 + switches * figure.runs * figure.seconds * _VIRTUAL_S_PER_S, "live": live_s}
+    found["hardware"] = live_s
     return {mode: found[mode] for mode in figure.modes if mode in found}
 
 

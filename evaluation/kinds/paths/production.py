@@ -27,6 +27,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     runs = options.runs if options.runs is not None else default.runs
     seconds = options.seconds if options.seconds is not None else default.seconds
     admitted = admit_paths(figure, options.seed)
+    admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     boxes = {
         length: Box(flow=length, guarantee_ns=admitted.guarantee_ns(length))
@@ -34,6 +35,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     }
     worst = dict.fromkeys(boxes, 0.0)
     rows, boards, hosts = [], [], []
+    real_boards: dict[str, dict[str, str]] = {}
     progress.begin(runs, 0)
     with _runner(figure, admitted, options) as runner:
         for run in range(runs):
@@ -41,6 +43,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
             rows.append(rows_of(records, run=run, point=0.0))
             boards.append(records.boards)
             hosts.append(host_of(records.host))
+            real_boards |= records.real_boards
             by_length = replace(records, flow=hops[records.flow])
             for length, box in boxes.items():
                 box.add(by_length)
@@ -61,24 +64,24 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         seconds=seconds,
         boards=merge_counters(boards),
         host=HostResult.worst(hosts),
-        backend=", ".join(admitted.lab.backends) if options.mode == "live" else "",
+        backend=options.switched_by(admitted.lab),
+        real_boards=real_boards,
     )
     return outcome, pa.concat_tables(rows)
 
 
 def _runner(figure: Paths, admitted: AdmittedPaths, options: Options) -> AbstractContextManager[Runner]:
-    if options.mode == "live":
+    if options.real_time:
         from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-        return LiveRunner(
-            admitted.lab,
-            admitted.flows,
-            allocation=figure.scheme,
-            entries=figure.entries,
-            seed=options.seed,
+        return LiveRunner.of(
+            admitted.lab, admitted.flows, options, allocation=figure.scheme, entries=figure.entries
         )
     return VirtualRunner(
-        admitted.lab, admitted.flows, entries=figure.entries, capacity_factor=options.capacity_factor
+        admitted.lab.with_backend(options.backend),
+        admitted.flows,
+        entries=figure.entries,
+        capacity_factor=options.capacity_factor,
     )
 
 

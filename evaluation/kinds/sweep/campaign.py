@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,12 @@ from pydantic import TypeAdapter, ValidationError
 from evaluation.analysis import Box, host_of
 from evaluation.files import replacing
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.options import Builder
+from evaluation.options import Options
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import RunError, Runner
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
-from loko.lab import Backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +29,18 @@ class Plan:
     """How a sweep is run: its setting with everything that the command line may change."""
 
     setting: Setting
-    mode: str
-    seed: int
+    """With the real boards, if there are some."""
+    options: Options
     runs: int
     seconds: float
     values: tuple[float, ...]
     offered_load: float
-    capacity_factor: float | None
-    """Replaces the profile's, if given."""
     commit: str
-    backend: Backend | None = None
-    """What every switch is in a live run, if not what the lab says."""
-    builder: Builder = Builder.MININET
-    """What builds the lab of a live run."""
 
     @property
     def switched_by(self) -> str:
-        """What forwards the frames in a live run; empty in virtual time."""
-        lab = self.setting.lab.with_backend(self.backend)
-        return ", ".join(lab.backends) if self.mode == "live" else ""
+        """What forwards the frames in real time; empty in virtual time."""
+        return self.options.switched_by(self.setting.lab)
 
     @property
     def sweep(self) -> Sweep:
@@ -65,14 +57,15 @@ class Plan:
             "figure": self.sweep.name,
             "x": x,
             "guaranteed": x in self.sweep.guaranteed,
-            "mode": self.mode,
+            "mode": self.options.mode,
             "backend": self.switched_by,
-            "builder": self.builder,
-            "seed": self.seed,
+            "builder": self.options.builder,
+            "real_boards": self.options.real_boards(),
+            "seed": self.options.seed,
             "runs": self.runs,
             "seconds": self.seconds,
             "profile": self.setting.allocation.service.profile.name,
-            "capacity_factor": self.capacity_factor,
+            "capacity_factor": self.options.capacity_factor,
             "guarantee_ns": self.setting.guarantee_ns,
             "commit": self.commit,
             "traffic": [asdict(flow) for flow in self.traffic(x)],
@@ -81,7 +74,7 @@ class Plan:
 
     def run_seed(self, x: float, run: int) -> int:
         """The seed of one run: every run of every point of every figure has its own."""
-        text = f"{self.seed} {self.sweep.name} {x!r} {run}"
+        text = f"{self.options.seed} {self.sweep.name} {x!r} {run}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
@@ -92,6 +85,7 @@ class PointResult:
     points: dict[int, Point]
     boards: dict[str, dict[str, int]]
     host: HostResult
+    real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 _POINT_RESULT = TypeAdapter(PointResult)
@@ -174,6 +168,7 @@ def run_point(
     }
     boards: list[Counters] = []
     hosts: list[HostResult] = []
+    real_boards: dict[str, dict[str, str]] = {}
     with replacing(job.path) as part, RecordWriter(part) as writer:
         for run in range(plan.runs):
             if stop.is_set():
@@ -189,6 +184,7 @@ def run_point(
                 box.add(records)
             boards.append(records.boards)
             hosts.append(host_of(records.host))
+            real_boards |= records.real_boards
             on_run(job)
         guaranteed = job.x in plan.sweep.guaranteed
         points = {flow: box.point(job.x, guaranteed=guaranteed) for flow, box in boxes.items()}
@@ -197,6 +193,7 @@ def run_point(
             points=points,
             boards=merge_counters(boards),
             host=HostResult.worst(hosts),
+            real_boards=real_boards,
         )
         writer.describe(point_result_values(plan.fingerprint(job.x), result))
     return result

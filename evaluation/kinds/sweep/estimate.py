@@ -33,4 +33,5 @@ def estimate_s(sweep: Sweep) -> dict[str, float]:
     cores = len(os.sched_getaffinity(0))
     runs = len(sweep.x.values) * sweep.runs
     live_s = LIVE_SETUP_S + runs * (sweep.seconds + LIVE_OVERHEAD_S)
-    return {"virtual": 1.0 + packets(sweep) / (PACKETS_PER_CPU_S * cores), "live": live_s}
+    virtual_s = 1.0 + packets(sweep) / (PACKETS_PER_CPU_S * cores)
+    return {"virtual": virtual_s, "live": live_s, "hardware": live_s}

@@ -32,8 +32,7 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.traffic import Setting, prepare
-from loko.lab import load_lab
+from evaluation.traffic import prepare
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
@@ -66,25 +65,16 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
     if options.points == "admitted":
         values = [x for x in values if x in sweep.guaranteed]
     default = sweep.quick if options.quick else sweep
+    setting = prepare(sweep)
     return Plan(
-        setting=_with_real_boards(prepare(sweep), options.cabling),
-        mode=options.mode,
-        seed=options.seed,
+        setting=replace(setting, lab=setting.lab.cabled(options.cabling)),
+        options=options,
         runs=options.runs if options.runs is not None else default.runs,
         seconds=options.seconds if options.seconds is not None else default.seconds,
         values=tuple(values),
         offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
-        capacity_factor=options.capacity_factor,
-        backend=options.backend,
-        builder=options.builder,
         commit=commit(),
     )
-
-
-def _with_real_boards(setting: Setting, cabling: Path | None) -> Setting:
-    if cabling is None:
-        return setting
-    return replace(setting, lab=load_lab(setting.lab.path, cabling))
 
 
 def _point_path(out: Path, plan: Plan, x: float) -> Path:
@@ -136,7 +126,7 @@ def _run(
         progress.advance(f"{job.plan.sweep.name} at {job.x:g}")
 
     with Runners() as runners:
-        threads = 1 if options.mode == "live" else options.jobs
+        threads = 1 if options.real_time else options.jobs
         for job, result in carry_out(
             jobs,
             runners.runner,
@@ -166,7 +156,7 @@ def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
 
 
 def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
-    sweep, setting = plan.sweep, plan.setting
+    sweep, setting, options = plan.sweep, plan.setting, plan.options
     labels = {flow.label: number for number, flow in enumerate(sweep.flows)}
     series = [
         Series(
@@ -177,13 +167,15 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
         for label in sweep.observed
     ]
     profile = setting.allocation.service.profile
-    factor = plan.capacity_factor if plan.capacity_factor is not None else profile.cpu.capacity_factor.value
+    factor = options.capacity_factor
+    if factor is None:
+        factor = profile.cpu.capacity_factor.value
     return FigureResult(
         figure=sweep.figure,
         paper=sweep.paper,
         title=sweep.title,
-        mode=plan.mode,
-        seed=plan.seed,
+        mode=options.mode,
+        seed=options.seed,
         x=AxisLabel(name=sweep.x.name, unit=sweep.x.unit),
         series=series,
         guarantee_ms=round(setting.guarantee_ns / 1e6, 6),
@@ -195,7 +187,7 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             commit=plan.commit,
             profile=profile.name,
             backend=plan.switched_by,
-            builder=plan.builder if plan.mode == "live" else "",
+            builder=options.builder if options.real_time else "",
             host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,
@@ -205,7 +197,10 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
                 "offered_load": plan.offered_load,
                 "sender_queue_frames": sweep.sender_queue_frames,
             },
-            machine=machine() if plan.mode == "live" else "",
+            machine=machine() if options.real_time else "",
+            real_boards={
+                name: board for point in points.values() for name, board in point.real_boards.items()
+            },
         ),
     )
 

@@ -30,40 +30,38 @@ class Runners:
 
     def runner(self, plan: Plan) -> Runner:
         """The runner for a sweep. Raises `RunError` or `InputError` if it cannot be set up."""
-        setting = plan.setting
+        setting, options = plan.setting, plan.options
         flows = setting.admitted()
         key = repr(
             (
-                plan.mode,
+                options.mode,
                 setting.lab.path,
                 flows,
                 plan.sweep.entries,
-                plan.capacity_factor,
-                plan.backend,
-                plan.builder,
+                options.capacity_factor,
+                options.backend,
+                options.builder,
             )
         )
         with self._lock:
             if key not in self._open:
-                if plan.mode == "live":
+                if options.real_time:
                     self._close()
                     from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
-                    runner: Runner = LiveRunner(
+                    runner: Runner = LiveRunner.of(
                         setting.lab,
                         flows,
+                        options,
                         allocation=plan.sweep.allocation,
                         entries=plan.sweep.entries,
-                        seed=plan.seed,
-                        backend=plan.backend,
-                        builder=plan.builder,
                     )
                 else:
                     runner = VirtualRunner(
-                        setting.lab.with_backend(plan.backend),
+                        setting.lab.with_backend(options.backend),
                         flows,
                         entries=plan.sweep.entries,
-                        capacity_factor=plan.capacity_factor,
+                        capacity_factor=options.capacity_factor,
                     )
                 self._open[key] = self._stack.enter_context(runner)
             return self._open[key]

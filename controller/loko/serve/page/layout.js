@@ -1,10 +1,16 @@
-// Where switches and hosts lie: rings round, chains in a line, anything else on a circle. Pure.
+// Where switches and hosts lie: rings round, chains in a line, anything else on a circle; where there is little room, a
+// large circle is an upright oval. Pure.
+
+/** So many switches are drawn large on a circle. */
+const FEW = 12;
 
 /** { width, height, radius, switches: Map(name -> {x, y}), hosts: Map(name -> {x, y, side}) } */
 export function layout(topology, { narrow = false } = {}) {
   const graph = adjacency(topology);
   const chain = asChain(graph);
-  return chain ? inLine(chain, graph, narrow) : onCircle(roundTrip(graph), graph);
+  if (chain) return inLine(chain, graph, narrow);
+  const order = roundTrip(graph);
+  return narrow && order.length > FEW ? onOval(order, graph) : onCircle(order, graph);
 }
 
 function adjacency(topology) {
@@ -97,11 +103,34 @@ function hostBeside({ x, across, away, place, narrow, chain, index, number, tota
   return { ...place(x + column * 60, across + (up ? -110 : 110)), side };
 }
 
+/** Down on the right and up on the left, bulging a little, so that a cable across hides behind no switch. */
+function onOval(order, graph) {
+  const [width, radius, step, end] = [360, 19, 54, 34];
+  const onRight = Math.ceil(order.length / 2);
+  const switches = new Map();
+  const hosts = new Map();
+  order.forEach((name, index) => {
+    const isRight = index < onRight;
+    const count = isRight ? onRight : order.length - onRight;
+    const row = isRight ? index : order.length - 1 - index;
+    const part = count > 1 ? row / (count - 1) : 0.5;
+    const y = end + part * (onRight - 1) * step;
+    const outwards = isRight ? 1 : -1;
+    switches.set(name, { x: width / 2 + outwards * (32 + 40 * Math.sin(Math.PI * part)), y });
+    const names = graph.hosts.get(name);
+    names.forEach((host, number) => {
+      const beside = y + ((number + 0.5) / names.length - 0.5) * (step - 4);
+      hosts.set(host, { x: width / 2 + outwards * 124, y: beside, side: isRight ? "right" : "left" });
+    });
+  });
+  return { width, height: 2 * end + (onRight - 1) * step, radius, switches, hosts, middle: null };
+}
+
 function onCircle(order, graph) {
-  const radius = order.length > 12 ? 25 : 34;
-  const step = order.length > 12 ? 66 : 130;
+  const radius = order.length > FEW ? 25 : 34;
+  const step = order.length > FEW ? 66 : 130;
   const circle = Math.max(130, (order.length * step) / (2 * Math.PI));
-  const outer = circle + (order.length > 12 ? 74 : 110);
+  const outer = circle + (order.length > FEW ? 74 : 110);
   const middle = outer + 52;
   const turn = (2 * Math.PI) / order.length;
   const switches = new Map();

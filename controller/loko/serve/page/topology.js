@@ -42,7 +42,7 @@ export class Picture {
     this.middle = svg("text", { class: "middle", x: plan.middle ?? 0, y: plan.middle ?? 0 });
     this.drawing = svg(
       "svg",
-      { viewBox: `0 0 ${plan.width} ${plan.height}`, class: plan.width > 640 ? "large" : null },
+      { viewBox: `0 0 ${plan.width} ${plan.height}`, class: plan.width > 640 || plan.radius < 30 ? "large" : null },
       cables, this.path, hosts, switches, plan.middle ? this.middle : svg("g"),
     );
     this.drawing.style.maxWidth = `${Math.round(plan.width * 1.15)}px`;

@@ -23,6 +23,7 @@ from ansible.module_utils.zodiac_settings import (
     parse_vlans,
     plan,
 )
+from ansible.module_utils.zodiac_unfinished import UNRESTARTED, UNSAVED, Unfinished
 
 try:
     from ansible.module_utils.zodiac_console import Console, ConsoleError, open_again
@@ -39,6 +40,7 @@ description:
   - Reads firmware version, configuration and VLANs, changes what differs, reads it back, saves it, and
     restarts the board if a change needs that. What is not given stays as it is.
   - A real board at its USB device and an emulated one at its pseudo-terminal are served alike.
+  - A run that was interrupted is noted, and the next one finishes it.
 requirements:
   - pyserial
 options:
@@ -47,6 +49,7 @@ options:
   timeout_s: {type: float, default: 10, description: How long to wait for an answer.}
   restart_timeout_s: {type: float, default: 30, description: How long to wait for the board after a restart.}
   restart: {type: bool, default: true, description: Whether to restart the board when a change needs it.}
+  state_folder: {type: path, default: ~/.local/state/loko-testbed, description: Notes on interrupted runs.}
   name: {type: str, description: Device name.}
   mac_address: {type: str, description: MAC address.}
   ip_address: {type: str, description: IP address.}
@@ -77,6 +80,7 @@ firmware: {type: str, returned: success, description: Firmware version of the bo
 commands: {type: list, returned: success, description: Commands that were needed.}
 restarted: {type: bool, returned: success, description: Whether the board was restarted.}
 restart_pending: {type: bool, returned: success, description: Whether a change waits for a restart.}
+unfinished: {type: bool, returned: success, description: Whether an earlier run had been interrupted.}
 """
 
 EXAMPLES = r"""
@@ -92,6 +96,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "timeout_s": {"type": "float", "default": 10.0},
     "restart_timeout_s": {"type": "float", "default": 30.0},
     "restart": {"type": "bool", "default": True},
+    "state_folder": {"type": "path", "default": "~/.local/state/loko-testbed"},
     "name": {"type": "str"},
     "mac_address": {"type": "str"},
     "ip_address": {"type": "str"},
@@ -116,6 +121,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
 }
 
+
+READINGS = 5
+"""A board that says something unasked in the midst of an answer is asked again, at most so often."""
 
 MAC_ADDRESS = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 
@@ -175,6 +183,10 @@ def _check_name(key: str, name: str) -> None:
         raise InputError(f"{key}: {name!r} must have 1 to 15 characters without blanks")
 
 
+State = tuple[dict[str, str], list[Vlan]]
+"""What a board is configured as: the values of `show config`, and its VLANs."""
+
+
 class Board:
     """A board behind its console."""
 
@@ -188,14 +200,31 @@ class Board:
                 "one, or set board_firmware_versions if you know that its console is the same"
             )
 
-    def read(self) -> tuple[dict[str, str], list[Vlan]]:
-        """Configuration and VLANs."""
+    def read(self) -> State:
+        """Configuration and VLANs, as the board tells them twice in succession.
+
+        Raises `ConsoleError`, and `UnexpectedTextError` if it does not.
+        """
+        last: State | None = None
+        problem = UnexpectedTextError(f"the console tells something else each of {READINGS} times")
+        for _ in range(READINGS):
+            try:
+                found = self._read_once()
+            except UnexpectedTextError as error:
+                last, problem = None, error
+                continue
+            if found == last:
+                return found
+            last = found
+        raise problem
+
+    def _read_once(self) -> State:
         ports = parse_ports(self._console.command("show ports", context=""))
         config = parse_config(self._console.command("show config", context="config"))
         return config, parse_vlans(self._console.command("show vlans"), ports)
 
     def change(self, needed: Plan) -> None:
-        """Carry the commands out and save."""
+        """Carry the commands out."""
         for command in needed.commands:
             self._console.command(command.text, context=command.context)
 
@@ -218,28 +247,47 @@ def configure(parameters: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
         config, vlans = board.read()
         return plan(config, vlans, config_wish, vlan_wish), _described(config, vlans)
 
-    with Console(device, timeout_s) as console:
+    unfinished = Unfinished(parameters["state_folder"], device)
+    left = unfinished.what
+
+    def opened(*, restarting: bool) -> Console:
+        if not restarting:
+            return Console(device, timeout_s)
+        return open_again(device, timeout_s, within_s=parameters["restart_timeout_s"])
+
+    with opened(restarting=left == UNRESTARTED) as console:
         board = Board(console, versions)
         todo, before = needed(board)
+        save = bool(todo.commands) or left == UNSAVED
+        restart_needed = todo.needs_restart or left is not None
+        restart = restart_needed and parameters["restart"]
         result: dict[str, Any] = {
-            "changed": bool(todo.commands),
+            "changed": save or restart,
             "firmware": board.firmware,
             "commands": [command.text for command in todo.commands],
             "restarted": False,
-            "restart_pending": todo.needs_restart,
+            "restart_pending": restart_needed,
+            "unfinished": left is not None,
             "board": before,
         }
-        if check or not todo.commands:
+        if check or not result["changed"]:
             return result
-        board.change(todo)
-        after = _read_back(needed(board))
-        board.save()
-        if todo.needs_restart and parameters["restart"]:
+        after = before
+        if save:
+            unfinished.note(UNSAVED)
+            board.change(todo)
+            after = _read_back(needed(board))
+            board.save()
+        if restart_needed:
+            unfinished.note(UNRESTARTED)
+        if restart:
             console.restart()
             result |= {"restarted": True, "restart_pending": False}
-    if result["restarted"]:
-        with open_again(device, timeout_s, within_s=parameters["restart_timeout_s"]) as console:
+    if restart:
+        with opened(restarting=True) as console:
             after = _read_back(needed(Board(console, versions)))
+    if not result["restart_pending"]:
+        unfinished.done()
     return result | {"diff": {"before": before, "after": after}, "board": after}
 
 
@@ -260,6 +308,11 @@ def main() -> None:
         module.exit_json(**configure(module.params, check=module.check_mode))
     except (InputError, ConsoleError) as error:
         module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(
+            msg=f"{module.params['state_folder']}: cannot keep notes there: {error.strerror}; make room, or"
+            " set board_state_folder"
+        )
     except UnexpectedTextError as error:
         module.fail_json(msg=f"{module.params['device']}: {error}; is it a Zodiac FX with firmware 0.84?")
 

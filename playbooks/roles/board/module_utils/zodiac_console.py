@@ -11,7 +11,10 @@ from typing import Self
 
 import serial
 
-PROMPT = re.compile(r"(?:^|\n)(?P<name>[^\s#]{0,15}?)(?:\((?P<context>config|openflow|debug)\))?# $")
+PROMPT = re.compile(
+    r"(?:^|\n)(?P<name>[^\s#]{0,15}?)(?:\((?P<context>config|openflow|debug)\))?# (?P<rest>.*)"
+)
+"""A prompt, and what stands behind it: nothing if the board waits, else what it has said unasked."""
 LONGEST_LINE = 63
 DELETE = b"\x7f"
 CANCEL = b"\x18"
@@ -92,10 +95,18 @@ class Console:
             raise self._wrong(f"the board does not enter the context {context or 'root'!r}")
 
     def _exchange(self, text: str) -> list[str]:
+        """The lines between the echo of a command and the next prompt, also those that nobody asked for."""
         self._write(text.encode("ascii") + b"\r")
-        lines = self._until_prompt().replace("\r", "").split("\n")
-        # The first line is the echo, the last one the prompt.
-        return lines[1:-1]
+        end = time.monotonic() + self._timeout_s
+        seen = ""
+        while time.monotonic() < end:
+            piece = self._read()
+            seen += piece.replace("\r", "")
+            echoed, _, answer = seen.partition(f"{text}\n")
+            prompt = self._see_prompt(f"\n{answer}", quiet=not piece) if len(echoed) < len(seen) else None
+            if prompt is not None:
+                return answer[: max(prompt.start() - 1, 0)].splitlines()
+        raise self._wrong(MUTE.format(self._timeout_s))
 
     def _log_in(self) -> None:
         """Find the prompt from a half-typed line, a trace, an upload, or before the banner.
@@ -108,12 +119,11 @@ class Console:
                 self._port.reset_input_buffer()
             self._write(keys)
             seen = self._until_quiet(patience_s)
-            if PROMPT.search(seen):
+            if self._see_prompt(seen, quiet=True):
                 break
         else:
             seen = " ".join(seen.split())
             raise self._wrong(FOREIGN.format(seen[-60:]) if seen else MUTE.format(self._timeout_s))
-        self._see_prompt(seen)
         self._enter("")
 
     def _until_quiet(self, patience_s: float) -> str:
@@ -122,25 +132,21 @@ class Console:
         seen = ""
         while time.monotonic() < end:
             piece = self._read()
-            seen += piece
+            seen += piece.replace("\r", "")
             if not piece and PROMPT.search(seen):
                 break
         return seen
 
-    def _until_prompt(self) -> str:
-        end = time.monotonic() + self._timeout_s
-        seen = ""
-        while time.monotonic() < end:
-            seen += self._read()
-            if self._see_prompt(seen):
-                return seen
-        raise self._wrong(MUTE.format(self._timeout_s))
-
-    def _see_prompt(self, seen: str) -> bool:
-        found = PROMPT.search(seen)
-        if found:
-            self._context = found["context"] or ""
-        return found is not None
+    def _see_prompt(self, seen: str, *, quiet: bool) -> re.Match[str] | None:
+        """The last prompt, if the board waits there, or has said something unasked behind it and is quiet."""
+        prompts = list(PROMPT.finditer(seen))
+        if not prompts:
+            return None
+        found = prompts[-1]
+        if not quiet and (found["rest"] or found.end() < len(seen)):
+            return None
+        self._context = found["context"] or ""
+        return found
 
     def _open(self) -> serial.Serial:
         try:

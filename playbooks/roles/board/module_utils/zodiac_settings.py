@@ -27,6 +27,8 @@ class Setting:
     """Pattern of the label, in lower case."""
     command: str
     """Command with a place for the value, in the context `config`."""
+    value: str
+    """Pattern of the value that is shown: a line that tells something else is none of the answer."""
     after_restart: bool = True
     """Whether it acts only after a restart, or at the next connection to the controller."""
     values: tuple[tuple[str, str], ...] = ()
@@ -38,19 +40,22 @@ class Setting:
 
 
 STATES = (("enabled", "Enabled"), ("disabled", "Disabled"))
+ADDRESS = r"\d{1,3}(\.\d{1,3}){3}"
+STATE = r"(?i:enabled|disabled)"
 SETTINGS = (
-    Setting("name", r"name", "set name {}", after_restart=False),
-    Setting("mac_address", r"mac( address)?", "set mac-address {}"),
-    Setting("ip_address", r"ip( address)?", "set ip-address {}"),
-    Setting("netmask", r"netmask", "set netmask {}"),
-    Setting("gateway", r"gateway", "set gateway {}"),
-    Setting("controller_address", r".*controller.*", "set of-controller {}"),
-    Setting("controller_port", r".*port", "set of-port {}"),
-    Setting("openflow", r"openflow status", "{}", after_restart=False, values=STATES),
+    Setting("name", r"name", "set name {}", r"\S{0,15}", after_restart=False),
+    Setting("mac_address", r"mac( address)?", "set mac-address {}", r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}"),
+    Setting("ip_address", r"ip( address)?", "set ip-address {}", ADDRESS),
+    Setting("netmask", r"netmask", "set netmask {}", ADDRESS),
+    Setting("gateway", r"gateway", "set gateway {}", ADDRESS),
+    Setting("controller_address", r".*controller.*", "set of-controller {}", ADDRESS),
+    Setting("controller_port", r".*port", "set of-port {}", r"\d{1,5}"),
+    Setting("openflow", r"openflow status", "{}", STATE, after_restart=False, values=STATES),
     Setting(
         "fail_state",
         r"fail ?-?state",
         "set failstate {}",
+        r"(?i:secure|safe)",
         after_restart=False,
         values=(("secure", "Secure"), ("safe", "Safe")),
     ),
@@ -58,6 +63,7 @@ SETTINGS = (
         "openflow_version",
         r"force.*version",
         "set of-version {}",
+        r"(?i:1\.0|1\.3|disabled)",
         after_restart=False,
         values=(("0", "Disabled"), ("1", "1.0"), ("4", "1.3")),
     ),
@@ -65,6 +71,7 @@ SETTINGS = (
         "ethertype_filter",
         r"ether ?type.*",
         "set ethertype-filter {}",
+        STATE,
         after_restart=False,
         values=STATES,
     ),
@@ -97,7 +104,7 @@ class Vlan:
 def firmware_version(lines: Iterable[str]) -> str:
     """The version in the answer to `show version`."""
     for line in lines:
-        found = re.search(r"\b\d+\.\d+\b", line)
+        found = re.search(r"(?<![\d.])\d+\.\d+(?![\d.])", line)  # no address
         if found:
             return found.group()
     raise UnexpectedTextError("'show version' names no version")
@@ -109,7 +116,10 @@ def parse_config(lines: Iterable[str]) -> dict[str, str]:
     for line in lines:
         label, colon, value = line.strip().partition(":")
         for setting in SETTINGS:
-            if colon and setting.key not in found and re.fullmatch(setting.label, label.strip().lower()):
+            fits = re.fullmatch(setting.label, label.strip().lower()) and re.fullmatch(
+                setting.value, value.strip()
+            )
+            if colon and setting.key not in found and fits:
                 found[setting.key] = value.strip()
                 break
     missing = [setting.key for setting in SETTINGS if setting.key not in found]

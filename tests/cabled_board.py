@@ -1,0 +1,60 @@
+"""A real board of the lab of two switches, played by an emulator outside, behind veths for cables."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import contextmanager
+
+from evaluation.live.daemon import Daemon
+from evaluation.live.programs import require_emulator
+
+CARDS = {1: "card1", 2: "card2", 3: "card3", 4: "card4"}
+"""Of the switch s1: by port, the card of this machine at the other end of its cable."""
+SPACE = "loko-test-board"
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@contextmanager
+def board(folder, *, ports=None, powered=True):
+    """A board with the settings of s1, in a namespace of its own; its cables end in cards of this machine."""
+    subprocess.run(["ip", "netns", "delete", SPACE], check=False, capture_output=True)
+    ip("netns", "add", SPACE)
+    try:
+        for number, card in CARDS.items():
+            ip("link", "add", card, "type", "veth", "peer", "name", f"port{number}", "netns", SPACE)
+            if powered:
+                ip("-n", SPACE, "link", "set", f"port{number}", "up")
+        if not powered:
+            yield
+            return
+        named = "\n".join(
+            f'{port} = "port{cable}"'
+            for port, cable in (ports or dict(zip(CARDS, CARDS, strict=True))).items()
+        )
+        (folder / "board.toml").write_text(
+            f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
+            '[[board]]\nname = "s1"\n[board.ports]\n' + named + '\n[board.config]\ncontrol = "network"\n'
+            'mac = "70:b3:d5:6c:00:01"\nip_address = "10.0.1.99"\nofchecks = false\n'
+        )
+        command = ["ip", "netns", "exec", SPACE, str(require_emulator()), "run", "--die-with-parent"]
+        process = Daemon(
+            "the board", [*command, str(folder / "board.toml")], log=folder / "log", ready=folder / "ready"
+        )
+        try:
+            process.wait_ready(30)
+            yield
+        finally:
+            process.end()
+    finally:
+        for card in CARDS.values():
+            subprocess.run(["ip", "link", "delete", card], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "delete", SPACE], check=False, capture_output=True)
+
+
+def power_off():
+    """The board's ports lose their links, as when its power is taken away."""
+    for number in CARDS:
+        ip("-n", SPACE, "link", "set", f"port{number}", "down")

@@ -1,0 +1,106 @@
+"""Stands between a program and a board's console: writes down what is typed, says things, goes deaf."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import threading
+import time
+import tty
+from collections.abc import Callable
+from pathlib import Path
+
+UNASKED = b"Controller: 10.0.1.8 connected\r\n"
+"""A line that looks as much like an answer as it can."""
+
+
+class ConsoleRelay:
+    """A console of its own in front of a board's, at the link `console`. It restarts when the board does."""
+
+    def __init__(self, board: Path, console: Path) -> None:
+        self.console = console
+        self.typed = bytearray()
+        """Every key that was typed, also over restarts."""
+        self.lines_between = 0
+        """After so many lines of the board it says `UNASKED`; 0: never."""
+        self.deaf_after = b""
+        """Once this was typed the board hears nothing more."""
+        self.on_typed: Callable[[bytes], None] = lambda typed: None
+        self._board = board
+        self._lines = 0
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._wait_for_console()
+
+    def commands(self) -> list[str]:
+        """What was carried out: the lines that were typed and not taken back."""
+        return [line.strip(b"\x7f\x18").decode() for line in bytes(self.typed).split(b"\r")[:-1]]
+
+    def unplug(self) -> None:
+        self._ends.set()
+        self._thread.join(20)
+        self.console.unlink(missing_ok=True)
+
+    def _wait_for_console(self) -> None:
+        end = time.monotonic() + 20
+        while not self.console.is_symlink():
+            assert time.monotonic() < end, "the relay has no console"
+            time.sleep(0.01)
+
+    def _run(self) -> None:
+        while not self._ends.wait(0.02):
+            with contextlib.suppress(OSError):
+                device = os.open(self._board, os.O_RDWR | os.O_NOCTTY)
+                try:
+                    self._relay(device)
+                finally:
+                    os.close(device)
+
+    def _relay(self, device: int) -> None:
+        near, far = pty.openpty()
+        tty.setraw(far)
+        self.console.unlink(missing_ok=True)
+        self.console.symlink_to(os.ttyname(far))
+        try:
+            while not self._ends.is_set():
+                for ready in select.select([near, device], [], [], 0.02)[0]:
+                    data = os.read(ready, 4096)
+                    if not data:
+                        return
+                    if ready == near:
+                        self._type(data, device)
+                    elif not self._deaf:
+                        os.write(near, self._with_unasked(data))
+        finally:
+            self.console.unlink(missing_ok=True)
+            os.close(near)
+            os.close(far)
+
+    @property
+    def _deaf(self) -> bool:
+        return bool(self.deaf_after) and self.deaf_after in self.typed
+
+    def _type(self, data: bytes, device: int) -> None:
+        if self._deaf:
+            return
+        for key in data:
+            self.typed.append(key)
+            os.write(device, bytes([key]))
+            self.on_typed(bytes(self.typed))
+
+    def _with_unasked(self, data: bytes) -> bytes:
+        if not self.lines_between:
+            return data
+        found = bytearray()
+        for byte in data:
+            found.append(byte)
+            if byte == ord("\n"):
+                self._lines += 1
+                if self._lines % self.lines_between == 0:
+                    found += UNASKED
+        if data.endswith(b"# ") and self._lines % 2:  # also behind a prompt
+            found += b"\r\n" + UNASKED
+        return bytes(found)

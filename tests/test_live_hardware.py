@@ -1,0 +1,99 @@
+"""A figure replayed in mode hardware: the command, and the playbook with a bench's inventory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from cabled_board import CARDS, board
+from live_harness import Machine, needs_root, wait_until
+from roles_play import play
+from throwaway import ROOT
+
+pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+SHORT = ["--runs", "1", "--seconds", "1"]
+
+
+def evaluate(*words):
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
+
+
+def check_result(folder, figure):
+    """What a replay with the real board s1 leaves. Its delays are this machine's, so they are not judged."""
+    result = json.loads((folder / f"{figure}.json").read_text())
+    assert result["mode"] == "hardware"
+    made = result["provenance"]
+    assert made["backend"] == "firmware, hardware"
+    assert made["real_boards"]["s1"]["firmware"] == "0.84"
+    assert made["real_boards"]["s1"]["mac"] == "70:b3:d5:6c:00:01"
+    assert result["claims"]
+    assert all(claim["here"] != "not measured" for claim in result["claims"])
+    rows = pq.read_table(folder / f"{figure}.parquet")
+    arrived = rows.num_rows - rows.column("received_ns").null_count
+    assert arrived > 0.9 * rows.num_rows > 0
+    page = (folder / "report.html").read_text()
+    assert "--mode hardware --cabling FILE" in page
+    assert "a real board: firmware 0.84" in page
+    assert "Open vSwitch forwards" not in page
+    return result
+
+
+def test_a_figure_is_replayed_with_a_real_board_and_kept(tmp_path):
+    before = Machine.now()
+    cabling = tmp_path / "cabling.yml"
+    cabling.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
+    words = ["fig17a", "--mode", "hardware", "--points", "admitted", *SHORT]
+    out = tmp_path / "results"
+    with board(tmp_path):
+        done = evaluate(*words, "--cabling", cabling, "--out", out)
+    assert done.returncode in (0, 1), done.stderr
+    assert "s1 is a real board: mac 70:b3:d5:6c:00:01, hardware Zodiac-FX Rev.A, firmware 0.84" in done.stdout
+    result = check_result(out, "fig17a")
+    assert [series["label"] for series in result["series"]] == ["H1->H3", "H3->H1"]
+    assert set(result["boards"]) == {"s1", "s2"}
+    # What is complete is not run again: the board is gone by now.
+    again = evaluate(*words, "--cabling", cabling, "--out", out)
+    assert again.returncode == done.returncode, again.stderr
+    wait_until(lambda: Machine.now() == before, "the machine is as before")
+
+
+def test_a_wrong_cable_is_told_before_anything_is_sent(tmp_path):
+    cabling = tmp_path / "cabling.yml"
+    cabling.write_text(yaml.safe_dump({"switches": {"s1": CARDS}}))
+    out = tmp_path / "results"
+    with board(tmp_path, ports={1: 2, 2: 1, 3: 3, 4: 4}):
+        done = evaluate("fig17a", "--mode", "hardware", *SHORT, "--cabling", cabling, "--out", out)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "the cable of card1 is in port 2" in line
+    assert not list(out.glob("*.json"))
+
+
+def test_the_playbook_passes_the_inventorys_cabling_on(tmp_path):
+    inventory = yaml.safe_load((ROOT / "playbooks/inventories/hardware/hosts.yml").read_text())
+    inventory["testbed"]["hosts"]["bench"]["testbed_cabling"] = {"s1": CARDS}
+    inventory["boards"]["hosts"] = {}
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text(yaml.safe_dump(inventory))
+    out = tmp_path / "results"
+    short = {"points": "admitted", "runs": 1, "seconds": 1}
+    chosen = {"mode": "hardware", "figures": "fig17a", "out": str(out), **short}
+    words = ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
+    told = play(tmp_path, [*words, "--check"])
+    assert "evaluation : Would replay (hardware)" in told.changed, told.output
+    with board(tmp_path):
+        done = play(tmp_path, words)
+    assert "fig17a" in done.messages(), done.output
+    check_result(out / "hardware", "fig17a")
+    inventory["testbed"]["hosts"]["bench"]["testbed_cabling"] = {}
+    hosts.write_text(yaml.safe_dump(inventory))
+    refused = play(tmp_path, words)
+    assert refused.status == 2
+    assert "no switch of the lab two-switch is a real board: say with --cabling FILE" in refused.complaint

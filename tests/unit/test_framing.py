@@ -1,0 +1,44 @@
+"""Messages in a stream of bytes: none is lost, cut or joined, however the stream is cut."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loko.controller.framing import segments_of, whole_messages
+from loko.controller.wire import SEGMENT_BYTES
+
+
+def message(length: int) -> bytes:
+    return struct.pack("!BBHI", 1, 2, length, 7) + bytes(length - 8)
+
+
+messages = st.lists(st.builds(message, st.integers(8, 700)), max_size=12)
+
+
+@given(messages, st.lists(st.integers(0, 3000), max_size=8))
+def test_a_stream_in_any_pieces_gives_its_messages(sent: list[bytes], cuts: list[int]) -> None:
+    stream, found, pending, at = b"".join(sent), [], b"", 0
+    for cut in [*sorted(cuts), len(stream)]:
+        whole, pending = whole_messages(pending + stream[at:cut])
+        found += whole
+        at = max(at, cut)
+    assert (found, pending) == (sent, b"")
+
+
+@given(messages)
+def test_segments_hold_whole_messages_in_their_order(sent: list[bytes]) -> None:
+    segments = list(segments_of(sent))
+    assert [one for segment in segments for one in whole_messages(segment)[0]] == sent
+    for segment, following in itertools.pairwise(segments):
+        first = whole_messages(following)[0][0]
+        assert len(segment) + len(first) > SEGMENT_BYTES, "another would have fitted"
+        assert len(segment) <= SEGMENT_BYTES or len(whole_messages(segment)[0]) == 1
+
+
+def test_a_length_below_a_headers_ends_no_reading() -> None:
+    nonsense = struct.pack("!BBHI", 1, 2, 0, 7)
+    assert whole_messages(nonsense + message(9)) == ([nonsense, message(9)], b"")
