@@ -145,8 +145,8 @@ def _remedy(request: TrafficRequest, lab: Lab) -> str:
 def _listens(pid: int) -> bool:
     """Whether someone listens at the controller's port in the network namespace of the process."""
     try:
-        tables = [Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6")]
-    except OSError:  # it has just ended, or has no IPv6
+        table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")  # its addresses are IPv4
+    except OSError:  # it has just ended
         return False
-    sockets = [line.split() for table in tables for line in table.splitlines()[1:]]
+    sockets = [line.split() for line in table.splitlines()[1:]]
     return any(at.endswith(f":{CONTROLLER_PORT:04X}") and state == _LISTEN for _, at, _, state, *_ in sockets)
