@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from live_harness import Machine, needs_root, wait_until
-from served_lab import LOKO, ServedLab, wait_for
+from served_lab import LOKO, ServedLab, flow, wait_for
+
+from loko.document import LABS
+from loko.mix import load_mix
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+
+MIX = str(LABS / "two-switch" / "mix.yml")
 
 
 def loko(*words: str) -> None:
@@ -17,60 +26,96 @@ def loko(*words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def planned(*words: str) -> dict[str, float]:
+    """The guarantees of the flows that fit a plan."""
+    done = subprocess.run([LOKO, *words], capture_output=True, text=True, check=False, timeout=120)
+    return {one["flow"]: one["guarantee_ns"] for one in json.loads(done.stdout)["accepted"]}
+
+
+@pytest.fixture(scope="module")
+def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A lab that is up without a controller of its own."""
+    before = Machine.now()
+    no_flows = tmp_path_factory.mktemp("lab") / "no-flows.yml"
+    no_flows.write_text("[]\n")
+    loko("lab", "up", "two-switch", "--flows", str(no_flows))
+    try:
+        yield
+    finally:
+        loko("lab", "down", "two-switch")
+    wait_until(lambda: Machine.now() == before, "nothing to be left")
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[ServedLab]:
+    """The lab, served; its tables are empty at the end."""
+    with ServedLab(folder, "--live", *options, has_boards=False) as lab:
+        assert [switch["strangers"] for switch in lab.switches().values()] == [[], []]
+        yield lab
+        for one in lab.flows():
+            assert lab.client.delete(f"/v1/flows/{one['id']}").status_code == 204
+        assert lab.end() == 0
+
+
+@pytest.mark.usefixtures("_lab")
 def test_live_lab_is_served_and_restored_after_a_kill(tmp_path: Path) -> None:
-    before = Machine.now()
-    (tmp_path / "no-flows.yml").write_text("[]\n")
-    loko("lab", "up", "two-switch", "--flows", str(tmp_path / "no-flows.yml"))
-    try:
-        with ServedLab(tmp_path, "--live", has_boards=False) as lab:
-            assert lab.post(1).status_code == 201
-            assert lab.post(2).status_code == 201
-            assert lab.client.delete("/v1/flows/f1").status_code == 204
-            lab.kill()
-            lab.start()
-            lab.wait_healthy()
-            assert [one["id"] for one in lab.flows()] == ["f2"]
-            assert lab.switches()["s2"]["complete"]
-            assert lab.end() == 0
-    finally:
-        loko("lab", "down", "two-switch")
-    wait_until(lambda: Machine.now() == before, "nothing to be left")
+    with served(tmp_path) as lab:
+        assert lab.post(1).status_code == 201
+        assert lab.post(2).status_code == 201
+        assert lab.client.delete("/v1/flows/f1").status_code == 204
+        lab.kill()
+        lab.start()
+        lab.wait_healthy()
+        assert [one["id"] for one in lab.flows()] == ["f2"]
+        assert lab.switches()["s2"]["complete"]
 
 
+@pytest.mark.usefixtures("_lab")
 def test_live_flows_are_measured_at_the_hosts(tmp_path: Path) -> None:
-    before = Machine.now()
-    (tmp_path / "no-flows.yml").write_text("[]\n")
-    loko("lab", "up", "two-switch", "--flows", str(tmp_path / "no-flows.yml"))
-    try:
-        with ServedLab(tmp_path, "--live", "--traffic", has_boards=False) as lab:
-            assert lab.client.get("/v1/service").json()["measures"] == "the hosts' interfaces"
-            assert lab.delays() == {}
-            assert lab.post(1, rate_bps=100_000, burst_bytes=612).status_code == 201
-            assert lab.post(2, source="H2", rate_bps=100_000).status_code == 201
-            wait_for(
-                lambda: min([one["received"] for one in lab.delays().values()], default=0) > 50, "delays"
-            )
-            measured = lab.delays()
-            assert set(measured) == {"f1", "f2"}
-            for one in measured.values():  # how long they are says more of this machine than of the taps
-                assert 0 < one["min_ns"] <= one["p50_ns"] <= one["p99_ns"] <= one["max_ns"]
-                assert one["received"] + one["lost"] <= one["sent"]
-            assert lab.client.delete("/v1/flows/f1").status_code == 204
-            wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
-            assert lab.end() == 0
-            assert "measurement" not in lab.log()
-    finally:
-        loko("lab", "down", "two-switch")
-    wait_until(lambda: Machine.now() == before, "nothing to be left")
+    with served(tmp_path, "--traffic") as lab:
+        assert lab.client.get("/v1/service").json()["measures"] == "the hosts' interfaces"
+        assert lab.delays() == {}
+        assert lab.post(1, rate_bps=100_000, burst_bytes=612).status_code == 201
+        assert lab.post(2, source="H2", rate_bps=100_000).status_code == 201
+        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 50, "delays")
+        measured = lab.delays()
+        assert set(measured) == {"f1", "f2"}
+        for one in measured.values():  # how long they are says more of this machine than of the taps
+            assert 0 < one["min_ns"] <= one["p50_ns"] <= one["p99_ns"] <= one["max_ns"]
+            assert one["received"] + one["lost"] <= one["sent"]
+        assert lab.client.delete("/v1/flows/f1").status_code == 204
+        wait_for(lambda: set(lab.delays()) == {"f2"}, "the flow to be forgotten")
+        assert "measurement" not in lab.log()
+
+
+@pytest.mark.usefixtures("_lab")
+def test_live_lab_whose_switches_are_split_for_a_mix_gives_what_the_plan_says(tmp_path: Path) -> None:
+    expected = load_mix(MIX).kinds[0]
+    asked = [
+        flow(number, **expected.model_dump(include={"rate_bps", "burst_bytes", "frame_bytes"}))
+        for number in range(1, 6)
+    ]
+    (tmp_path / "flows.json").write_text(json.dumps(asked))
+    words = ["plan", "two-switch", str(tmp_path / "flows.json"), "--control", "change=40", "--json"]
+    fixed, split = (planned(*words, *more) for more in ([], ["--allocation", "optimised", "--mix", MIX]))
+    assert split
+    assert max(split.values()) < min(fixed.values()), "the mix has flows in a hurry"
+    with served(tmp_path, "--traffic", "--allocation", "optimised", "--mix", MIX) as lab:
+        assert lab.client.get("/v1/service").json()["options"]["allocation"].startswith("optimised")
+        for one in asked:
+            lab.client.post("/v1/flows", json=one)
+        assert {one["id"]: one["guarantee_ns"] for one in lab.flows()} == split
+        wait_for(lambda: min([one["received"] for one in lab.delays().values()], default=0) > 20, "delays")
+        assert set(lab.delays()) == set(split)
 
 
 def test_lab_that_is_not_up_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [LOKO, "serve", "two-switch", "--live", "--store", str(tmp_path / "s")],
+        [LOKO, "serve", "ring", "--live", "--store", str(tmp_path / "s")],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --live: lab two-switch is not up; start it without a controller")
+    assert done.stderr.startswith("error: --live: lab ring is not up; start it without a controller")

@@ -1,7 +1,8 @@
 """How long to wait for a program of a live lab: longer on a machine on which everything is slow.
 
-Where the processor is emulated, as in the machine of docs/vagrant.md without hardware virtualisation, the
-same work takes 13 to 15 times as long. The limits are for ordinary machines; `LOKO_PATIENCE` multiplies them.
+Emulation of a processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes
+13 to 15 times as long for the same work. The limits of the live lab are for ordinary machines;
+`LOKO_PATIENCE` multiplies them.
 """
 
 from __future__ import annotations

@@ -133,7 +133,13 @@ def box_statistics(
         LineCollection(medians, colors=EDGE, linewidths=thick, zorder=2.1),
     ):
         axes.add_collection(collection)
-    look = {"linestyle": "none", "marker": "x", "markersize": 4, "markeredgewidth": thin, "zorder": 2}
+    look: dict[str, Any] = {
+        "linestyle": "none",
+        "marker": "x",
+        "markersize": 4,
+        "markeredgewidth": thin,
+        "zorder": 2,
+    }
     axes.plot(*zip(*crosses, strict=True), color=EDGE, **look)
 
 

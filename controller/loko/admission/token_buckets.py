@@ -238,7 +238,7 @@ class _Switch:
         return Usage(shares, self.delay_ns)
 
     def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
-        """The first limit that the flow would exceed, if any, with its rate and the burst that it has here."""
+        """The first limit that the flow would exceed, if any, with the burst that it has here."""
         if not self.is_summed:
             self._sum()
         used_bps, used_bytes = self.used_bps, self.used_bytes

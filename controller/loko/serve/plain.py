@@ -44,7 +44,7 @@ class PlainRoutes:
         for route in app.routes:
             if not isinstance(route, PlainRoute):
                 continue
-            for method in route.methods:
+            for method in route.methods or ():
                 if route.param_convertors:
                     self._open.setdefault(method, []).append((route.path_regex, route.endpoint))
                 else:

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::{DeviceProfile, PatternConfig, SourceConfig};
+use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, SourceConfig};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 
@@ -131,17 +131,16 @@ impl Network {
         observed: bool,
         destination: Option<String>,
     ) -> PyResult<()> {
-        let config = SourceConfig {
-            flow: whole("flow", flow, i32::MAX as u64)?,
-            frame,
-            sequence_offset: whole("sequence_offset", sequence_offset, u64::from(u32::MAX))?,
-            shaper_rate_bps,
-            shaper_burst_bytes,
+        let offered = Offered::Bursts(BurstsConfig {
             offered_rate_bps,
             burst_bytes,
             queue_bytes,
-            observed,
+        });
+        let shaper = (shaper_rate_bps, shaper_burst_bytes);
+        let config = source(flow, frame, sequence_offset, shaper, offered, observed)?;
+        let config = SourceConfig {
             destination,
+            ..config
         };
         self.with(|network| network.add_source(host, config))
     }
@@ -171,17 +170,14 @@ impl Network {
             .ok_or_else(|| {
                 wrong("instants_ns: one is negative: give nanoseconds after the run's beginning")
             })?;
-        let config = PatternConfig {
-            flow: whole("flow", flow, i32::MAX as u64)?,
-            frame,
-            sequence_offset: whole("sequence_offset", sequence_offset, u64::from(u32::MAX))?,
-            shaper_rate_bps,
-            shaper_burst_bytes,
-            instants_ns,
-            observed,
+        let shaper = (shaper_rate_bps, shaper_burst_bytes);
+        let offered = Offered::Pattern(instants_ns);
+        let config = source(flow, frame, sequence_offset, shaper, offered, observed)?;
+        let config = SourceConfig {
             destination,
+            ..config
         };
-        self.with(|network| network.add_pattern(host, config))
+        self.with(|network| network.add_source(host, config))
     }
 
     fn now_ns(&self) -> PyResult<u64> {
@@ -204,6 +200,27 @@ impl Network {
         })?;
         RunResult::new(py, result, columns)
     }
+}
+
+/// A source that sends to any host.
+fn source(
+    flow: &Bound<'_, PyAny>,
+    frame: Vec<u8>,
+    sequence_offset: &Bound<'_, PyAny>,
+    (shaper_rate_bps, shaper_burst_bytes): (f64, f64),
+    offered: Offered,
+    observed: bool,
+) -> PyResult<SourceConfig> {
+    Ok(SourceConfig {
+        flow: whole("flow", flow, i32::MAX as u64)?,
+        frame,
+        sequence_offset: whole("sequence_offset", sequence_offset, u64::from(u32::MAX))?,
+        shaper_rate_bps,
+        shaper_burst_bytes,
+        offered,
+        observed,
+        destination: None,
+    })
 }
 
 /// Without another wish, the run goes on for 100 ms after the sources have stopped.

@@ -43,4 +43,4 @@ pub use error::Error;
 pub use flow::{FlowCounters, LOST};
 pub use network::Network;
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
-pub use source::{PatternConfig, SourceConfig};
+pub use source::{BurstsConfig, Offered, SourceConfig};

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::flow::Flow;
 use crate::link::{Link, Timing};
 use crate::random::Stream;
-use crate::source::{PatternConfig, Source, SourceConfig};
+use crate::source::{Source, SourceConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
@@ -300,27 +300,6 @@ impl Network {
         let way = self.way(host, config.flow, config.destination.as_deref())?;
         let source = Source::new(&config, self.links[way.link].timing, self.seed)?;
         let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
-        self.flows.push(Flow::new(
-            config.flow,
-            config.frame,
-            config.sequence_offset,
-            source.frame_bytes(),
-            config.observed,
-            (way.from, way.to),
-            meter,
-        ));
-        self.sources.push(source);
-        Ok(())
-    }
-
-    /// Adds a source with a release pattern to a host that is connected already.
-    ///
-    /// # Errors
-    /// As [`Self::add_source`]; [`Error::Source`] too if the instants fall.
-    pub fn add_pattern(&mut self, host: &str, config: PatternConfig) -> Result<(), Error> {
-        let way = self.way(host, config.flow, config.destination.as_deref())?;
-        let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
-        let source = Source::of_pattern(&config)?;
         self.flows.push(Flow::new(
             config.flow,
             config.frame,

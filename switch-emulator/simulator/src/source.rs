@@ -24,12 +24,8 @@ pub struct SourceConfig {
     pub shaper_rate_bps: f64,
     /// Depth of the token bucket in bytes; at least one frame.
     pub shaper_burst_bytes: f64,
-    /// Mean rate in bit/s at which frames are offered to the shaper's queue.
-    pub offered_rate_bps: f64,
-    /// Length of a burst in bytes: as many whole frames as fit, at least one.
-    pub burst_bytes: f64,
-    /// The shaper's queue in bytes; a frame that does not fit is dropped at the sender.
-    pub queue_bytes: f64,
+    /// What is offered to the shaper's queue.
+    pub offered: Offered,
     /// Whether the result has a row for each packet of this flow.
     pub observed: bool,
     /// The host to which the flow belongs; delivery to any other counts as misdelivered. `None`: any host but
@@ -37,26 +33,25 @@ pub struct SourceConfig {
     pub destination: Option<String>,
 }
 
-/// What a source sends whose application offers frames at given instants: a release pattern. The shaper lets a frame
-/// go as soon as the token bucket allows, so that whatever is asked for, what is sent conforms.
+/// What an application offers to the queue before the shaper, which lets a frame go as soon as the token bucket allows:
+/// whatever is offered, what is sent conforms.
 #[derive(Debug, Clone)]
-pub struct PatternConfig {
-    /// Identifier of the flow, as in [`SourceConfig::flow`].
-    pub flow: u32,
-    /// The frame, as in [`SourceConfig::frame`].
-    pub frame: Vec<u8>,
-    /// As in [`SourceConfig::sequence_offset`].
-    pub sequence_offset: usize,
-    /// Rate of the token bucket in bit/s, counting whole frames with their frame check sequence.
-    pub shaper_rate_bps: f64,
-    /// Depth of the token bucket in bytes; at least one frame.
-    pub shaper_burst_bytes: f64,
-    /// When a frame is offered, in nanoseconds since the run began, in order; the queue holds them all.
-    pub instants_ns: Vec<u64>,
-    /// As in [`SourceConfig::observed`].
-    pub observed: bool,
-    /// As in [`SourceConfig::destination`].
-    pub destination: Option<String>,
+pub enum Offered {
+    /// Bursts at line rate, exponentially separated, into a queue with an end.
+    Bursts(BurstsConfig),
+    /// A release pattern: when a frame is offered, in nanoseconds since the run began, in order; the queue holds them all.
+    Pattern(Vec<u64>),
+}
+
+/// Bursts that are offered.
+#[derive(Debug, Clone)]
+pub struct BurstsConfig {
+    /// Mean rate in bit/s at which frames are offered to the shaper's queue.
+    pub offered_rate_bps: f64,
+    /// Length of a burst in bytes: as many whole frames as fit, at least one.
+    pub burst_bytes: f64,
+    /// The shaper's queue in bytes; a frame that does not fit is dropped at the sender.
+    pub queue_bytes: f64,
 }
 
 /// What a source did with the frames that its application offered.
@@ -88,6 +83,47 @@ struct Bursts {
     offered_of_burst: u64,
 }
 
+impl Bursts {
+    fn new(
+        config: &BurstsConfig,
+        flow: u32,
+        frame_bytes: u64,
+        line: Timing,
+        random: Stream,
+    ) -> Result<Self, Error> {
+        Error::check("offered_rate_bps", config.offered_rate_bps, 1.0, 1e12)?;
+        Error::check("burst_bytes", config.burst_bytes, 0.0, 1e9)?;
+        Error::check("queue_bytes", config.queue_bytes, 0.0, 1e12)?;
+        let whole_frames = |bytes: f64| {
+            #[allow(clippy::cast_sign_loss)]
+            let bytes = bytes as u64;
+            bytes / frame_bytes
+        };
+        let queue_frames = whole_frames(config.queue_bytes);
+        if queue_frames == 0 {
+            return Err(Error::Source {
+                flow,
+                reason: format!(
+                    "queue_bytes {} holds no frame of {frame_bytes} bytes: nothing would be sent",
+                    config.queue_bytes
+                ),
+            });
+        }
+        let burst_frames = whole_frames(config.burst_bytes).max(1);
+        #[allow(clippy::cast_precision_loss)]
+        let mean_gap_ns = (burst_frames * frame_bytes) as f64 * 8e9 / config.offered_rate_bps;
+        Ok(Self {
+            random,
+            mean_gap_ns,
+            slot_ns: line.slot_ns(frame_bytes),
+            burst_frames,
+            queue_frames,
+            burst_begin_ns: 0,
+            offered_of_burst: 0,
+        })
+    }
+}
+
 /// Frames at given instants.
 #[derive(Debug)]
 struct Pattern {
@@ -98,6 +134,20 @@ struct Pattern {
 }
 
 impl Pattern {
+    fn new(instants_ns: &[u64], flow: u32) -> Result<Self, Error> {
+        if !instants_ns.is_sorted() {
+            return Err(Error::Source {
+                flow,
+                reason: "its instants fall: give them in order".into(),
+            });
+        }
+        Ok(Self {
+            instants_ns: instants_ns.to_vec(),
+            begin_ns: 0,
+            next: 0,
+        })
+    }
+
     /// When the next frame is offered; never, after the last one.
     fn next_ns(&self) -> u64 {
         let next = self.instants_ns.get(self.next);
@@ -122,70 +172,22 @@ impl Source {
     /// Checks `config` for a host whose line has `line`'s timing.
     pub(crate) fn new(config: &SourceConfig, line: Timing, seed: u64) -> Result<Self, Error> {
         check_frame(config.flow, config.frame.len(), config.sequence_offset)?;
-        Error::check("offered_rate_bps", config.offered_rate_bps, 1.0, 1e12)?;
-        Error::check("burst_bytes", config.burst_bytes, 0.0, 1e9)?;
-        Error::check("queue_bytes", config.queue_bytes, 0.0, 1e12)?;
         let frame_bytes = size_on_wire(config.frame.len());
+        let offers = match &config.offered {
+            Offered::Bursts(bursts) => {
+                let random = Stream::new(seed, u64::from(config.flow));
+                Bursts::new(bursts, config.flow, frame_bytes, line, random).map(Offers::Bursts)
+            }
+            Offered::Pattern(instants_ns) => {
+                Pattern::new(instants_ns, config.flow).map(Offers::Pattern)
+            }
+        }?;
         let bucket = shaper(
             config.flow,
             frame_bytes,
             (config.shaper_rate_bps, config.shaper_burst_bytes),
         )?;
-        let whole_frames = |bytes: f64| {
-            #[allow(clippy::cast_sign_loss)]
-            let bytes = bytes as u64;
-            bytes / frame_bytes
-        };
-        let queue_frames = whole_frames(config.queue_bytes);
-        if queue_frames == 0 {
-            return Err(Error::Source {
-                flow: config.flow,
-                reason: format!(
-                    "queue_bytes {} holds no frame of {frame_bytes} bytes: nothing would be sent",
-                    config.queue_bytes
-                ),
-            });
-        }
-        let burst_frames = whole_frames(config.burst_bytes).max(1);
-        #[allow(clippy::cast_precision_loss)]
-        let mean_gap_ns = (burst_frames * frame_bytes) as f64 * 8e9 / config.offered_rate_bps;
-        let offers = Offers::Bursts(Bursts {
-            random: Stream::new(seed, u64::from(config.flow)),
-            mean_gap_ns,
-            slot_ns: line.slot_ns(frame_bytes),
-            burst_frames,
-            queue_frames,
-            burst_begin_ns: 0,
-            offered_of_burst: 0,
-        });
-        Ok(Self::of(offers, frame_bytes, bucket))
-    }
-
-    /// Checks a release pattern.
-    pub(crate) fn of_pattern(config: &PatternConfig) -> Result<Self, Error> {
-        check_frame(config.flow, config.frame.len(), config.sequence_offset)?;
-        let frame_bytes = size_on_wire(config.frame.len());
-        let bucket = shaper(
-            config.flow,
-            frame_bytes,
-            (config.shaper_rate_bps, config.shaper_burst_bytes),
-        )?;
-        if !config.instants_ns.is_sorted() {
-            return Err(Error::Source {
-                flow: config.flow,
-                reason: "its instants fall: give them in order".into(),
-            });
-        }
-        let offers = Offers::Pattern(Pattern {
-            instants_ns: config.instants_ns.clone(),
-            begin_ns: 0,
-            next: 0,
-        });
-        Ok(Self::of(offers, frame_bytes, bucket))
-    }
-
-    fn of(offers: Offers, frame_bytes: u64, bucket: TokenBucket) -> Self {
-        Self {
+        Ok(Self {
             offers,
             frame_bytes,
             bucket,
@@ -193,7 +195,7 @@ impl Source {
             next_offer_ns: 0,
             queued: 0,
             counters: SourceCounters::default(),
-        }
+        })
     }
 
     /// Begins to offer bursts at `from_ns`; neither offers nor sends anything from `stop_ns` on.

@@ -1,7 +1,7 @@
 //! Hosts and cables without boards.
 
 use proptest::prelude::*;
-use zodiac_simulator::{Error, Network, RunResult, SourceConfig};
+use zodiac_simulator::{BurstsConfig, Error, Network, Offered, RunResult, SourceConfig};
 
 const SLOT_NS: i64 = (8 + 306 + 12) * 80;
 
@@ -12,9 +12,11 @@ fn source(flow: u32, offered_rate_bps: f64) -> SourceConfig {
         sequence_offset: 50,
         shaper_rate_bps: 1e9,
         shaper_burst_bytes: 10_000.0,
-        offered_rate_bps,
-        burst_bytes: 3060.0,
-        queue_bytes: 30_600.0,
+        offered: Offered::Bursts(BurstsConfig {
+            offered_rate_bps,
+            burst_bytes: 3060.0,
+            queue_bytes: 30_600.0,
+        }),
         observed: true,
         destination: Some("B".into()),
     }

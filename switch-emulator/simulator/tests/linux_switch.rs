@@ -1,7 +1,8 @@
 //! A Banana Pi R1 between two hosts: what the Loko paper measured of it, and what its interference does.
 
 use zodiac_simulator::{
-    DeviceProfile, Network, RunResult, SourceConfig, SwitchConfig, BANANA_PI_R1, LOST,
+    BurstsConfig, DeviceProfile, Network, Offered, RunResult, SourceConfig, SwitchConfig,
+    BANANA_PI_R1, LOST,
 };
 
 const GIGABIT_BPS: f64 = 1e9;
@@ -48,9 +49,11 @@ fn run(frame_bytes: u16, rate_bps: f64, seed: u64, seconds: u64) -> RunResult {
                 sequence_offset: 50,
                 shaper_rate_bps: rate_bps,
                 shaper_burst_bytes: frame,
-                offered_rate_bps: 2.0 * rate_bps,
-                burst_bytes: frame,
-                queue_bytes: 100.0 * frame,
+                offered: Offered::Bursts(BurstsConfig {
+                    offered_rate_bps: 2.0 * rate_bps,
+                    burst_bytes: frame,
+                    queue_bytes: 100.0 * frame,
+                }),
                 observed: true,
                 destination: Some("H2".into()),
             },

@@ -156,9 +156,11 @@ fn a_source_does_not_change_the_others() {
         sequence_offset: 20,
         shaper_rate_bps: 1e5,
         shaper_burst_bytes: 64.0,
-        offered_rate_bps: 1e5,
-        burst_bytes: 64.0,
-        queue_bytes: 6400.0,
+        offered: zodiac_simulator::Offered::Bursts(zodiac_simulator::BurstsConfig {
+            offered_rate_bps: 1e5,
+            burst_bytes: 64.0,
+            queue_bytes: 6400.0,
+        }),
         observed: true,
         destination: None,
     };

@@ -2,19 +2,29 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn config() -> SourceConfig {
+fn bursts() -> BurstsConfig {
+    BurstsConfig {
+        offered_rate_bps: 790_000.0,
+        burst_bytes: 688.0,
+        queue_bytes: 100_000.0,
+    }
+}
+
+fn offering(offered: Offered) -> SourceConfig {
     SourceConfig {
         flow: 3,
         frame: vec![0; 302],
         sequence_offset: 50,
         shaper_rate_bps: 790_000.0,
         shaper_burst_bytes: 688.0,
-        offered_rate_bps: 790_000.0,
-        burst_bytes: 688.0,
-        queue_bytes: 100_000.0,
+        offered,
         observed: true,
         destination: None,
     }
+}
+
+fn config() -> SourceConfig {
+    offering(Offered::Bursts(bursts()))
 }
 
 fn line() -> Timing {
@@ -39,12 +49,12 @@ fn departures(config: &SourceConfig, seed: u64, stop_ns: u64) -> (Vec<u64>, Sour
 #[test]
 #[allow(clippy::cast_precision_loss)]
 fn the_mean_offered_rate_is_as_asked() {
-    let offering = SourceConfig {
+    let offered = Offered::Bursts(BurstsConfig {
         offered_rate_bps: 2e6,
         burst_bytes: 1300.0,
-        ..config()
-    };
-    let (_, counters, _) = departures(&offering, 1, 100_000_000_000);
+        ..bursts()
+    });
+    let (_, counters, _) = departures(&offering(offered), 1, 100_000_000_000);
     let rate_bps = counters.offered as f64 * 306.0 * 8.0 / 100.0;
     assert!((rate_bps / 2e6 - 1.0).abs() < 0.02, "{rate_bps}");
 }
@@ -54,9 +64,11 @@ fn a_burst_comes_at_line_rate() {
     let bursty = SourceConfig {
         shaper_rate_bps: 1e9,
         shaper_burst_bytes: 1e6,
-        burst_bytes: 5.0 * 306.0 + 305.0,
-        offered_rate_bps: 1e4,
-        ..config()
+        ..offering(Offered::Bursts(BurstsConfig {
+            burst_bytes: 5.0 * 306.0 + 305.0,
+            offered_rate_bps: 1e4,
+            ..bursts()
+        }))
     };
     let (at_ns, ..) = departures(&bursty, 1, 20_000_000_000);
     assert!(at_ns.len() >= 10);
@@ -70,11 +82,11 @@ fn a_burst_comes_at_line_rate() {
 
 #[test]
 fn nothing_leaves_once_the_source_has_stopped() {
-    let overloaded = SourceConfig {
+    let overloaded = offering(Offered::Bursts(BurstsConfig {
         offered_rate_bps: 5e6,
         queue_bytes: 3060.0,
-        ..config()
-    };
+        ..bursts()
+    }));
     let (at_ns, counters, unsent) = departures(&overloaded, 1, 1_000_000_000);
     assert!(at_ns.last().is_some_and(|last_ns| *last_ns < 1_000_000_000));
     assert!(counters.dropped > 0);
@@ -136,24 +148,24 @@ fn says_what_it_cannot_send() {
         "shaper_burst_bytes",
     );
     refuse(
-        SourceConfig {
+        offering(Offered::Bursts(BurstsConfig {
             queue_bytes: 305.0,
-            ..config()
-        },
+            ..bursts()
+        })),
         "queue_bytes",
     );
     refuse(
-        SourceConfig {
+        offering(Offered::Bursts(BurstsConfig {
             offered_rate_bps: f64::NAN,
-            ..config()
-        },
+            ..bursts()
+        })),
         "offered_rate_bps",
     );
     refuse(
-        SourceConfig {
+        offering(Offered::Bursts(BurstsConfig {
             burst_bytes: -1.0,
-            ..config()
-        },
+            ..bursts()
+        })),
         "burst_bytes",
     );
 }
@@ -175,10 +187,11 @@ proptest! {
         let config = SourceConfig {
             shaper_rate_bps: rate_bps,
             shaper_burst_bytes: burst_bytes,
-            offered_rate_bps,
-            burst_bytes: offered_burst_bytes,
-            queue_bytes,
-            ..config()
+            ..offering(Offered::Bursts(BurstsConfig {
+                offered_rate_bps,
+                burst_bytes: offered_burst_bytes,
+                queue_bytes,
+            }))
         };
         let (at_ns, counters, unsent) = departures(&config, seed, 50_000_000);
         prop_assert_eq!(counters.offered, at_ns.len() as u64 + counters.dropped + unsent);
@@ -193,23 +206,19 @@ proptest! {
     }
 }
 
-fn pattern(instants_ns: &[u64]) -> PatternConfig {
-    PatternConfig {
-        flow: 3,
-        frame: vec![0; 302],
-        sequence_offset: 50,
+fn pattern(instants_ns: &[u64]) -> SourceConfig {
+    SourceConfig {
         shaper_rate_bps: 2_448_000.0, // a frame each millisecond
         shaper_burst_bytes: 612.0,
-        instants_ns: instants_ns.to_vec(),
-        observed: true,
-        destination: None,
+        ..offering(Offered::Pattern(instants_ns.to_vec()))
     }
 }
 
 #[test]
 fn a_pattern_is_sent_as_soon_as_the_bucket_allows() {
     let instants_ns = [5, 5, 5, 900_000, 10_000_000];
-    let mut source = Source::of_pattern(&pattern(&instants_ns)).expect("a source that can send");
+    let mut source =
+        Source::new(&pattern(&instants_ns), line(), 1).expect("a source that can send");
     source.start(1_000, 11_000_000);
     let mut at_ns = Vec::new();
     while let Some(now_ns) = source.next_release_ns(0) {
@@ -222,7 +231,7 @@ fn a_pattern_is_sent_as_soon_as_the_bucket_allows() {
 
 #[test]
 fn a_pattern_that_goes_back_is_refused() {
-    let error = Source::of_pattern(&pattern(&[7, 6])).expect_err("instants that fall");
+    let error = Source::new(&pattern(&[7, 6]), line(), 1).expect_err("instants that fall");
     assert_eq!(
         error.to_string(),
         "flow 3: its instants fall: give them in order"

@@ -2,7 +2,7 @@
 //! mirror host; 17 five-tuple entries on each switch, the last four used, priorities increasing.
 
 use zodiac_firmware::{Config, Profile, ZODIAC_FX};
-use zodiac_simulator::{Network, SourceConfig};
+use zodiac_simulator::{BurstsConfig, Network, Offered, SourceConfig};
 
 /// Length of all frames, with frame check sequence.
 pub(crate) const FRAME_BYTES: u16 = 306;
@@ -96,9 +96,11 @@ pub(crate) fn add_sources(network: &mut Network, loads: [Load; 2], observed: boo
             sequence_offset: SEQUENCE_OFFSET,
             shaper_rate_bps: load.shaper_rate_bps,
             shaper_burst_bytes: load.shaper_burst_bytes,
-            offered_rate_bps: load.offered_rate_bps,
-            burst_bytes: load.burst_bytes,
-            queue_bytes: 50.0 * f64::from(FRAME_BYTES),
+            offered: Offered::Bursts(BurstsConfig {
+                offered_rate_bps: load.offered_rate_bps,
+                burst_bytes: load.burst_bytes,
+                queue_bytes: 50.0 * f64::from(FRAME_BYTES),
+            }),
             observed,
             destination: Some(to.into()),
         };
