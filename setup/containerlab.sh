@@ -36,7 +36,7 @@ if [ ! -x "$program" ]; then
     logged containerlab go mod download github.com/srl-labs/containerlab
     without_modules "$work"
     logged containerlab env CGO_ENABLED=0 go build -mod=readonly -trimpath -modfile "$work/go.mod" \
-        -ldflags "-s -w -X github.com/srl-labs/containerlab/cmd.version=$pinned" \
+        -ldflags "-s -w -X github.com/srl-labs/containerlab/cmd.version=$pinned+no-modules" \
         -o "$program" github.com/srl-labs/containerlab
 fi
 as_root ln -sfn "$program" /usr/local/bin/containerlab

@@ -8,8 +8,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
-
 from evaluation.bench.live.board_wiring import self_test_of_boards
 from evaluation.live.cards import prepare
 from evaluation.live.carriage import carry, records
@@ -18,7 +16,13 @@ from evaluation.live.containerlab.boards import ContainerBoards
 from evaluation.live.containerlab.network import ContainerNetwork
 from evaluation.live.control_network import ControlNetwork
 from evaluation.live.daemon import Daemon
-from evaluation.live.messages import BuildRequest, LabStatus, TrafficRequest, controller_address
+from evaluation.live.messages import (
+    CONTROLLER_PORT,
+    BuildRequest,
+    LabStatus,
+    TrafficRequest,
+    controller_address,
+)
 from evaluation.live.network import Network, silence_own_network
 from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
@@ -28,6 +32,8 @@ from loko.lab import Lab, load_lab
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
 """File from which the controller reads how many EchoRequests it sends; no entry is renewed meanwhile."""
+_LISTEN = "0A"
+"""The kernel's word for it, in /proc/net/tcp."""
 _PAUSE_S = 0.15
 """Between runs, in which the controller may renew entries that grow old."""
 
@@ -137,8 +143,10 @@ def _remedy(request: TrafficRequest, lab: Lab) -> str:
 
 
 def _listens(pid: int) -> bool:
+    """Whether someone listens at the controller's port in the network namespace of the process."""
     try:
-        connections = psutil.Process(pid).net_connections(kind="tcp")
-    except psutil.Error:  # it has just ended
+        table = Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii")  # its addresses are IPv4
+    except OSError:  # it has just ended
         return False
-    return any(connection.status == psutil.CONN_LISTEN for connection in connections)
+    sockets = [line.split() for line in table.splitlines()[1:]]
+    return any(at.endswith(f":{CONTROLLER_PORT:04X}") and state == _LISTEN for _, at, _, state, *_ in sockets)

@@ -81,8 +81,11 @@ def docker(tmp_path, monkeypatch):
 
 def test_what_is_missing_is_one_line_that_says_how_to_mend_it(docker, tmp_path):
     assert "'make containerlab' builds it" in deployment.obstacle()
-    docker("containerlab", "exit 0")
+    docker("containerlab", "echo version: 0.59.0")
     assert "/proc/modules" in deployment.obstacle()
+    docker("containerlab", "echo version: 0.59.0+no-modules")
+    assert "apt-get install docker.io" in deployment.obstacle()
+    docker("containerlab", "exit 0")
     (tmp_path / "modules").touch()
     assert "apt-get install docker.io" in deployment.obstacle()
     docker("docker", "echo 'Cannot connect to the Docker daemon at unix:///x' >&2; exit 1")

@@ -24,6 +24,8 @@ _DEPLOY_TIMEOUT_S: Final = 120.0
 _DEPLOY_TIMEOUT_A_NODE_S: Final = 10.0
 
 _MODULES: Final = Path("/proc/modules")
+_WITHOUT_MODULES: Final = "+no-modules"
+"""In the version of a containerlab that setup/containerlab.sh has built: it needs no list of modules."""
 
 _REMOVE: Final = 'read -r _; exec "$@" >/dev/null 2>&1'
 """Waits until the tree has ended, then removes all containers of the lab."""
@@ -33,8 +35,11 @@ def obstacle() -> str | None:
     """Why this machine cannot build labs in containers, in one line; None if it can."""
     if locate("containerlab") is None:
         return "the program 'containerlab' is missing: 'make containerlab' builds it"
-    if not _MODULES.exists():
-        return "containerlab needs a kernel with loadable modules (/proc/modules): use the virtual machine"
+    if not (_MODULES.exists() or _WITHOUT_MODULES in _containerlab("version", timeout_s=_ANSWER_TIMEOUT_S)):
+        return (
+            "this containerlab needs a kernel with loadable modules (/proc/modules): remove it; "
+            "'make containerlab' builds one that does not"
+        )
     if reason := no_docker():
         return reason
     missing = [image for image in (EMULATOR_IMAGE, HOST_IMAGE) if not _docker("images", "--quiet", image)]
@@ -122,8 +127,8 @@ def _destruction(file: Path) -> list[str]:
     return [locate("containerlab") or "containerlab", "destroy", "--topo", str(file), "--cleanup"]
 
 
-def _containerlab(*arguments: str, timeout_s: float) -> None:
-    _run([locate("containerlab") or "containerlab", *arguments], timeout_s=timeout_s)
+def _containerlab(*arguments: str, timeout_s: float) -> str:
+    return _run([locate("containerlab") or "containerlab", *arguments], timeout_s=timeout_s)
 
 
 def _docker(*arguments: str) -> str:
