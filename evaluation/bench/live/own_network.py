@@ -45,7 +45,9 @@ def network_beyond(ends: Iterable[str]) -> Iterator[Enter]:
     """Another network for these ends of cables, to be entered by what is given.
 
     Where a frame passes from one network into another the kernel forgets when TCP has sent it: only then it
-    stamps the arrival once for all who listen, and not for each of them when its turn comes. Raises `RunError`.
+    stamps the arrival once for all who listen, and not for each of them when its turn comes.
+
+    Raises `RunError`.
     """
     here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = -1
