@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -11,9 +11,9 @@ from typing import Final
 from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, Entry, Hardware, Port
+from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
-from evaluation.bench.live.own_network import Enter
 from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.runner import Stall
 
@@ -47,8 +47,6 @@ class Surroundings:
     """For the thread that sends."""
     requests_at: str | None = None
     """The switch's end of the controller's link, if it is on this machine."""
-    at_controller: Enter = nullcontext
-    """Enters the network in which the controller's end is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +74,11 @@ def assemble(
     ends = [around.ports[IN_PORT], around.ports[OUT_PORT], around.controller]
     # At the exit the bench only receives, so there any tap is as good as a passive one.
     passive = [ends[0].passive, True, ends[2].passive]
-    networks = [nullcontext, nullcontext, around.at_controller]
-    clocks = []
-    for end, only, entered in zip(ends, passive, networks, strict=True):
-        with entered():
-            clocks.append(clock_of(end.tap_interface, passive=only))
-    hardware = stamps_in_hardware(clocks)
-    taps = []
-    for end, entered in zip(ends, networks, strict=True):
-        with entered():
-            taps.append(stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)))
-    requests = stack.enter_context(PacketTap(around.requests_at)) if around.requests_at else None
+    hardware = stamps_in_hardware(
+        [clock_of(end.tap_interface, passive=only) for end, only in zip(ends, passive, strict=True)]
+    )
+    taps = [stack.enter_context(PacketTap(end.tap_interface, hardware=hardware)) for end in ends]
+    requests = ArrivalTap(around.requests_at) if around.requests_at else None
     instruments = Instruments(
         in_interface=ends[0].interface,
         out_interface=ends[1].interface,

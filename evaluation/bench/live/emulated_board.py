@@ -23,7 +23,7 @@ from evaluation.bench.live.bench import (
 )
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.live_device import Mode
-from evaluation.bench.live.own_network import network_beyond, own_network
+from evaluation.bench.live.own_network import own_network
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import require_emulator, run
@@ -54,16 +54,14 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
     near = {port: end.interface for port, end in BENCH_PORTS.items()} | {_NATIVE_PORT: _CONTROLLER.interface}
     with ExitStack() as stack:
         stack.enter_context(own_network([(near[port], far) for port, far in _BOARD_PORTS.items()]))
-        at_controller = stack.enter_context(network_beyond([_CONTROLLER.interface]))
-        with at_controller():
-            address = ["ip", "address", "add", f"{_CONTROLLER.address}/24", "dev", _CONTROLLER.interface]
-            run(address, what="the controller's address")
-            # At once, as in virtual time: what comes with a later request would be counted as that one's.
-            run(
-                ["ip", "route", "change", _NETWORK, "dev", _CONTROLLER.interface, "quickack", "1"],
-                what="immediate acknowledgements",
-            )
-            endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
+        address = ["ip", "address", "add", f"{_CONTROLLER.address}/24", "dev", _CONTROLLER.interface]
+        run(address, what="the controller's address")
+        # At once, as in virtual time: what comes with a later request would be counted as that one's.
+        run(
+            ["ip", "route", "change", _NETWORK, "dev", _CONTROLLER.interface, "quickack", "1"],
+            what="immediate acknowledgements",
+        )
+        endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
         board = _Board(entry, folder, endpoint)
         stack.callback(board.end)
         around = Surroundings(
@@ -74,7 +72,6 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             endpoint=endpoint,
             core=min(CorePlan.here().others),
             requests_at=_BOARD_PORTS[_NATIVE_PORT],
-            at_controller=at_controller,
         )
         yield assemble(
             stack,

@@ -17,6 +17,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from evaluation.bench.cases import FCS_BYTES, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
+from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
@@ -65,7 +66,7 @@ class Instruments:
     out_tap: PacketTap
     control_tap: PacketTap
     """At the controller's end: sees what comes from the switch, and requests if there is no other tap."""
-    request_tap: PacketTap | None = None
+    request_tap: ArrivalTap | None = None
     """At the switch's end of the controller's link, where requests arrive."""
     controller: ControllerEndpoint
     core: int | None
@@ -133,7 +134,7 @@ class LiveDevice:
         fewer = any(count < self._most_action_bytes for count in actions)
         if self._renew and (self._changed or fewer):
             self._renew()
-            self._accustom()
+            self._begun_anew()
             self._entries, self._listed_stalls, self._most_action_bytes = [], 0, 0
         self._most_action_bytes = max([self._most_action_bytes, *actions])
         self._changed = False
@@ -142,8 +143,10 @@ class LiveDevice:
         controller.load([delete_all(), *messages])
         self._entries = list(messages)
 
-    def _accustom(self) -> None:
-        """Have it answer a few times: an emulator learns by that how long its host needs to send."""
+    def _begun_anew(self) -> None:
+        """Have the switch answer a few times: an emulator learns by that how long its host needs to send."""
+        if self._with.request_tap is not None:
+            self._with.request_tap.renew()
         for number in range(_FIRST_ANSWERS):
             self._with.controller.ask(echo_request(number), of.OFPT_ECHO_REPLY)
             time.sleep(_BETWEEN_ANSWERS_S)
@@ -215,6 +218,8 @@ class LiveDevice:
                 return False
             self._listed_stalls = self._most_action_bytes = 0
             self._mode, self._entries, self._changed = mode, [], False
+            if mode is not Mode.WITHOUT_CPU:
+                self._begun_anew()
         return True
 
     @property
@@ -266,7 +271,7 @@ class LiveDevice:
             else:
                 self._changed = True
 
-    def _control_taps(self) -> list[PacketTap]:
+    def _control_taps(self) -> list[PacketTap | ArrivalTap]:
         bench = self._with
         return [bench.control_tap] if bench.request_tap is None else [bench.control_tap, bench.request_tap]
 
