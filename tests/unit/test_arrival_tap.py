@@ -1,0 +1,80 @@
+"""The tap that tells the turn of a program behind two listeners."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.bench.live import arrival_tap
+from evaluation.bench.live.arrival_tap import ArrivalTap
+from evaluation.bench.live.packet_tap import Seen
+
+
+class Listener:
+    """In the place of a packet socket; the newest one has the first turn."""
+
+    opened: list[Listener] = []
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+        self.frames: list[Seen] = []
+        self.closed = False
+        Listener.opened.append(self)
+
+    def read(self, *, patience_s: float = 0.0) -> list[Seen]:
+        del patience_s
+        frames, self.frames = self.frames, []
+        return frames
+
+    def forget(self) -> None:
+        self.frames = []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def tap(monkeypatch: pytest.MonkeyPatch) -> ArrivalTap:
+    Listener.opened = []
+    monkeypatch.setattr(arrival_tap, "PacketTap", Listener)
+    return ArrivalTap("port")
+
+
+def arrives(frame: bytes, *, at_ns: int, turn_ns: int) -> None:
+    """A frame passes the listeners, the newest one first."""
+    for turn, listener in enumerate(reversed(Listener.opened[-2:])):
+        listener.frames.append(Seen(at_ns + turn * turn_ns, False, frame))
+
+
+def test_the_switch_has_its_turn_as_long_after_the_second_as_that_after_the_first(tap: ArrivalTap) -> None:
+    arrives(b"request", at_ns=1_000_000, turn_ns=900)
+    arrives(b"another", at_ns=2_000_000, turn_ns=1_100)
+    assert [one.at_ns for one in tap.read()] == [1_001_800, 2_002_200]
+
+
+def test_what_is_stamped_once_has_that_stamp(tap: ArrivalTap) -> None:
+    arrives(b"frame", at_ns=5_000, turn_ns=0)
+    assert [one.at_ns for one in tap.read()] == [5_000]
+
+
+def test_a_frame_that_only_the_first_one_has_seen_waits_for_the_second(tap: ArrivalTap) -> None:
+    arrives(b"one", at_ns=0, turn_ns=10)
+    second, first = Listener.opened
+    first.frames.append(Seen(100, False, b"two"))
+    assert [one.at_ns for one in tap.read()] == [20]
+    second.frames.append(Seen(110, False, b"two"))
+    assert [one.at_ns for one in tap.read()] == [120]
+
+
+def test_both_have_their_turns_before_a_program_that_began_anew(tap: ArrivalTap) -> None:
+    before = list(Listener.opened)
+    tap.renew()
+    assert all(one.closed for one in before)
+    arrives(b"request", at_ns=0, turn_ns=5)
+    assert [one.at_ns for one in tap.read()] == [10]
+
+
+def test_what_is_forgotten_is_not_paired(tap: ArrivalTap) -> None:
+    arrives(b"same", at_ns=0, turn_ns=5)
+    tap.forget()
+    arrives(b"same", at_ns=1_000, turn_ns=5)
+    assert [one.at_ns for one in tap.read()] == [1_010]
