@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from evaluation.bench.live import arrival_tap
@@ -12,7 +14,7 @@ from evaluation.bench.live.packet_tap import Seen
 class Listener:
     """In the place of a packet socket; the newest one has the first turn."""
 
-    opened: list[Listener] = []
+    opened: ClassVar[list[Listener]] = []
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
