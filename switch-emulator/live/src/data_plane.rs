@@ -18,6 +18,7 @@ use crate::segmentation;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
+use crate::warm_up::WarmUp;
 
 /// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
 /// take less.
@@ -79,6 +80,7 @@ pub struct DataPlane {
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: SendLead,
+    warm_up: WarmUp,
     longest_rest: Duration,
     /// When the last frame was to leave.
     last_departure: Instant,
@@ -139,6 +141,7 @@ impl DataPlane {
             news: channels.news,
             networked,
             outgoing: Agenda::new(),
+            warm_up: WarmUp::new(timing.send_lead.learns()),
             send_lead: timing.send_lead,
             longest_rest: timing.longest_rest,
             last_departure: pair.now,
@@ -210,6 +213,10 @@ impl DataPlane {
         }
         self.tell_connections(now);
         self.depart();
+        if let Some(at) = self.outgoing.next_at() {
+            let now = self.look();
+            self.warm_up.before(at, self.last_departure, now);
+        }
         self.watch.caught_up(now);
     }
 
@@ -403,7 +410,7 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
-            let pause = at.saturating_since(self.last_departure);
+            let pause = at.saturating_since(self.warm_up.last_gone(self.last_departure));
             self.last_departure = at;
             let lead = self.send_lead.of(frame.len(), pause);
             let stamped = self.send_lead.learns()

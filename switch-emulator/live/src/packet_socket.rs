@@ -106,7 +106,8 @@ impl PacketSocket {
             )));
         }
         configure(&socket, index).map_err(|error| failed("the kernel refuses an option", error))?;
-        bind(&socket, index).map_err(|error| failed("cannot bind", error))?;
+        bind(&socket, index, libc::ETH_P_ALL as u16)
+            .map_err(|error| failed("cannot bind", error))?;
         Ok(Self {
             socket,
             interface: interface.to_owned(),
@@ -368,12 +369,24 @@ fn set_option<T: Copy>(
     }
 }
 
-fn bind(socket: &Socket, index: u32) -> io::Result<()> {
+/// A socket of an interface that only sends.
+///
+/// # Errors
+/// What the kernel reports: no permission, no such interface.
+pub fn sender(interface: &str) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
+    let index = name_to_index(&socket, interface)?;
+    // Protocol 0 receives nothing.
+    bind(&socket, index, 0)?;
+    Ok(socket)
+}
+
+fn bind(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: sockaddr_ll is one of the kernel's socket addresses, which the storage is made for.
     let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index as libc::c_int;
     // SAFETY: the storage holds an initialised sockaddr_ll of that size.
     let address =
