@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,25 @@ def figure(name: str) -> Paths:
     return found
 
 
+_TRIES = 3
+_MANY = 0.01
+
+
+def _is_drowned(findings: Mapping[str, float]) -> bool:
+    """Whether stalls of the host explain so many losses that what remains says nothing of the boards."""
+    lost, unexplained = findings["lost_packets"], findings["unexplained_packets"]
+    return lost > _MANY * findings["sent_packets"] and unexplained < _MANY * lost
+
+
 @pytest.mark.parametrize(("name", "switches"), [("fivelive", 5), ("ringlive", 31)])
 def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
-    options = Options(mode="live", seed=1, out=tmp_path, runs=1, seconds=1.0)
-    outcome, rows = compute(figure(name), options, Quiet())
+    for attempt in range(_TRIES):
+        options = Options(mode="live", seed=1, out=tmp_path / str(attempt), runs=1, seconds=1.0)
+        outcome, rows = compute(figure(name), options, Quiet())
+        if not _is_drowned(outcome.findings):
+            break
+    else:
+        pytest.skip(f"the host's stalls cost packets in all of {_TRIES} runs: {outcome.findings}")
     admitted = admit_paths(figure(name), seed=1)
     assert len(outcome.boards) == switches
     assert set(rows["flow"].to_pylist()) == set(range(len(admitted.flows)))

@@ -115,6 +115,7 @@ impl DataPlane {
         telemetry: Telemetry,
     ) -> Self {
         let pair = clock.pair();
+        let one_board = channels.controls.len() == 1;
         let networked = (0..channels.controls.len())
             .filter(|board| boards.own_connection(*board).is_some())
             .collect();
@@ -141,7 +142,8 @@ impl DataPlane {
             news: channels.news,
             networked,
             outgoing: Agenda::new(),
-            warm_up: WarmUp::new(timing.send_lead.learns()),
+            // Of many boards another one would have to wait for the frame that goes ahead.
+            warm_up: WarmUp::new(timing.send_lead.learns() && one_board),
             send_lead: timing.send_lead,
             longest_rest: timing.longest_rest,
             last_departure: pair.now,
@@ -213,9 +215,11 @@ impl DataPlane {
         }
         self.tell_connections(now);
         self.depart();
-        if let Some(at) = self.outgoing.next_at() {
-            let now = self.look();
-            self.warm_up.before(at, self.last_departure, now);
+        if self.warm_up.is_ready() {
+            if let Some(at) = self.outgoing.next_at() {
+                let now = self.look();
+                self.warm_up.before(at, self.last_departure, now);
+            }
         }
         self.watch.caught_up(now);
     }

@@ -41,6 +41,12 @@ impl WarmUp {
         }
     }
 
+    /// Whether there are any to send.
+    #[must_use]
+    pub const fn is_ready(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Sends one if it is now the time for it, before a departure at `at` that follows a pause since `last_departure`.
     pub fn before(&mut self, at: Instant, last_departure: Instant, now: Instant) {
         let Some(socket) = &self.socket else {
