@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import ansible.module_utils
 
@@ -30,6 +31,14 @@ def role_module() -> ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def parameters(console: Path, state: Path, **wishes: Any) -> dict[str, Any]:
+    """What Ansible hands to the role's module: the wishes, defaults, and None for the rest."""
+    arguments = role_module().ARGUMENTS
+    defaults = {key: value["default"] for key, value in arguments.items() if "default" in value}
+    own = {"device": str(console), "timeout_s": 5.0, "state_folder": str(state)}
+    return dict.fromkeys(arguments) | defaults | own | wishes
 
 
 class BoardAtPseudoTerminal:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import serial
 import yaml
-from board_role import ROOT, BoardAtPseudoTerminal, role_module
+from board_role import ROOT, BoardAtPseudoTerminal, parameters, role_module
 
-from benchmarks.one_board import build, wait_for
+from benchmarks.one_board import wait_for
 
+pytest_plugins = ["board_role_fixtures"]
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
 role = role_module()
@@ -29,27 +30,8 @@ VLANS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def program():
-    return build(release=False)
-
-
-@pytest.fixture
-def board(program, tmp_path):
-    made = BoardAtPseudoTerminal(program, tmp_path)
-    yield made
-    made.switch_off()
-
-
-def parameters(board, **wishes):
-    keys = dict.fromkeys(role.ARGUMENTS)
-    defaults = {key: value["default"] for key, value in role.ARGUMENTS.items() if "default" in value}
-    own = {"device": str(board.console), "timeout_s": 5.0, "state_folder": str(board.folder / "state")}
-    return keys | defaults | own | wishes
-
-
 def configure(board, *, check=False, **wishes):
-    return role.configure(parameters(board, **wishes), check=check)
+    return role.configure(parameters(board.console, board.folder / "state", **wishes), check=check)
 
 
 def say(board, keys, until=PROMPT):

@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from board_role import BoardAtPseudoTerminal, role_module
+from board_role import parameters, role_module
 from console_relay import ConsoleRelay
 
-from benchmarks.one_board import build
-
+pytest_plugins = ["board_role_fixtures"]
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
 role = role_module()
@@ -45,18 +44,6 @@ role_module().configure(json.loads(sys.argv[2]), check=False)
 """
 
 
-@pytest.fixture(scope="module")
-def program():
-    return build(release=False)
-
-
-@pytest.fixture
-def board(program, tmp_path):
-    made = BoardAtPseudoTerminal(program, tmp_path)
-    yield made
-    made.switch_off()
-
-
 @pytest.fixture
 def relay(board, tmp_path):
     made = ConsoleRelay(board.console, tmp_path / "relay")
@@ -64,15 +51,8 @@ def relay(board, tmp_path):
     made.unplug()
 
 
-def parameters(relay, tmp_path, **wishes):
-    keys = dict.fromkeys(role.ARGUMENTS)
-    defaults = {key: value["default"] for key, value in role.ARGUMENTS.items() if "default" in value}
-    own = {"device": str(relay.console), "timeout_s": 5.0, "state_folder": str(tmp_path / "state")}
-    return keys | defaults | own | wishes
-
-
 def test_check_mode_types_nothing_that_changes_the_board(relay, tmp_path):
-    found = role.configure(parameters(relay, tmp_path, **WISHES), check=True)
+    found = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=True)
     assert found["changed"]
     assert "set ip-address 10.0.2.99" in found["commands"]
     assert "show config" in relay.commands()
@@ -81,11 +61,11 @@ def test_check_mode_types_nothing_that_changes_the_board(relay, tmp_path):
 
 
 def test_a_second_run_only_looks(relay, tmp_path):
-    first = role.configure(parameters(relay, tmp_path, **WISHES), check=False)
+    first = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
     assert first["changed"]
     assert {"save", "restart"} <= set(relay.commands())
     relay.typed.clear()
-    second = role.configure(parameters(relay, tmp_path, **WISHES), check=False)
+    second = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
     assert (second["changed"], second["unfinished"]) == (False, False)
     assert set(relay.commands()) <= LOOKING
 
@@ -93,11 +73,11 @@ def test_a_second_run_only_looks(relay, tmp_path):
 @pytest.mark.parametrize("lines_between", [1, 3, 7])
 def test_lines_that_nobody_asked_for_are_no_answers(relay, tmp_path, lines_between):
     relay.lines_between = lines_between
-    first = role.configure(parameters(relay, tmp_path, **WISHES), check=False)
+    first = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
     assert first["restarted"]
     assert (first["firmware"], first["board"]["controller_address"]) == ("0.84", "10.0.2.8")
     assert first["board"]["vlans"] == WISHES["vlans"]
-    assert not role.configure(parameters(relay, tmp_path, **WISHES), check=False)["changed"]
+    assert not role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)["changed"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +92,7 @@ def test_lines_that_nobody_asked_for_are_no_answers(relay, tmp_path, lines_betwe
     ids=["in a line", "in the network", "before saving", "while it saves", "while it restarts"],
 )
 def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, tmp_path, last_typed):
-    chosen = parameters(relay, tmp_path, **WISHES)
+    chosen = parameters(relay.console, tmp_path / "state", **WISHES)
     path = [*sys.path, str(Path(__file__).parent)]
     with subprocess.Popen([sys.executable, "-c", RUN, json.dumps(path), json.dumps(chosen)]) as killed:
 
@@ -134,7 +114,7 @@ def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, tmp_path, 
 
 
 def test_a_board_that_goes_mute_is_named_and_mended_when_it_speaks_again(relay, tmp_path):
-    chosen = parameters(relay, tmp_path, **WISHES) | {"timeout_s": 1.0}
+    chosen = parameters(relay.console, tmp_path / "state", **WISHES) | {"timeout_s": 1.0}
     relay.deaf_after = b"set netmask"
     with pytest.raises(role.ConsoleError, match=r"nothing answers within 1 s.*power") as caught:
         role.configure(chosen, check=False)
@@ -146,7 +126,7 @@ def test_a_board_that_goes_mute_is_named_and_mended_when_it_speaks_again(relay, 
 
 
 def test_a_restart_that_was_not_wanted_is_made_up_for_when_it_is(relay, tmp_path):
-    chosen = parameters(relay, tmp_path, **WISHES)
+    chosen = parameters(relay.console, tmp_path / "state", **WISHES)
     assert role.configure(chosen | {"restart": False}, check=False)["restart_pending"]
     again = role.configure(chosen | {"restart": False}, check=False)
     assert (again["changed"], again["restart_pending"]) == (False, True)
@@ -157,5 +137,5 @@ def test_a_restart_that_was_not_wanted_is_made_up_for_when_it_is(relay, tmp_path
 def test_notes_that_cannot_be_kept_are_told_before_anything_is_changed(relay, tmp_path):
     (tmp_path / "state").touch()
     with pytest.raises(OSError, match="state"):
-        role.configure(parameters(relay, tmp_path, **WISHES), check=False)
+        role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
     assert set(relay.commands()) <= LOOKING

@@ -93,6 +93,8 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
         process.wait(timeout=30)
     wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended: {left(tree)}")
     wait_until(lambda: Machine.now() == machine, "the machine is as before")
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
+        assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
 
 
 def test_nothing_is_left_when_the_evaluation_ends(machine):

@@ -30,7 +30,7 @@ from loko.serve.outcome import (
     Wrong,
 )
 from loko.serve.page import add_pages
-from loko.serve.plain import PlainRoute, PlainRoutes
+from loko.serve.plain import PlainRoutes
 from loko.serve.run import News, Operation
 from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
 
@@ -104,7 +104,6 @@ def application(operation: Operation, view: ServiceView) -> Asgi:
     errors: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorBody} for status in (401, 403, 404, 409, 413, 415, 422, 429, 503)
     }
-    app.router.route_class = PlainRoute
     app.add_exception_handler(HTTPException, _http_error)
     _add_changes(app, operation, errors)
     _add_views(app, operation, view)

@@ -6,9 +6,8 @@ dependencies, files and telemetry that nothing here uses, takes longer than the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from re import Pattern
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
@@ -18,23 +17,11 @@ from loko.serve.guard import Asgi, Receive, Scope, Send
 Endpoint = Callable[..., Awaitable[Response]]
 
 
-class PlainRoute(APIRoute):
-    """A route whose endpoint takes the request, and the open parts of its path by name."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Called by FastAPI."""
-
-        async def handle(request: Request) -> Response:
-            answer: Response = await self.endpoint(request, **request.path_params)
-            return answer
-
-        return handle
-
-
 class PlainRoutes:
-    """Answers what is asked of the plain routes of an application, and passes on all else.
+    """Answers what is asked of the routes of an application, and passes on all else.
 
-    So its own pages, unknown paths and wrong methods are answered by the application.
+    Each endpoint takes the request, and the open parts of its path by name. The application's own pages,
+    unknown paths and wrong methods are answered by itself.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -42,7 +29,7 @@ class PlainRoutes:
         self._fixed: dict[tuple[str, str], Endpoint] = {}
         self._open: dict[str, list[tuple[Pattern[str], Endpoint]]] = {}
         for route in app.routes:
-            if not isinstance(route, PlainRoute):
+            if not isinstance(route, APIRoute):
                 continue
             for method in route.methods or ():
                 if route.param_convertors:

@@ -144,7 +144,10 @@ class LiveDevice:
         self._entries = list(messages)
 
     def _begun_anew(self) -> None:
-        """Have the switch answer a few times: an emulator learns by that how long its host needs to send."""
+        """Take its place ahead of the switch's program again, and have that answer a few times.
+
+        An emulator learns by that how long its host needs to send.
+        """
         if self._with.request_tap is not None:
             self._with.request_tap.renew()
         for number in range(_FIRST_ANSWERS):

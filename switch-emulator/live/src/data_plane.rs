@@ -80,10 +80,11 @@ pub struct DataPlane {
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
     send_lead: SendLead,
-    warm_up: WarmUp,
+    /// None if none go ahead.
+    warm_up: Option<WarmUp>,
     longest_rest: Duration,
-    /// When the last frame was to leave.
-    last_departure: Instant,
+    /// When a frame last went the kernel's way: when it was to leave, or went ahead.
+    last_gone: Instant,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
     telemetry: Telemetry,
@@ -143,10 +144,12 @@ impl DataPlane {
             networked,
             outgoing: Agenda::new(),
             // Of many boards another one would have to wait for the frame that goes ahead.
-            warm_up: WarmUp::new(timing.send_lead.learns() && one_board),
+            warm_up: (timing.send_lead.learns() && one_board)
+                .then(WarmUp::open)
+                .flatten(),
             send_lead: timing.send_lead,
             longest_rest: timing.longest_rest,
-            last_departure: pair.now,
+            last_gone: pair.now,
             trace_offset: timing.trace_offset,
             telemetry,
             buffer: ReceiveBuffer::new(),
@@ -215,13 +218,17 @@ impl DataPlane {
         }
         self.tell_connections(now);
         self.depart();
-        if self.warm_up.is_ready() {
-            if let Some(at) = self.outgoing.next_at() {
-                let now = self.look();
-                self.warm_up.before(at, self.last_departure, now);
+        self.warm_up();
+        self.watch.caught_up(now);
+    }
+
+    fn warm_up(&mut self) {
+        if let (Some(warm_up), Some(at)) = (&self.warm_up, self.outgoing.next_at()) {
+            let now = self.clock.now();
+            if warm_up.before(at, self.last_gone, now) {
+                self.last_gone = now;
             }
         }
-        self.watch.caught_up(now);
     }
 
     /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
@@ -414,8 +421,8 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
-            let pause = at.saturating_since(self.warm_up.last_gone(self.last_departure));
-            self.last_departure = at;
+            let pause = at.saturating_since(self.last_gone);
+            self.last_gone = at;
             let lead = self.send_lead.of(frame.len(), pause);
             let stamped = self.send_lead.learns()
                 && self

@@ -369,6 +369,9 @@ fn set_option<T: Copy>(
     }
 }
 
+/// `EtherType` of frames that are for this program alone (IEEE 802).
+pub const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
+
 /// A socket of an interface that only sends.
 ///
 /// # Errors

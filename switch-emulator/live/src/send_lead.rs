@@ -11,7 +11,7 @@ use std::io;
 use zodiac_firmware::{Duration, Instant};
 
 use crate::clock::{Clock, ClockPair};
-use crate::packet_socket::{PacketSocket, ReceiveBuffer};
+use crate::packet_socket::{PacketSocket, ReceiveBuffer, TYPE_LOCAL_EXPERIMENTAL};
 
 /// Frames of so many bytes share a lead.
 const CLASS_BYTES: usize = 256;
@@ -154,7 +154,6 @@ fn measure(clock: Clock) -> Option<Duration> {
     const ROUNDS: usize = 51;
     /// Spun away as between frames of a board, so that the kernel's way is as cold as then, and not colder.
     const PAUSE: Duration = Duration::from_micros(300);
-    const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
     let sender = PacketSocket::open("lo", "the program").ok()?;
     let receiver = PacketSocket::open("lo", "the program").ok()?;
     let mut buffer = ReceiveBuffer::new();

@@ -8,7 +8,7 @@
 use socket2::Socket;
 use zodiac_firmware::{Duration, Instant};
 
-use crate::packet_socket;
+use crate::packet_socket::{self, TYPE_LOCAL_EXPERIMENTAL};
 
 /// After a shorter pause the way is still in the caches.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -16,54 +16,35 @@ const PAUSE: Duration = Duration::from_micros(300);
 const ROOM: Duration = Duration::from_micros(28);
 /// Sent sooner it would be forgotten again.
 const SOONEST: Duration = Duration::from_micros(60);
-const TYPE_LOCAL_EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 const FRAME_BYTES: usize = 60;
 
 /// Sends the frames that go ahead.
 #[derive(Debug)]
 pub struct WarmUp {
-    /// None if there is no loopback interface to be had.
-    socket: Option<Socket>,
+    socket: Socket,
     frame: [u8; FRAME_BYTES],
-    last: Option<Instant>,
 }
 
 impl WarmUp {
-    /// Ready if `wanted`, and if the loopback interface can be had.
+    /// None if there is no loopback interface to be had.
     #[must_use]
-    pub fn new(wanted: bool) -> Self {
+    pub fn open() -> Option<Self> {
         let mut frame = [0; FRAME_BYTES];
         frame[12..14].copy_from_slice(&TYPE_LOCAL_EXPERIMENTAL);
-        Self {
-            socket: wanted.then(|| packet_socket::sender("lo").ok()).flatten(),
-            frame,
-            last: None,
-        }
+        let socket = packet_socket::sender("lo").ok()?;
+        Some(Self { socket, frame })
     }
 
-    /// Whether there are any to send.
+    /// Sends one if it is now the time for it, before a departure at `at`, the way having last been gone at `last`. Tells
+    /// whether it has.
     #[must_use]
-    pub const fn is_ready(&self) -> bool {
-        self.socket.is_some()
-    }
-
-    /// Sends one if it is now the time for it, before a departure at `at` that follows a pause since `last_departure`.
-    pub fn before(&mut self, at: Instant, last_departure: Instant, now: Instant) {
-        let Some(socket) = &self.socket else {
-            return;
-        };
-        if is_time(at, self.last_gone(last_departure), now) {
-            self.last = Some(now);
+    pub fn before(&self, at: Instant, last: Instant, now: Instant) -> bool {
+        let goes = is_time(at, last, now);
+        if goes {
             // A loopback interface that is down refuses the frame, having gone most of the way.
-            let _ = socket.send_with_flags(&self.frame, libc::MSG_DONTWAIT);
+            let _ = self.socket.send_with_flags(&self.frame, libc::MSG_DONTWAIT);
         }
-    }
-
-    /// When the way was last gone, if the last frame left at `last_departure`.
-    #[must_use]
-    pub fn last_gone(&self, last_departure: Instant) -> Instant {
-        self.last
-            .map_or(last_departure, |last| last.max(last_departure))
+        goes
     }
 }
 
@@ -87,13 +68,5 @@ mod tests {
             !is_time(us(1_000), us(955), us(960)),
             "one has gone already"
         );
-    }
-
-    #[test]
-    fn without_one_the_last_departure_counts() {
-        let mut idle = WarmUp::new(false);
-        let us = |micros: u64| Instant::from_nanos(micros * 1_000);
-        idle.before(us(1_000), us(600), us(950));
-        assert_eq!(idle.last_gone(us(600)), us(600));
     }
 }
