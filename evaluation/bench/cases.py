@@ -24,6 +24,7 @@ from loko.scenario import (
 )
 
 FCS_BYTES: Final = 4
+TAG_BYTES: Final = 4
 OUT_PORT: Final = 2
 IN_PORT: Final = 1
 
@@ -83,6 +84,15 @@ class Table:
     priorities: Priorities = Priorities.INCREASING
     rewrites: int = 1
     """So often each entry has its action, if that is no OUTPUT. A Zodiac FX obeys four actions."""
+    tagged: bool = False
+    """Whether the bench's frames come with a VLAN tag; those of Table 1 have none."""
+
+    @property
+    def grown_bytes(self) -> int:
+        """By how much a frame leaves longer than it came."""
+        if self.action in {Action.SET_VLAN_ID, Action.SET_VLAN_PCP}:
+            return TAG_BYTES * self.rewrites
+        return -TAG_BYTES if self.tagged and self.action is Action.STRIP_VLAN else 0
 
     @property
     def skipped_entries(self) -> int:
@@ -141,20 +151,29 @@ def identification_tables() -> Iterator[Table]:
 
 def action_tables() -> Iterator[Table]:
     """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
-    # What costs less than the taps' noise is told by three of it.
-    for action, rewrites in (
-        (Action.OUTPUT, 1),
-        (Action.SET_DL_SRC, 3),
-        (Action.STRIP_VLAN, 3),
-        (Action.SET_VLAN_ID, 1),
+    # What costs less than the taps' noise is told by three of it. Of a tagged frame only one tag can be taken.
+    for action, rewrites, tagged in (
+        (Action.OUTPUT, 1, False),
+        (Action.SET_DL_SRC, 3, False),
+        (Action.STRIP_VLAN, 3, False),
+        (Action.SET_VLAN_ID, 3, False),
+        (Action.STRIP_VLAN, 1, True),
     ):
         yield Table(
             entries=1,
-            match=Alone("dl_type"),
+            match=Alone("tp_dst"),
             action=action,
             used_entry=UsedEntry.FIRST,
             rewrites=rewrites,
+            tagged=tagged,
         )
+
+
+def table_name(table: Table) -> str:
+    """A table's name in the store."""
+    action = f"{table.rewrites} {table.action.value}" if table.rewrites > 1 else table.action.value
+    words = (table.match.value, action, table.priorities.value, table.used_entry.value)
+    return "/".join((str(table.entries), *words, *(("tagged",) if table.tagged else ())))
 
 
 def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from evaluation.bench import acknowledgement, campaign
 from evaluation.bench.buffer import SLOWEST
-from evaluation.bench.campaign import Part, table_name
-from evaluation.bench.cases import tables
+from evaluation.bench.campaign import Part
+from evaluation.bench.cases import table_name, tables
 from evaluation.bench.control_questions import questions
 from evaluation.bench.device import Device
 from evaluation.bench.findings import Findings, find, read_samples

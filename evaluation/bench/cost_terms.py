@@ -9,7 +9,6 @@ from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
 from loko.scenario import Action
 
-_TAG_BYTES: Final = 4
 _ACTION: Final = {
     Action.SET_VLAN_ID: "set_vlan",
     Action.SET_VLAN_PCP: "set_vlan",
@@ -33,13 +32,19 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
     terms["cpu.entry.after_hit_ps"] += table.examined_after_hit
     action = _ACTION.get(table.action)
     if action is not None:
+        if action == "strip_vlan_untagged" and table.tagged:
+            action = "strip_vlan"
+        # Each action works on the frame as the one before has left it.
+        each_bytes = table.grown_bytes // table.rewrites
+        lengths = [frame_bytes + each_bytes * place for place in range(table.rewrites)]
         terms[f"cpu.action.{action}.fixed_ps"] += table.rewrites
-        terms[f"cpu.action.{action}.per_byte_ps"] += table.rewrites * max(frame_bytes - offsets[action], 0)
+        terms[f"cpu.action.{action}.per_byte_ps"] += sum(
+            max(length - offsets[action], 0) for length in lengths
+        )
     return {name: times for name, times in terms.items() if times}
 
 
 def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
     """What p_FX contains beside p_CPU: both ways on the link between integrated switch and CPU."""
-    grown = _TAG_BYTES if table.action in {Action.SET_VLAN_ID, Action.SET_VLAN_PCP} else 0
-    carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + grown
+    carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + table.grown_bytes
     return wire.time_ns(carried) * _PS_PER_NS

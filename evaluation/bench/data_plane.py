@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.cases import Table, flow_mods, frame, table_name
 from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.bench.equations import data_time_ns
 from evaluation.runner import RunError
@@ -51,18 +51,29 @@ def measure_each(
     random = np.random.default_rng(seed)
     device.load(flow_mods(table))
     for size in sizes:
-        yield size, lone_frames(device, size, samples=samples, random=random, what=str(table))
+        yield (
+            size,
+            lone_frames(
+                device, size, samples=samples, random=random, what=table_name(table), tagged=table.tagged
+            ),
+        )
 
 
 def lone_frames(
-    device: Device, size: int, *, samples: int, random: np.random.Generator, what: str
+    device: Device,
+    size: int,
+    *,
+    samples: int,
+    random: np.random.Generator,
+    what: str,
+    tagged: bool = False,
 ) -> Samples:
     """Processing times of frames of this length, none of which waits for another one.
 
     Frames that the bench's own host disturbed are sent again, for as long as that may help. Raises
     `RunError`, which names `what` they should have passed, if frames do not come out.
     """
-    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what)
+    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, tagged=tagged)
     longest_ns = int(probes.times_ns.max()) if len(probes.times_ns) else _UNKNOWN_NS
     spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
     trains: list[Samples] = []
@@ -71,7 +82,7 @@ def lone_frames(
         if missing <= 0:
             break
         gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
-        trains.append(_train(device, size, gaps_ns.tolist(), what))
+        trains.append(_train(device, size, gaps_ns.tolist(), what, tagged=tagged))
     times_ns = np.concatenate([one.times_ns for one in trains])
     if not len(times_ns):
         raise RunError(
@@ -81,10 +92,10 @@ def lone_frames(
     return Samples(times_ns, sum(one.disturbed for one in trains))
 
 
-def _train(device: Device, size: int, gaps_ns: list[int], what: str) -> Samples:
+def _train(device: Device, size: int, gaps_ns: list[int], what: str, *, tagged: bool) -> Samples:
     """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
-    train = [frame(size, number) for number in range(len(gaps_ns))]
+    train = [frame(size, number, tagged=tagged) for number in range(len(gaps_ns))]
     for _ in range(_TRAINS):
         passage = device.send(gaps_ns, train)
         lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))

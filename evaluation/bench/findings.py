@@ -17,10 +17,9 @@ from evaluation.bench.campaign import (
     INTEGRATED_SWITCH_PART,
     TABLE_PART,
     UNITS_PART,
-    table_name,
     throughput_tables,
 )
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import Table, table_name
 from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.cost_terms import link_ps
 from evaluation.bench.equations import Wire, throughput_bps

@@ -47,7 +47,6 @@ class Leader:
     costs: tuple[str, ...]
     sizes: tuple[int, ...]
     udp: int = _LEADER_UDP
-    tagged: bool = False
 
 
 def leaders() -> Iterator[Leader]:
@@ -58,8 +57,6 @@ def leaders() -> Iterator[Leader]:
     yield Leader("drop", (), ("drop",), _SIZES)
     # Longer ones need several segments on the controller's connection.
     yield Leader("miss", (there,), ("packet_in",), (64, 128, 306, 480), udp=_MISSING_UDP)
-    strip = parser.OFPActionStripVlan()
-    yield Leader("strip a tag", (strip, there), ("strip_vlan",), (68, 306, 790, 1516), tagged=True)
 
 
 def table(leader: Leader) -> list[bytes]:
@@ -83,7 +80,7 @@ def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: in
     for number in range(samples):
         gaps += [_SPACING_NS + int(random.integers(0, _JITTER_NS)), 0]
         train += [
-            frame(size, 2 * number, udp=leader.udp, tagged=leader.tagged),
+            frame(size, 2 * number, udp=leader.udp),
             frame(size, 2 * number + 1),
         ]
     for _ in range(_TRAINS):

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench import buffer, throughput
-from evaluation.bench.campaign import Measured, Part, parts, table_name
-from evaluation.bench.cases import Table
+from evaluation.bench.campaign import Measured, Part, parts
+from evaluation.bench.cases import Table, table_name
 from evaluation.bench.device import Device
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
 

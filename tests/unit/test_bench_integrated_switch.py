@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evaluation.bench import integrated_switch
-from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS, table_name
+from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS
+from evaluation.bench.cases import table_name
 from evaluation.bench.equations import Wire
 from evaluation.bench.findings import find
 from evaluation.bench.idle import FASTEST

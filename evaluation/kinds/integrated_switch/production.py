@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, table_name
-from evaluation.bench.cases import Table
+from evaluation.bench.campaign import INTEGRATED_SWITCH_PART
+from evaluation.bench.cases import Table, table_name
 from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.equations import Wire
 from evaluation.bench.integrated_switch import (

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign, throughput
-from evaluation.bench.campaign import Measured, Part, table_name
-from evaluation.bench.cases import Table
+from evaluation.bench.campaign import Measured, Part
+from evaluation.bench.cases import Table, table_name
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference

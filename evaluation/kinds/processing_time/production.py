@@ -12,8 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.campaign import table_name
-from evaluation.bench.cases import Table
+from evaluation.bench.cases import Table, table_name
 from evaluation.bench.equations import Wire, link_bps, throughput_bps
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
 from evaluation.kinds.measured import LEFT_OUT, WHISKERS, Samples, box_us, left_out, linearity, measure

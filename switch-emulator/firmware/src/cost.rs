@@ -9,6 +9,9 @@ use crate::matching::wildcards;
 use crate::profile::{ActionCost, ActionCosts, ControlCosts, EntryCosts, Housekeeping, Profile};
 use crate::time::Duration;
 
+/// By which a VLAN tag makes a frame longer.
+const VLAN_TAG_BYTES: usize = 4;
+
 /// Costs of one device.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
@@ -86,6 +89,7 @@ impl Costs {
     pub(crate) fn actions_ps(&self, actions: &Actions, tagged: bool, length: usize) -> i64 {
         let costs = &self.action;
         let mut outputs = 0;
+        let mut now = length;
         let mut sum = 0;
         for action in actions.iter() {
             let cost = match action {
@@ -111,7 +115,13 @@ impl Costs {
                 Action::StripVlan => costs.strip_vlan_untagged,
                 Action::Nothing => continue,
             };
-            sum += at_length(cost, length);
+            sum += at_length(cost, now);
+            // What follows works on the frame as it is then. That it came without a tag stays true on the board.
+            match action {
+                Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !tagged => now += VLAN_TAG_BYTES,
+                Action::StripVlan if tagged => now = now.saturating_sub(VLAN_TAG_BYTES),
+                _ => {}
+            }
         }
         if outputs == 0 {
             sum += at_length(costs.drop, length);

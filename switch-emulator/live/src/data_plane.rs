@@ -79,7 +79,8 @@ pub struct DataPlane {
     networked: Vec<usize>,
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
-    send_lead: SendLead,
+    /// Of data ports, and of native ones: behind those is this machine's own TCP, whose way is a longer one.
+    send_leads: [SendLead; 2],
     /// None if none go ahead.
     warm_up: Option<WarmUp>,
     longest_rest: Duration,
@@ -147,7 +148,7 @@ impl DataPlane {
             warm_up: (timing.send_lead.learns() && one_board)
                 .then(WarmUp::open)
                 .flatten(),
-            send_lead: timing.send_lead,
+            send_leads: [timing.send_lead.clone(), timing.send_lead],
             longest_rest: timing.longest_rest,
             last_gone: pair.now,
             trace_offset: timing.trace_offset,
@@ -162,7 +163,7 @@ impl DataPlane {
         self.pass(pass_began);
         self.telemetry.tell(Message::Running {
             scheduling,
-            send_lead_ns: self.send_lead.initial().as_nanos(),
+            send_lead_ns: self.send_leads[0].initial().as_nanos(),
         });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
@@ -423,8 +424,9 @@ impl DataPlane {
             };
             let pause = at.saturating_since(self.last_gone);
             self.last_gone = at;
-            let lead = self.send_lead.of(frame.len(), pause);
-            let stamped = self.send_lead.learns()
+            let native = usize::from(self.ports[index].native);
+            let lead = self.send_leads[native].of(frame.len(), pause);
+            let stamped = self.send_leads[native].learns()
                 && self
                     .outgoing
                     .next_at()
@@ -442,8 +444,7 @@ impl DataPlane {
             };
             if stamped {
                 let (pair, buffer) = (self.pair, &mut self.buffer);
-                self.send_lead
-                    .observe(socket, buffer, pair, (now, pause), frame);
+                self.send_leads[native].observe(socket, buffer, pair, (now, pause), frame);
             }
             // A stall within the call delays the frame, too.
             self.look();

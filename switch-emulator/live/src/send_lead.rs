@@ -34,7 +34,7 @@ const NEWEST: usize = 9;
 const LONGEST: Duration = Duration::from_micros(30);
 
 /// The leads of frames of all lengths.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SendLead {
     /// By pause, then by length.
     classes: [[Class; CLASSES]; PAUSES.len() + 1],
