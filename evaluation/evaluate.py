@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from evaluation import pictures
 from evaluation.claims import judge
+from evaluation.executor import each_done
 from evaluation.figure import Figure
 from evaluation.files import write_atomically
 from evaluation.kinds import kind_named
@@ -41,7 +42,6 @@ def _publish(
     losses = {name: one.largest_loss for name, one in together.items() if one.series}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
-        progress.writing(figure.name)
         claims = judge(
             figure,
             series=result.series,
@@ -49,10 +49,19 @@ def _publish(
             findings=result.findings,
             largest_loss=losses,
         )
-        final = result.model_copy(update={"claims": claims})
-        write_result(final, options.out)
-        write_atomically(options.out / f"{final.figure}.svg", pictures.svg(final))
-        write_atomically(options.out / f"{final.figure}.png", pictures.png(final))
-        judged.append(final)
-    write_report(options.out)
+        judged.append(result.model_copy(update={"claims": claims}))
+        write_result(judged[-1], options.out)
+    _draw(judged, options, progress)
     return judged
+
+
+def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
+    """The pictures, several at a time, and the report with them."""
+    drawn: dict[str, pictures.Drawn] = {}
+    for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
+        figure = results[place].figure
+        progress.writing(figure)
+        write_atomically(options.out / f"{figure}.svg", these.svg)
+        write_atomically(options.out / f"{figure}.png", these.png)
+        drawn[figure] = these
+    write_report(options.out, drawn)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,22 +17,26 @@ from evaluation.result import FigureResult, Point, read_results
 from loko.document import InputError
 
 REPORT = "report.html"
+_NOTHING_DRAWN: Final[Mapping[str, pictures.Drawn]] = MappingProxyType({})
 
 
-def write_report(directory: Path) -> Path:
-    """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line."""
+def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> Path:
+    """Write `DIRECTORY/report.html` from the results there. Raises `InputError`, one line.
+
+    `drawn`: pictures that exist already, by figure; the others are drawn.
+    """
     if not directory.is_dir():
         raise InputError(f"{directory}: no such folder; give the --out folder of a 'loko evaluate'")
     results = read_results(directory)
     if not results:
         raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
     path = directory / REPORT
-    write_atomically(path, render(results).encode())
+    write_atomically(path, render(results, drawn).encode())
     return path
 
 
-def render(results: list[FigureResult]) -> str:
-    """The report as HTML; the same results give the same text."""
+def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> str:
+    """The report as HTML; the same results give the same text. `drawn` as for `write_report`."""
     environment = Environment(
         loader=PackageLoader("evaluation"),
         autoescape=True,
@@ -40,7 +47,7 @@ def render(results: list[FigureResult]) -> str:
     environment.filters.update(symbols=_symbols, title=_title, percent=_percent, packets=_packets)
     return environment.get_template("report.html.j2").render(
         results=results,
-        pictures={result.figure: _picture(result) for result in results},
+        pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
         violations=sum(result.violations for result in results),
         guaranteed_packets=sum(
             point.packets for result in results for point in _points(result) if point.guaranteed
@@ -53,9 +60,9 @@ def _points(result: FigureResult) -> list[Point]:
     return [point for series in result.series for point in series.points]
 
 
-def _picture(result: FigureResult) -> Markup:
+def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
     """The picture as an inline SVG element; its identifiers are made unique within the page."""
-    text = pictures.svg(result, captioned=False).decode()
+    text = (drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)).decode()
     text = text[text.index("<svg") :]
     prefix = f"{result.figure}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)

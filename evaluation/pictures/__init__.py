@@ -7,6 +7,7 @@ by panel.
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -16,6 +17,21 @@ from evaluation.pictures.chart import draw_chart
 from evaluation.pictures.sweep import draw_sweep
 from evaluation.pictures.table import draw_table
 from evaluation.result import FigureResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """All pictures of a result."""
+
+    svg: bytes
+    png: bytes
+    uncaptioned_svg: bytes
+    """For a page that has title and claims itself."""
+
+
+def draw(result: FigureResult) -> Drawn:
+    """Draw a result in every way."""
+    return Drawn(svg=svg(result), png=png(result), uncaptioned_svg=svg(result, captioned=False))
 
 
 def svg(result: FigureResult, *, captioned: bool = True) -> bytes:

@@ -15,10 +15,10 @@ use crate::data_port::{DataPorts, Trouble};
 use crate::news::News;
 use crate::packet_socket::ReceiveBuffer;
 use crate::segmentation;
-use crate::send_lead::SendLead;
+use crate::send_lead::{Behind, SendLead};
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
-use crate::warm_up::WarmUp;
+use crate::warm_up::{WarmUp, WARM};
 
 /// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
 /// take less.
@@ -84,8 +84,10 @@ pub struct DataPlane {
     /// None if none go ahead.
     warm_up: Option<WarmUp>,
     longest_rest: Duration,
-    /// When a frame last went the kernel's way: when it was to leave, or went ahead.
-    last_gone: Instant,
+    /// When the last frame was to leave.
+    last_departure: Instant,
+    /// When a frame last went ahead of one.
+    warmed: Instant,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
     telemetry: Telemetry,
@@ -150,7 +152,8 @@ impl DataPlane {
                 .flatten(),
             send_leads: [timing.send_lead.clone(), timing.send_lead],
             longest_rest: timing.longest_rest,
-            last_gone: pair.now,
+            last_departure: pair.now,
+            warmed: pair.now,
             trace_offset: timing.trace_offset,
             telemetry,
             buffer: ReceiveBuffer::new(),
@@ -226,8 +229,8 @@ impl DataPlane {
     fn warm_up(&mut self) {
         if let (Some(warm_up), Some(at)) = (&self.warm_up, self.outgoing.next_at()) {
             let now = self.clock.now();
-            if warm_up.before(at, self.last_gone, now) {
-                self.last_gone = now;
+            if warm_up.before(at, self.last_departure.max(self.warmed), now) {
+                self.warmed = now;
             }
         }
     }
@@ -422,10 +425,14 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
-            let pause = at.saturating_since(self.last_gone);
-            self.last_gone = at;
+            let behind = if self.warmed > self.last_departure && self.warmed + WARM >= at {
+                Behind::WarmUp
+            } else {
+                Behind::Frame(at.saturating_since(self.last_departure))
+            };
+            self.last_departure = at;
             let native = usize::from(self.ports[index].native);
-            let lead = self.send_leads[native].of(frame.len(), pause);
+            let lead = self.send_leads[native].of(frame.len(), behind);
             let stamped = self.send_leads[native].learns()
                 && self
                     .outgoing
@@ -444,7 +451,7 @@ impl DataPlane {
             };
             if stamped {
                 let (pair, buffer) = (self.pair, &mut self.buffer);
-                self.send_leads[native].observe(socket, buffer, pair, (now, pause), frame);
+                self.send_leads[native].observe(socket, buffer, pair, (now, behind), frame);
             }
             // A stall within the call delays the frame, too.
             self.look();

@@ -2,8 +2,8 @@
 //!
 //! A board's frame is handed to the kernel so much before its departure. At the start the lead is measured on loopback;
 //! then it follows what the kernel tells of departures, since a frame's length and what else uses the core's caches
-//! change it by microseconds. Lengths are learnt apart, and so is how long ago the last frame left: right behind one the
-//! kernel's way is still in the caches. The kernel stamps a departure before it carries the frame to the other end; the
+//! change it by microseconds. Lengths are learnt apart, and so is what went before: right behind another frame the kernel's
+//! way is still in the caches, and behind one that only warmed it, most of it. The kernel stamps a departure before it carries the frame to the other end; the
 //! rest of the way nobody tells this program, but it is as cold as the way before, and so in proportion to it.
 
 use std::io;
@@ -25,6 +25,8 @@ const PAUSES: [Duration; 6] = [
     Duration::from_micros(2_000),
     Duration::from_micros(4_000),
 ];
+/// These, longer pauses, and the way having been warmed.
+const BEHIND: usize = PAUSES.len() + 2;
 /// From the stamp of a departure to that of the arrival, over the way to the first: as taps at the other ends of veth pairs
 /// saw it, after pauses of 1 to 13 ms, with frames of 62 to 1516 bytes (0.7 to 1.7 us, 0.17 to 0.21 of the way before).
 const REST_OF_THE_WAY: (u64, u64) = (1, 5);
@@ -33,11 +35,20 @@ const NEWEST: usize = 9;
 /// More is no way through the kernel but an interruption.
 const LONGEST: Duration = Duration::from_micros(30);
 
+/// What went the kernel's way before a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// Another frame, so long ago.
+    Frame(Duration),
+    /// A frame that went ahead by another interface, just now.
+    WarmUp,
+}
+
 /// The leads of frames of all lengths.
 #[derive(Debug, Clone)]
 pub struct SendLead {
-    /// By pause, then by length.
-    classes: [[Class; CLASSES]; PAUSES.len() + 1],
+    /// By what went before, then by length.
+    classes: [[Class; CLASSES]; BEHIND],
     learns: bool,
 }
 
@@ -69,24 +80,24 @@ impl SendLead {
             seen: 0,
         };
         Self {
-            classes: [[class; CLASSES]; PAUSES.len() + 1],
+            classes: [[class; CLASSES]; BEHIND],
             learns,
         }
     }
 
-    /// The lead of a frame of so many bytes, so long after the last one.
+    /// The lead of a frame of so many bytes, behind that.
     #[must_use]
-    pub fn of(&self, frame_bytes: usize, pause: Duration) -> Duration {
+    pub fn of(&self, frame_bytes: usize, behind: Behind) -> Duration {
         let length = class(frame_bytes);
-        let pause = pause_class(pause);
+        let place = behind.class();
         // What is not learnt yet is taken from the next longer pause, else from the next shorter one.
-        let longer = self.classes[pause..].iter();
-        let shorter = self.classes[..pause].iter().rev();
+        let longer = self.classes[place..].iter();
+        let shorter = self.classes[..place].iter().rev();
         longer
             .chain(shorter)
             .map(|lengths| &lengths[length])
             .find(|class| class.seen >= NEWEST)
-            .unwrap_or(&self.classes[pause][length])
+            .unwrap_or(&self.classes[place][length])
             .lead
     }
 
@@ -103,13 +114,13 @@ impl SendLead {
     }
 
     /// Learns from the stamp of a departure, which the kernel gives at once where the link is a virtual one: of a frame
-    /// that a call at this instant sent, so long after the last frame.
+    /// that a call at this instant sent, behind that.
     pub fn observe(
         &mut self,
         socket: &PacketSocket,
         buffer: &mut ReceiveBuffer,
         clocks: ClockPair,
-        (called, pause): (Instant, Duration),
+        (called, behind): (Instant, Behind),
         frame: &[u8],
     ) {
         let Some(stamp) = socket.departure(buffer) else {
@@ -117,15 +128,15 @@ impl SendLead {
         };
         let left = clocks.instant_of(stamp);
         if left >= called {
-            self.learn(frame.len(), pause, left.saturating_since(called));
+            self.learn(frame.len(), behind, left.saturating_since(called));
         }
     }
 
-    fn learn(&mut self, frame_bytes: usize, pause: Duration, departure: Duration) {
+    fn learn(&mut self, frame_bytes: usize, behind: Behind, departure: Duration) {
         if departure > LONGEST {
             return;
         }
-        let class = &mut self.classes[pause_class(pause)][class(frame_bytes)];
+        let class = &mut self.classes[behind.class()][class(frame_bytes)];
         class.newest[class.seen % NEWEST] = departure + rest_of_the_way(departure);
         class.seen += 1;
         if class.seen >= NEWEST {
@@ -145,8 +156,13 @@ fn class(frame_bytes: usize) -> usize {
     (frame_bytes / CLASS_BYTES).min(CLASSES - 1)
 }
 
-fn pause_class(pause: Duration) -> usize {
-    PAUSES.partition_point(|longest| *longest < pause)
+impl Behind {
+    fn class(self) -> usize {
+        match self {
+            Self::Frame(pause) => PAUSES.partition_point(|longest| *longest < pause),
+            Self::WarmUp => BEHIND - 1,
+        }
+    }
 }
 
 /// From the call to the stamp of the arrival.
@@ -197,7 +213,11 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    const LONG: Duration = us(5_000);
+    const LONG: Behind = after(5_000);
+
+    const fn after(micros: u64) -> Behind {
+        Behind::Frame(us(micros))
+    }
 
     #[test]
     fn follows_the_median_of_what_it_is_told_by_length() {
@@ -226,16 +246,24 @@ mod tests {
         }
         let learnt = |micros| us(micros) + rest_of_the_way(us(micros));
         assert_eq!(
-            lead.of(60, us(60)),
+            lead.of(60, after(60)),
             learnt(9),
             "not learnt: as after a longer pause"
         );
         for _ in 0..NEWEST {
-            lead.learn(60, us(60), us(3));
+            lead.learn(60, after(60), us(3));
         }
-        assert_eq!(lead.of(60, us(100)), learnt(3));
-        assert_eq!(lead.of(60, us(10)), learnt(3), "the nearest that is learnt");
-        assert_eq!(lead.of(60, us(400)), learnt(9));
+        assert_eq!(lead.of(60, after(100)), learnt(3));
+        assert_eq!(
+            lead.of(60, after(10)),
+            learnt(3),
+            "the nearest that is learnt"
+        );
+        assert_eq!(lead.of(60, after(400)), learnt(9));
+        for _ in 0..NEWEST {
+            lead.learn(60, Behind::WarmUp, us(5));
+        }
+        assert_eq!(lead.of(60, Behind::WarmUp), learnt(5));
         assert_eq!(lead.of(60, LONG), learnt(9), "unchanged");
     }
 

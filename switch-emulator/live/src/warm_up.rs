@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_micros(300);
 /// What the frame that goes ahead may take, at worst.
 const ROOM: Duration = Duration::from_micros(28);
 /// Sent sooner it would be forgotten again.
-const SOONEST: Duration = Duration::from_micros(60);
+pub const WARM: Duration = Duration::from_micros(60);
 const FRAME_BYTES: usize = 60;
 
 /// Sends the frames that go ahead.
@@ -50,7 +50,7 @@ impl WarmUp {
 
 fn is_time(at: Instant, last: Instant, now: Instant) -> bool {
     let left = at.saturating_since(now);
-    at.saturating_since(last) > PAUSE && left >= ROOM && left <= SOONEST
+    at.saturating_since(last) > PAUSE && left >= ROOM && left <= WARM
 }
 
 #[cfg(test)]
