@@ -176,7 +176,7 @@ def _outside(compared: list[Compared], tolerance: float) -> str:
         if abs(row.error) > tolerance and row.name.endswith("_ps")
     ]
     return (
-        f" {len(off_ns)} times among the others are off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
+        f" of the others {len(off_ns)} are times, off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
     )
 
 

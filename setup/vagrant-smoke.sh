@@ -30,6 +30,14 @@ machine() {
     "$root/setup/with-tools" vagrant --no-tty "$@"
 }
 
+# unchanged: show what the playbook came to, and fail if it changed something.
+unchanged() {
+    local recap
+    recap=$(grep -aE 'changed=[0-9]+' "$log" | tail -n 1)
+    say "$recap"
+    [[ $recap == *changed=0\ * ]] || fail 'a run of the playbook that had nothing to do changed something'
+}
+
 cd "$root"
 : >"$log"
 if [ "$LOKO_BOX" = loko/bookworm ] && ! vagrant box list | grep -q "^$LOKO_BOX "; then
@@ -41,8 +49,9 @@ step 'start' machine up --no-provision
 step 'provision, with the smoke evaluation' machine provision
 step 'a figure, as the README asks for it' machine ssh -c 'loko evaluate fig17a --quick --out results/again'
 step 'provision again' machine provision --provision-with testbed
-grep -aE 'changed=[0-9]+' "$log" | tail -n 1
-grep -aE 'changed=[0-9]+' "$log" | tail -n 1 | grep -q 'changed=0 ' || fail 'the second run of the playbook changed something'
+unchanged
+step 'provision from within' env LOKO_ANSIBLE=guest "$root/setup/with-tools" vagrant --no-tty provision --provision-with testbed
+unchanged
 readonly live='sudo loko evaluate fig17a --mode live --quick --points admitted --runs 1 --seconds 1'
 step 'the figure in real time' machine ssh -c "$live --out results/live"
 step 'images and program for containers' machine ssh -c '/vagrant/setup/images.sh && /vagrant/setup/containerlab.sh'
