@@ -85,15 +85,13 @@ _SOME_FRAMES: Final = TABLE_1_FRAME_BYTES[:-1:2]
 _TAGGED_FRAMES: Final = (68, *_SOME_FRAMES[1:])
 """Without their tag they are no shorter than Ethernet wants them."""
 ROUNDS: Final = 4
-"""So often the smallest costs are measured, in turns."""
+"""So often the smallest costs are measured, in turns; those of messages, too, in a reduced design."""
 _AFTER_RENEWAL: Final = 5
 """Samples of a message after which the switch has to be switched off and on, in a reduced design."""
 _SURER: Final = 80
 """Samples for the smallest costs, over those for the others."""
 _PAIRS: Final = 30
 """Pairs of a leader and a follower, over samples of lone frames."""
-_MORE_ANSWERS: Final = 4
-"""Samples of messages, over those of frames, in a reduced design: few medians tell their costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +154,31 @@ def run(
 ) -> None:
     """Measure the parts that the store does not hold; `on_part` hears of each one that is complete.
 
-    A part that a switch does not let be measured ends the campaign, unless `on_refusal` wants to hear of it.
+    A switch that falls silent, as a Zodiac FX may, is switched off and on where the bench can, and the part
+    is measured anew, once. A part that a switch does not let be measured ends the campaign, unless
+    `on_refusal` wants to hear of it.
     """
     there = store.parts()
     for part in todo:
         try:
             if part.key not in there:
-                for size, (times, left_out) in part.measured(device, seed):
-                    store.keep(part.key, size, times, left_out)
-                store.complete(part.key)
+                try:
+                    _measure(device, part, store, seed)
+                except RunError:
+                    if not device.revive():
+                        raise
+                    _measure(device, part, store, seed)
         except RunError as error:
             if on_refusal is None:
                 raise
             on_refusal(part, error)
         on_part(part)
+
+
+def _measure(device: Device, part: Part, store: SampleStore, seed: int) -> None:
+    for size, (times, left_out) in part.measured(device, seed):
+        store.keep(part.key, size, times, left_out)
+    store.complete(part.key)
 
 
 def in_turn(name: str, turn: int) -> str:
@@ -212,16 +221,19 @@ def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iter
 
 def _control_plane(samples: int, design: Design) -> Iterator[Part]:
     # A board that messages leave in disorder is switched off and on, which takes seconds.
-    more = _MORE_ANSWERS * samples if design is Design.REDUCED else samples
+    turns = ROUNDS if design is Design.REDUCED else 1
     fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
-    for question in questions():
-        count = fewer if not question.repeatable and duration.needs_renewal(question) else more
+    for turn, question in product(range(turns), questions()):
+        renews = not question.repeatable and duration.needs_renewal(question)
+        if renews and turn:
+            continue
+        count = fewer if renews else samples
 
         def measure(device: Device, seed: int, question: Question = question, count: int = count) -> Measured:
             found = control_plane.ask(device, question, samples=count, seed=seed)
             return {NO_LENGTH: (found.times_ns, found.disturbed)}
 
-        yield Part("cp-time", question.name, measure, duration.question_s(question, count))
+        yield Part("cp-time", in_turn(question.name, turn), measure, duration.question_s(question, count))
 
     def acknowledge(device: Device, seed: int) -> Measured:
         return {NO_LENGTH: (acknowledgement.measure(device, samples=samples, seed=seed), 0)}

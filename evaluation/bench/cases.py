@@ -151,7 +151,7 @@ def identification_tables() -> Iterator[Table]:
 
 def action_tables() -> Iterator[Table]:
     """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
-    # What costs less than the taps' noise is told by three of it. Of a tagged frame only one tag can be taken.
+    # What costs less than the taps' noise is told by three. Of a tagged frame only one tag can be taken.
     for action, rewrites, tagged in (
         (Action.OUTPUT, 1, False),
         (Action.SET_DL_SRC, 3, False),

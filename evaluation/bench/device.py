@@ -80,6 +80,9 @@ class Device(Protocol):
     def begin(self, seed: int) -> None:
         """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
 
+    def revive(self) -> bool:
+        """Switch the switch off and on, as it has fallen silent; whether the bench can. Raises `RunError`."""
+
     def load(self, messages: Sequence[bytes]) -> None:
         """Empty the table and send these FLOW_MODs, confirmed by a barrier. Raises `RunError`."""
 

@@ -142,9 +142,10 @@ class Reader:
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
         """Times of messages, less what they share with each other and do not tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
-        for question in questions():
+        for turn, question in product(range(ROUNDS), questions()):
             interrupts_ps = len(question.segments) * interrupt_ps
-            for times in self.samples.get(f"cp-time/{question.name}", {}).values():
+            name = in_turn(question.name, turn)
+            for times in self.samples.get(f"cp-time/{name}", {}).values():
                 yield self._observation("cp-time", question.terms, times, elsewhere_ps + interrupts_ps)
 
     def _observation(

@@ -60,6 +60,10 @@ class SimulatedSwitch:
         """As `Device.begin`."""
         self._random = np.random.default_rng(seed)
 
+    def revive(self) -> bool:
+        """As `Device.revive`: it does not fall silent."""
+        return False
+
     def load(self, messages: Sequence[bytes]) -> None:
         """As `Device.load`."""
         self._table = list(segments_of(messages))

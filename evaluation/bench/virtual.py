@@ -64,6 +64,10 @@ class VirtualDevice:
         """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
         self._seed, self._powered = seed, 0
 
+    def revive(self) -> bool:
+        """As `Device.revive`: it does not fall silent."""
+        return False
+
     def load(self, messages: Sequence[bytes]) -> None:
         """As `Device.load`."""
         self._power_on()

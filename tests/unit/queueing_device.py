@@ -27,6 +27,9 @@ class QueueingDevice:
 
     def begin(self, seed: int) -> None: ...
 
+    def revive(self) -> bool:
+        return False
+
     def load(self, messages: Sequence[bytes]) -> None: ...
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:

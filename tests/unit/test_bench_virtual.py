@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,39 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: Vi
     assert {size: times.tolist() for size, times in sizes.items()} == {
         size: times.tolist() for size, times in everything[name].items()
     }
+
+
+class Silent(VirtualDevice):
+    """Falls silent at its third table, until it is switched off and on."""
+
+    def __init__(self, *, for_good: bool) -> None:
+        self.for_good = for_good
+        self.loads = 0
+        self.revivals = 0
+        super().__init__(seed=1)
+
+    def load(self, messages: Sequence[bytes]) -> None:
+        self.loads += 1
+        if self.loads == 3 or (self.for_good and self.loads > 3):
+            raise RunError("the switch sends no message")
+        super().load(messages)
+
+    def revive(self) -> bool:
+        self.revivals += 1
+        return True
+
+
+def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: VirtualDevice) -> None:
+    scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
+    todo = campaign.parts(("dp-time",), samples=5, scenario=scenario)
+    for one in (silent := Silent(for_good=False)), device:
+        with SampleStore(tmp_path / one.__class__.__name__, {}) as store:
+            campaign.run(one, todo, store, seed=1, on_part=lambda _: None)
+            assert store.parts() == {part.key for part in todo}
+    assert silent.revivals == 1
+    with SampleStore(tmp_path / "for good", {}) as store, pytest.raises(RunError, match="no message"):
+        campaign.run(gone := Silent(for_good=True), todo, store, seed=1, on_part=lambda _: None)
+    assert gone.revivals == 1
 
 
 def test_samples_of_another_campaign_are_not_mixed_in(tmp_path: Path) -> None:

@@ -132,16 +132,23 @@ class LiveDevice:
         controller.messages()
         actions = [_action_bytes(add) for add in messages]
         fewer = any(count < self._most_action_bytes for count in actions)
-        if self._renew and (self._changed or fewer):
-            self._renew()
-            self._begun_anew()
-            self._entries, self._listed_stalls, self._most_action_bytes = [], 0, 0
+        if self._changed or fewer:
+            self.revive()
         self._most_action_bytes = max([self._most_action_bytes, *actions])
         self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
         controller.load([delete_all(), *messages])
         self._entries = list(messages)
+
+    def revive(self) -> bool:
+        """As `Device.revive`."""
+        if self._renew is None:
+            return False
+        self._renew()
+        self._begun_anew()
+        self._entries, self._listed_stalls, self._most_action_bytes = [], 0, 0
+        return True
 
     def _begun_anew(self) -> None:
         """Take its place ahead of the switch's program again, and have that answer a few times.
