@@ -175,9 +175,7 @@ def _outside(compared: list[Compared], tolerance: float) -> str:
         for row in compared
         if abs(row.error) > tolerance and row.name.endswith("_ps")
     ]
-    return (
-        f" of the others {len(off_ns)} are times, off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
-    )
+    return f" of the others {len(off_ns)} are times, off by at most {max(off_ns):,.0f} ns;" if off_ns else ""
 
 
 def page_table(found: dict[str, Found]) -> str:
