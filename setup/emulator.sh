@@ -4,9 +4,14 @@
 . "$root/setup/prebuilt.sh"
 use_tools
 
+# importable: is the module in the Python environment? That may have been made anew since.
+importable() {
+    "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null
+}
+
 if ! find_rust >/dev/null && prebuilt_emulator; then
     key=prebuilt-$(cat "$prebuilt/emulator.key")
-    if done_before emulator "$key" && "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null; then exit 0; fi
+    if done_before emulator "$key" && importable; then exit 0; fi
     changing "installing the emulator that was built elsewhere"
     begin emulator
     logged emulator install -D -m 755 "$prebuilt/zodiac-fx" "$root/switch-emulator/target/release/zodiac-fx"
@@ -17,7 +22,7 @@ fi
 
 compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
 key=$(fingerprint switch-emulator)-$compiler
-if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ]; then exit 0; fi
+if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ] && importable; then exit 0; fi
 
 changing "building the emulator (Rust, release)"
 if [ -d "$root/switch-emulator/target" ]; then room 500 "$root"; else room 1500 "$root"; fi

@@ -29,7 +29,7 @@ find_rust() {
             return
         fi
     done < <(
-        { type -ap cargo || true; } | xargs -r -n 1 dirname
+        { type -ap cargo || true; } | sed 's|/cargo$||'
         printf '%s\n' "${CARGO_HOME:-$HOME/.cargo}/bin"
         printf '%s\n' /usr/lib/rust-1.*/bin | sort -Vr
     )

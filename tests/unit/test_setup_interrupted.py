@@ -28,8 +28,16 @@ STAND_INS = {
         chmod +x target/release/zodiac-fx
     """,
     "maturin": 'mkdir -p "${@: -1}"; touch "${@: -1}/module.whl"',
-    "uv": '[ "$1" = --version ] && echo "uv 0.9.0"; exit 0',
+    "uv": 'if [ "$1" = --version ]; then echo "uv 0.9.0"; else touch "$WORK/.venv/module"; fi',
 }
+PYTHON = 'test -e "$WORK/.venv/module"'
+"""Whether the module can be imported."""
+
+
+def _script(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\n{body}\n")
+    path.chmod(0o755)
 
 
 class Step:
@@ -43,11 +51,15 @@ class Step:
         self.source.parent.mkdir()
         self.source.write_text("first\n")
         programs = folder / "programs"
-        programs.mkdir()
         for name, body in STAND_INS.items():
-            (programs / name).write_text(f"#!/bin/bash\n{body}\n")
-            (programs / name).chmod(0o755)
+            _script(programs / name, body)
+        self.make_environment()
         self._surroundings = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "WORK": str(folder)}
+
+    def make_environment(self) -> None:
+        """The Python environment, without the module."""
+        shutil.rmtree(self.folder / ".venv", ignore_errors=True)
+        _script(self.folder / ".venv/bin/python", PYTHON)
 
     def begin(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -107,3 +119,11 @@ def test_a_build_killed_whose_sources_were_put_back(step):
     step.source.write_text("first\n")
     step.run()
     assert step.program.read_text() == "first\n", "not the half-built program of the second sources"
+
+
+def test_a_python_environment_made_anew_gets_the_module_again(step):
+    step.run()
+    step.make_environment()
+    step.run()
+    assert (step.folder / ".venv/module").exists()
+    assert step.run() == ""
