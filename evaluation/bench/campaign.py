@@ -221,6 +221,7 @@ def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iter
 
 def _control_plane(samples: int, design: Design) -> Iterator[Part]:
     # A board that messages leave in disorder is switched off and on, which takes seconds.
+    # In a reduced design few medians tell the costs of messages: they are asked more often, in turns.
     turns = ROUNDS if design is Design.REDUCED else 1
     fewer = min(samples, _AFTER_RENEWAL) if design is Design.REDUCED else samples
     for turn, question in product(range(turns), questions()):

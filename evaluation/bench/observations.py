@@ -142,10 +142,12 @@ class Reader:
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
         """Times of messages, less what they share with each other and do not tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
-        for turn, question in product(range(ROUNDS), questions()):
+        for question in questions():
             interrupts_ps = len(question.segments) * interrupt_ps
-            name = in_turn(question.name, turn)
-            for times in self.samples.get(f"cp-time/{name}", {}).values():
+            names = (in_turn(question.name, turn) for turn in range(ROUNDS))
+            turns = [times for name in names for times in self.samples.get(f"cp-time/{name}", {}).values()]
+            if turns:
+                times = np.concatenate(turns)
                 yield self._observation("cp-time", question.terms, times, elsewhere_ps + interrupts_ps)
 
     def _observation(
