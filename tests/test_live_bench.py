@@ -187,7 +187,7 @@ def kept_parts(folder: Path) -> int:
         return 0
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
         try:
-            return int(base.execute("select count(distinct part) from sample").fetchone()[0])
+            return int(base.execute("select count(*) from complete").fetchone()[0])
         except sqlite3.OperationalError:
             return 0
 
