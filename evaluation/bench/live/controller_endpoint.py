@@ -153,6 +153,8 @@ class ControllerEndpoint:
             raise RunError(f"controller: the connection to the switch broke: {error.strerror}") from None
         if not data:
             raise RunError("controller: the switch closed the connection")
+        # What a board says while its last message is not acknowledged may break its session (quirk 15).
+        self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         self._bytes += data
 
     def close(self) -> None:
