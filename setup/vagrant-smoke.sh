@@ -50,7 +50,7 @@ step 'provision, with the smoke evaluation' machine provision
 step 'a figure, as the README asks for it' machine ssh -c 'loko evaluate fig17a --quick --out results/again'
 step 'provision again' machine provision --provision-with testbed
 unchanged
-step 'provision from within' env LOKO_ANSIBLE=guest "$root/setup/with-tools" vagrant --no-tty provision --provision-with testbed
+LOKO_ANSIBLE=guest step 'provision from within' machine provision --provision-with testbed
 unchanged
 readonly live='sudo loko evaluate fig17a --mode live --quick --points admitted --runs 1 --seconds 1'
 step 'the figure in real time' machine ssh -c "$live --out results/live"

@@ -190,20 +190,15 @@ def _data_plane(samples: int, scenario: Scenario | None, design: Design) -> Iter
     wanted = chosen_tables(design) if scenario is None else tables(scenario)
     # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
     chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
-    todo = [(table, sizes, samples) for table, sizes in chosen]
-    surer: list[tuple[Table, tuple[int, ...], int, int]] = []
+    todo = [(table, sizes, samples, 0) for table, sizes in chosen]
     if scenario is None:
-        todo = [
-            *((table, _SHORT_FRAMES, samples) for table in identification_tables()),
-            *todo,
-        ]
         # In turns: what drifts on the bench meanwhile must not look like one of the costs.
         surer = [
             (table, _TAGGED_FRAMES if table.tagged else _SOME_FRAMES, _SURER * samples // ROUNDS, turn)
-            for turn in range(ROUNDS)
-            for table in action_tables()
+            for turn, table in product(range(ROUNDS), action_tables())
         ]
-    for table, sizes, count, turn in [*surer, *((*one, 0) for one in todo)]:
+        todo = [*surer, *((table, _SHORT_FRAMES, samples, 0) for table in identification_tables()), *todo]
+    for table, sizes, count, turn in todo:
 
         def measure(
             device: Device,

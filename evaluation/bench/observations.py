@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Final
 
 import numpy as np
@@ -120,8 +120,7 @@ class Reader:
 
     def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
         """What dp-time has measured."""
-        for turn, table in product(range(ROUNDS), _measured_tables()):
-            name = in_turn(table_name(table), turn)
+        for name, table in _measured_tables():
             for size, times in self.samples.get(f"dp-time/{name}", {}).items():
                 yield table, size, times
 
@@ -163,7 +162,9 @@ class Reader:
         )
 
 
-def _measured_tables() -> Iterable[Table]:
-    yield from identification_tables()
-    yield from action_tables()
-    yield from (table for table, _ in tables())
+def _measured_tables() -> Iterator[tuple[str, Table]]:
+    """By the names of their parts."""
+    for turn, table in product(range(ROUNDS), action_tables()):
+        yield in_turn(table_name(table), turn), table
+    for table in chain(identification_tables(), (table for table, _ in tables())):
+        yield table_name(table), table

@@ -80,21 +80,28 @@ def observe(bench: Bench, *, connect_s: float) -> Observations:
 def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
     """Send probes from an interface; where they arrive at the switch, as it tells for want of an entry.
 
-    One at a time: a board that tells of several before they are acknowledged may break its session (quirk
-    15).
+    One at a time: a board that tells of several before they are acknowledged may break its session: quirk
+    15.
     """
     endpoint.messages()
     with packet_socket(interface, 0) as sender:
         for number in range(_PROBES):
             sender.send(frame(_PROBE_BYTES, number))
-            deadline = time.monotonic() + _ANSWER_S
-            while (left_s := deadline - time.monotonic()) > 0:
-                for message in endpoint.messages(left_s):
-                    if (
-                        message[1] == PACKET_IN
-                        and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
-                    ):
-                        return int.from_bytes(message[_IN_PORT_AT : _IN_PORT_AT + 2], "big")
+            if (port := _told(endpoint)) is not None:
+                return port
+    return None
+
+
+def _told(endpoint: ControllerEndpoint) -> int | None:
+    """The port of entry of a probe that the switch tells of; None if it tells of none in time."""
+    deadline = time.monotonic() + _ANSWER_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        for message in endpoint.messages(left_s):
+            if (
+                message[1] == PACKET_IN
+                and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
+            ):
+                return int.from_bytes(message[_IN_PORT_AT : _IN_PORT_AT + 2], "big")
     return None
 
 

@@ -89,7 +89,7 @@ impl Costs {
     pub(crate) fn actions_ps(&self, actions: &Actions, tagged: bool, length: usize) -> i64 {
         let costs = &self.action;
         let mut outputs = 0;
-        let mut now = length;
+        let mut changed_length = length;
         let mut sum = 0;
         for action in actions.iter() {
             let cost = match action {
@@ -115,11 +115,15 @@ impl Costs {
                 Action::StripVlan => costs.strip_vlan_untagged,
                 Action::Nothing => continue,
             };
-            sum += at_length(cost, now);
+            sum += at_length(cost, changed_length);
             // What follows works on the frame as it is then. That it came without a tag stays true on the board.
             match action {
-                Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !tagged => now += VLAN_TAG_BYTES,
-                Action::StripVlan if tagged => now = now.saturating_sub(VLAN_TAG_BYTES),
+                Action::SetVlanVid(_) | Action::SetVlanPcp(_) if !tagged => {
+                    changed_length += VLAN_TAG_BYTES;
+                }
+                Action::StripVlan if tagged => {
+                    changed_length = changed_length.saturating_sub(VLAN_TAG_BYTES);
+                }
                 _ => {}
             }
         }

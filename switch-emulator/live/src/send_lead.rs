@@ -2,9 +2,10 @@
 //!
 //! A board's frame is handed to the kernel so much before its departure. At the start the lead is measured on loopback;
 //! then it follows what the kernel tells of departures, since a frame's length and what else uses the core's caches
-//! change it by microseconds. Lengths are learnt apart, and so is what went before: right behind another frame the kernel's
-//! way is still in the caches, and behind one that only warmed it, most of it. The kernel stamps a departure before it carries the frame to the other end; the
-//! rest of the way nobody tells this program, but it is as cold as the way before, and so in proportion to it.
+//! change it by microseconds. Lengths are learnt apart, and so is what went before: right behind another frame the
+//! kernel's way is still in the caches, and behind one that only warmed it, most of it. The kernel stamps a departure
+//! before it carries the frame to the other end; the rest of the way nobody tells this program, but it is as cold as the
+//! way before, and so in proportion to it.
 
 use std::io;
 
