@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,12 @@ from evaluation.bench import buffer, control_plane, data_plane, integrated_switc
 from evaluation.bench.cases import Table
 from evaluation.bench.control_messages import flow_search, messages
 from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
+from evaluation.bench.live import board_wiring
+from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
-from evaluation.bench.live.self_test import self_test
+from evaluation.bench.live.self_test import arrival, self_test
 from evaluation.live import openvswitch
 from evaluation.live.background import state_folder
 from evaluation.live.boards import Boards
@@ -32,9 +35,10 @@ from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
 from evaluation.live.programs import emulator
 from evaluation.runner import RunError
+from loko.controller.messages import echo_request
 from loko.device import load_profile
 from loko.document import InputError
-from loko.lab import Lab, Switch
+from loko.lab import Lab, Switch, load_lab
 from loko.scenario import Action, Match
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
@@ -145,6 +149,34 @@ def test_a_campaign_measures_a_board_on_interfaces_as_a_real_one(tmp_path: Path)
     rows = json.loads(done.stdout)["rows"]
     assert {row["frame_bytes"] for row in rows} >= {64, 306, 1516}
     assert again.stdout == done.stdout  # nothing is measured twice
+
+
+@needs_emulator
+@pytest.mark.live
+def test_a_session_that_breaks_is_not_taken_for_a_broken_cable(tmp_path, monkeypatch) -> None:
+    """Two replies at once break it (quirk 14), as frames from elsewhere do (quirk 15): another follows."""
+    examined = []
+
+    def breaks_first(endpoint, card):
+        if not examined:
+            endpoint.write(echo_request(1) + echo_request(2))
+        examined.append(card)
+        return arrival(endpoint, card)
+
+    cabling = tmp_path / "cabling.yml"
+    cabling.write_text("switches: {s1: {1: b1, 2: b2, 3: b3, 4: b4}}", encoding="utf-8")
+    lab = load_lab("two-switch", cabling)
+    lab = replace(lab, switches={"s1": replace(lab.switches["s1"], cards={1: "b1", 2: "b2", 4: "b4"})})
+    path = tmp_path / "dut.yml"
+    path.write_text(REAL.format(board=BOARD_ID, first="b1", second="b2"), encoding="utf-8")
+    with board_as_if_it_were_real(tmp_path):
+        monkeypatch.setattr(bench_self_test, "arrival", breaks_first)
+        examine(load_inventory(path))
+        assert examined == ["b1", "b2", "b1", "b2"]
+        examined.clear()
+        monkeypatch.setattr(board_wiring, "arrival", breaks_first)
+        assert set(board_wiring.self_test_of_boards(lab, "10.0.1.8:6633")) == {"s1"}
+        assert examined == ["b1", "b1", "b2"]
 
 
 RESUMED = """
@@ -300,6 +332,8 @@ STAY = """
 import sys, time
 sys.path[:0] = {path!r}
 from evaluation.bench.inventory import load_inventory
+from evaluation.bench.live import board_wiring
+from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench
 with open_bench(load_inventory("openvswitch")) as bench:
     assert bench.around.endpoint.accept(60) is not None

@@ -233,7 +233,7 @@ def test_releasing_all_leaves_nothing(scheme, asked) -> None:
 
 def test_a_trusted_flow_is_like_one_that_was_checked() -> None:
     checked = flow(1)
-    trusted = Flow.trusted(**checked.model_dump())
+    trusted = Flow.trusted(checked.model_dump())
     assert trusted == checked
     assert trusted.model_dump() == checked.model_dump()
     assert trusted.model_copy(update={"id": "g"}).id == "g"

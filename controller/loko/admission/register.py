@@ -52,9 +52,11 @@ class Register(Generic[Route]):
 
     def add(self, admitted: Admitted) -> None:
         """Note an accepted flow."""
-        flow = admitted.flow
-        self._admitted[flow.id] = admitted
-        self._five_tuples[flow.source, flow.destination, flow.udp_source, flow.udp_destination] = flow.id
+        values = vars(admitted.flow)
+        flow_id = values["id"]
+        five_tuple = values["source"], values["destination"], values["udp_source"], values["udp_destination"]
+        self._admitted[flow_id] = admitted
+        self._five_tuples[five_tuple] = flow_id
 
     def remove(self, flow_id: str) -> Admitted:
         """Strike off a flow. Raises `InputError` if it was not admitted."""

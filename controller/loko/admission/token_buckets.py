@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby, repeat
 from typing import Final, NamedTuple
 
 from loko.admission.answer import Admitted, Refusal
@@ -83,8 +83,9 @@ class LokoAdmission:
         answer = route.decide(flow)
         if isinstance(answer, Admitted):
             self._register.add(answer)
+            rate_bps = vars(flow)["rate_bps"]
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
-                switch.add(flow.rate_bps, burst_bytes)
+                switch.add(rate_bps, burst_bytes)
         return answer
 
     def release(self, flow_id: str) -> None:
@@ -142,16 +143,17 @@ class _Route(NamedTuple):
                     if refusal is not None:
                         return refusal
                 burst_bytes += growth_bytes
-        return Admitted(flow, self.path, self.bursts_bytes(flow), self.delays_ns)
+        bursts_bytes = self.bursts_bytes(rate_bps, values["burst_bytes"])
+        return _new(Admitted, (flow, self.path, bursts_bytes, self.delays_ns))
 
-    def bursts_bytes(self, flow: Flow) -> tuple[float, ...]:
+    def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
-        bursts, burst_bytes = [], flow.burst_bytes
+        bursts: list[float] = []
         for delay_ns, switches in self.parts:
-            growth_bytes = flow.rate_bps * delay_ns / _BITS_NS_PER_BYTE_S
-            for _ in switches:
-                bursts.append(burst_bytes)
-                burst_bytes += growth_bytes
+            growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S
+            grown = accumulate(repeat(growth_bytes, len(switches)), initial=burst_bytes)
+            bursts += grown
+            burst_bytes = bursts.pop()
         return tuple(bursts)
 
 
@@ -182,10 +184,15 @@ class _Switch:
     used_bps: float = field(init=False)
     used_bytes: float = field(init=False)
     """The sums as they were when they were last made."""
-    is_summed: bool = field(init=False)
-    """Whether nothing has changed since."""
+    summed: int = field(init=False)
+    """Of so many flows: a release makes the sums anew, so they are stale only where flows were added."""
+    certain_bps: float = field(init=False)
+    certain_bytes: float = field(init=False)
+    """What may be used, less than rounding can come to in a full table."""
 
     def __post_init__(self) -> None:
+        certain = 1 - (self.max_entries + 4) * _ULP
+        self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         self.clear()
 
     @classmethod
@@ -215,10 +222,9 @@ class _Switch:
         self.rates.append(rate_bps)
         self.bursts.append(burst_bytes)
         self.entries += 1
-        # Rounding is covered: `_sum` has left aside more than it can come to in a full table.
+        # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
         self.burst_room -= burst_bytes
         self.rate_room = self.rate_room - rate_bps if self.entries < self.max_entries else -math.inf
-        self.is_summed = False
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
         self.rates.remove(rate_bps)
@@ -228,18 +234,18 @@ class _Switch:
 
     def usage(self) -> Usage:
         """With the shares in the order in which they are checked."""
-        if not self.is_summed:
+        if self.summed != self.entries:
             self._sum()
         shares = (
             _new(Share, ("rate", self.used_bps, self.max_rate_bps, "bit/s")),
             _new(Share, ("burst", self.used_bytes, self.max_burst_bytes, "bytes")),
             _new(Share, ("entries", self.entries, self.max_entries, "entries")),
         )
-        return Usage(shares, self.delay_ns)
+        return _new(Usage, (shares, self.delay_ns))
 
     def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
         """The first limit that the flow would exceed, if any, with the burst that it has here."""
-        if not self.is_summed:
+        if self.summed != self.entries:
             self._sum()
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
@@ -256,12 +262,11 @@ class _Switch:
         return None
 
     def _sum(self) -> None:
-        self.used_bps, self.used_bytes = math.fsum(self.rates), math.fsum(self.bursts)
-        self.is_summed = True
-        certain = 1 - (self.max_entries + 4) * _ULP
-        self.burst_room = self.max_burst_bytes * certain - self.used_bytes
-        is_full = self.entries >= self.max_entries
-        self.rate_room = -math.inf if is_full else self.max_rate_bps * certain - self.used_bps
+        self.used_bps = used_bps = math.fsum(self.rates)
+        self.used_bytes = used_bytes = math.fsum(self.bursts)
+        self.summed = self.entries
+        self.burst_room = self.certain_bytes - used_bytes
+        self.rate_room = self.certain_bps - used_bps if self.entries < self.max_entries else -math.inf
 
     def uncovered(self, frame_bytes: int) -> InputError:
         known = ", ".join(str(size) for size in self.sizes[:8])

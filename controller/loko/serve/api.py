@@ -72,7 +72,7 @@ class FlowRequest(Flow):
     @property
     def flow(self) -> Flow:
         """What is asked for, checked already."""
-        return Flow.trusted(**{name: getattr(self, name) for name in Flow.model_fields})
+        return Flow.trusted({name: getattr(self, name) for name in Flow.model_fields})
 
 
 class ErrorDetail(BaseModel):

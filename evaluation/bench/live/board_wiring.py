@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import Counter
 from contextlib import closing, suppress
 from typing import Final
 
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.packet_tap import PacketTap
-from evaluation.bench.live.self_test import arrival, let_out, probes
+from evaluation.bench.live.self_test import SESSIONS, SESSIONS_BREAK, arrival, let_out, probes
 from evaluation.live.real_boards import CONNECT_S, silence
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, description_request
@@ -34,6 +35,7 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     """
     waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
     found_boards: dict[str, dict[str, str]] = {}
+    broken: Counter[int] = Counter()
     if not waiting:
         return found_boards
     host, _, port = controller.rpartition(":")
@@ -45,8 +47,19 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
                 names = ", ".join(switch.name for switch in waiting.values())
                 raise RunError(silence(names, controller))
             if found in waiting:
-                switch = waiting.pop(found)
-                found_boards[switch.name] = _examine(switch, lab, endpoint)
+                switch = waiting[found]
+                try:
+                    found_boards[switch.name] = _examine(switch, lab, endpoint)
+                except RunError:
+                    if endpoint.is_alive():
+                        raise
+                    broken[found] += 1
+                    if broken[found] == SESSIONS:
+                        raise RunError(f"{switch.name}: {SESSIONS_BREAK}") from None
+                    endpoint.hang_up()
+                    deadline = time.monotonic() + CONNECT_S
+                    continue
+                del waiting[found]
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
                     f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"

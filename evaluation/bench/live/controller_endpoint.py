@@ -24,6 +24,7 @@ _TABLE_FULL: Final = bytes.fromhex("00030000")
 _ANSWER_S: Final = 30.0
 _FEATURES_S: Final = 4.0
 """A connection that a board has given up stays mute; the next one follows."""
+_ALIVE_S: Final = 2.0
 _CHUNK_BYTES: Final = 65536
 _SO_RCVBUFFORCE: Final = 33
 _RECEIVE_BYTES: Final = 16 << 20
@@ -63,8 +64,7 @@ class ControllerEndpoint:
                 accepted, _ = self._listener.accept()
             except TimeoutError:
                 return None
-            if self._session is not None:
-                self._session.close()
+            self.hang_up()
             self._session = accepted
             self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._bytes = b""
@@ -83,9 +83,22 @@ class ControllerEndpoint:
             try:
                 self._messages(left_s)
             except RunError:
-                self._session.close()
-                self._session = None
+                self.hang_up()
         return self._session is None
+
+    def is_alive(self) -> bool:
+        """Whether the switch still answers. One whose session is broken (quirks 14, 15) does not."""
+        try:
+            self.ask(barrier_request(1), _BARRIER_REPLY, timeout_s=_ALIVE_S)
+        except RunError:
+            return False
+        return True
+
+    def hang_up(self) -> None:
+        """End the session, so that the switch begins another."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def write(self, segment: bytes) -> None:
         """Send a segment. Raises `RunError` without a connection."""
@@ -159,8 +172,7 @@ class ControllerEndpoint:
 
     def close(self) -> None:
         """End the session and listen no longer."""
-        if self._session is not None:
-            self._session.close()
+        self.hang_up()
         self._listener.close()
 
     def __enter__(self) -> Self:
