@@ -47,6 +47,31 @@ app.command()(serve)
 app.add_typer(lab_app, name="lab")
 
 
+def _tell_versions(is_asked: bool) -> None:
+    if not is_asked:
+        return
+    from evaluation.provenance import commit, versions  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    found = versions()
+    typer.echo(f"loko {found.pop('loko-testbed', 'unknown')} ({commit()})")
+    for package, version in found.items():
+        typer.echo(f"{package} {version}")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_tell_versions, help="Say which version this is, and end."
+        ),
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
 class ModeName(StrEnum):
     """Where the switches are."""
 

@@ -302,3 +302,11 @@ def test_every_command_has_help_with_an_example(loko, command: str) -> None:
     ended = loko(*command.split(), "--help")
     assert ended.status == 0
     assert re.search(r"Example:.*loko", ended.out)
+
+
+def test_the_version_names_the_commit_and_what_computes(loko) -> None:
+    ended = loko("--version")
+    first, *others = ended.out.splitlines()
+    assert ended.status == 0
+    assert re.fullmatch(r"loko \d+\.\d+\.\d+ \((unknown|[0-9a-f]{12}(\+[0-9a-f]{8})?)\)", first)
+    assert {"python", "switch_emulator", "numpy"} <= {line.split()[0] for line in others}
