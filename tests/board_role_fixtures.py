@@ -8,14 +8,6 @@ from pathlib import Path
 import pytest
 from board_role import BoardAtPseudoTerminal
 
-from benchmarks.one_board import build
-
-
-@pytest.fixture(scope="module")
-def program() -> Path:
-    """The emulator without optimisation, built if need be."""
-    return build(release=False)
-
 
 @pytest.fixture
 def board(program: Path, tmp_path: Path) -> Iterator[BoardAtPseudoTerminal]:

@@ -51,8 +51,14 @@ def relay(board, tmp_path):
     made.unplug()
 
 
-def test_check_mode_types_nothing_that_changes_the_board(relay, tmp_path):
-    found = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=True)
+@pytest.fixture
+def wanted(relay, tmp_path):
+    """What is asked of the role."""
+    return parameters(relay.console, tmp_path / "state", **WISHES)
+
+
+def test_check_mode_types_nothing_that_changes_the_board(relay, wanted, tmp_path):
+    found = role.configure(wanted, check=True)
     assert found["changed"]
     assert "set ip-address 10.0.2.99" in found["commands"]
     assert "show config" in relay.commands()
@@ -60,24 +66,24 @@ def test_check_mode_types_nothing_that_changes_the_board(relay, tmp_path):
     assert not (tmp_path / "state").exists()
 
 
-def test_a_second_run_only_looks(relay, tmp_path):
-    first = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
+def test_a_second_run_only_looks(relay, wanted):
+    first = role.configure(wanted, check=False)
     assert first["changed"]
     assert {"save", "restart"} <= set(relay.commands())
     relay.typed.clear()
-    second = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
+    second = role.configure(wanted, check=False)
     assert (second["changed"], second["unfinished"]) == (False, False)
     assert set(relay.commands()) <= LOOKING
 
 
 @pytest.mark.parametrize("lines_between", [1, 3, 7])
-def test_lines_that_nobody_asked_for_are_no_answers(relay, tmp_path, lines_between):
+def test_lines_that_nobody_asked_for_are_no_answers(relay, wanted, lines_between):
     relay.lines_between = lines_between
-    first = role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
+    first = role.configure(wanted, check=False)
     assert first["restarted"]
     assert (first["firmware"], first["board"]["controller_address"]) == ("0.84", "10.0.2.8")
     assert first["board"]["vlans"] == WISHES["vlans"]
-    assert not role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)["changed"]
+    assert not role.configure(wanted, check=False)["changed"]
 
 
 @pytest.mark.parametrize(
@@ -91,10 +97,9 @@ def test_lines_that_nobody_asked_for_are_no_answers(relay, tmp_path, lines_betwe
     ],
     ids=["in a line", "in the network", "before saving", "while it saves", "while it restarts"],
 )
-def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, tmp_path, last_typed):
-    chosen = parameters(relay.console, tmp_path / "state", **WISHES)
+def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, wanted, last_typed):
     path = [*sys.path, str(Path(__file__).parent)]
-    with subprocess.Popen([sys.executable, "-c", RUN, json.dumps(path), json.dumps(chosen)]) as killed:
+    with subprocess.Popen([sys.executable, "-c", RUN, json.dumps(path), json.dumps(wanted)]) as killed:
 
         def kill(typed):
             if typed.endswith(last_typed):
@@ -103,39 +108,38 @@ def test_what_a_killed_run_left_is_finished_by_the_next(board, relay, tmp_path, 
         relay.on_typed = kill
         assert killed.wait(120) == -signal.SIGKILL
     relay.on_typed = lambda typed: None
-    told = role.configure(chosen, check=True)
+    told = role.configure(wanted, check=True)
     assert (told["changed"], told["unfinished"]) == (True, True)
-    mended = role.configure(chosen, check=False)
+    mended = role.configure(wanted, check=False)
     assert (mended["restarted"], mended["restart_pending"]) == (True, False)
     board.switch_off(signal.SIGKILL)
     board.switch_on()
-    kept = role.configure(chosen, check=False)
+    kept = role.configure(wanted, check=False)
     assert (kept["changed"], kept["unfinished"]) == (False, False)
 
 
-def test_a_board_that_goes_mute_is_named_and_mended_when_it_speaks_again(relay, tmp_path):
-    chosen = parameters(relay.console, tmp_path / "state", **WISHES) | {"timeout_s": 1.0}
+def test_a_board_that_goes_mute_is_named_and_mended_when_it_speaks_again(relay, wanted):
+    hasty = wanted | {"timeout_s": 1.0}
     relay.deaf_after = b"set netmask"
     with pytest.raises(role.ConsoleError, match=r"nothing answers within 1 s.*power") as caught:
-        role.configure(chosen, check=False)
+        role.configure(hasty, check=False)
     assert str(relay.console) in str(caught.value)
     assert "\n" not in str(caught.value)
     relay.deaf_after = b""
-    mended = role.configure(chosen | {"timeout_s": 5.0}, check=False)
+    mended = role.configure(wanted | {"timeout_s": 5.0}, check=False)
     assert (mended["unfinished"], mended["restarted"]) == (True, True)
 
 
-def test_a_restart_that_was_not_wanted_is_made_up_for_when_it_is(relay, tmp_path):
-    chosen = parameters(relay.console, tmp_path / "state", **WISHES)
-    assert role.configure(chosen | {"restart": False}, check=False)["restart_pending"]
-    again = role.configure(chosen | {"restart": False}, check=False)
+def test_a_restart_that_was_not_wanted_is_made_up_for_when_it_is(wanted):
+    assert role.configure(wanted | {"restart": False}, check=False)["restart_pending"]
+    again = role.configure(wanted | {"restart": False}, check=False)
     assert (again["changed"], again["restart_pending"]) == (False, True)
-    done = role.configure(chosen, check=False)
+    done = role.configure(wanted, check=False)
     assert (done["changed"], done["restarted"], done["commands"]) == (True, True, [])
 
 
-def test_notes_that_cannot_be_kept_are_told_before_anything_is_changed(relay, tmp_path):
+def test_notes_that_cannot_be_kept_are_told_before_anything_is_changed(relay, wanted, tmp_path):
     (tmp_path / "state").touch()
     with pytest.raises(OSError, match="state"):
-        role.configure(parameters(relay.console, tmp_path / "state", **WISHES), check=False)
+        role.configure(wanted, check=False)
     assert set(relay.commands()) <= LOOKING

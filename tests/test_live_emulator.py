@@ -25,7 +25,6 @@ from benchmarks.one_board import (
     Namespace,
     Tap,
     add_flow,
-    build,
     message,
     read_trace,
     sequence_of,
@@ -66,11 +65,6 @@ def cpu_ns(entries):
 
 def half_loop_ns():
     return value(profile()["cpu"], "loop_ps") / 2000
-
-
-@pytest.fixture(scope="module")
-def program():
-    return build(release=False)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from benchmarks.one_board import (
     Emulator,
     Namespace,
     add_flow,
-    build,
     message,
 )
 
@@ -30,11 +29,6 @@ pytestmark = [
 CONTROLLER, BOARD = "10.0.1.8", "10.0.1.99"
 STATS_REQUEST, STATS_REPLY, TABLE = 16, 17, 3
 ACTIVE_COUNT_OFFSET = 12 + 4 + 32 + 4 + 4
-
-
-@pytest.fixture(scope="module")
-def program():
-    return build(release=False)
 
 
 @pytest.fixture

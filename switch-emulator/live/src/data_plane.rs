@@ -12,13 +12,13 @@ use crate::clock::{Clock, ClockPair};
 use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
+use crate::head_start::HeadStart;
 use crate::news::News;
 use crate::packet_socket::ReceiveBuffer;
 use crate::segmentation;
-use crate::send_lead::{Behind, SendLead};
+use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
 use crate::telemetry::{Departure, Message, Note, Telemetry};
-use crate::warm_up::{WarmUp, WARM};
 
 /// A departure so near is waited for in a tight loop; the way through the kernel and one pass of the outer loop together
 /// take less.
@@ -29,8 +29,6 @@ const SPIN: Duration = Duration::from_micros(16);
 const QUIET: Duration = Duration::from_micros(50);
 /// Shortest rest; the kernel adds some microseconds. A longer one (`process.rest_us`) ends this much before `QUIET`.
 const LEAST_REST: Duration = Duration::from_micros(10);
-/// Only if nothing else leaves for so long, the kernel is asked when a frame has left: it takes a microsecond.
-const LONELY: Duration = Duration::from_micros(30);
 /// How long the relation between the two clocks is taken as constant.
 const PAIR_VALID: Duration = Duration::from_millis(1);
 /// Longest frame without FCS that the interface may deliver: 1514 bytes and two VLAN tags.
@@ -79,15 +77,8 @@ pub struct DataPlane {
     networked: Vec<usize>,
     /// What leaves later: frames, messages, connects, closes and what consoles print, with their board.
     outgoing: Agenda<(usize, OutputKind)>,
-    /// Of data ports, and of native ones: behind those is this machine's own TCP, whose way is a longer one.
-    send_leads: [SendLead; 2],
-    /// None if none go ahead.
-    warm_up: Option<WarmUp>,
+    head_start: HeadStart,
     longest_rest: Duration,
-    /// When the last frame was to leave.
-    last_departure: Instant,
-    /// When a frame last went ahead of one.
-    warmed: Instant,
     /// Place of the sequence number in frames, if departures are traced.
     trace_offset: Option<usize>,
     telemetry: Telemetry,
@@ -146,14 +137,8 @@ impl DataPlane {
             news: channels.news,
             networked,
             outgoing: Agenda::new(),
-            // Of many boards another one would have to wait for the frame that goes ahead.
-            warm_up: (timing.send_lead.learns() && one_board)
-                .then(WarmUp::open)
-                .flatten(),
-            send_leads: [timing.send_lead.clone(), timing.send_lead],
+            head_start: HeadStart::new(timing.send_lead, one_board, pair.now),
             longest_rest: timing.longest_rest,
-            last_departure: pair.now,
-            warmed: pair.now,
             trace_offset: timing.trace_offset,
             telemetry,
             buffer: ReceiveBuffer::new(),
@@ -166,7 +151,7 @@ impl DataPlane {
         self.pass(pass_began);
         self.telemetry.tell(Message::Running {
             scheduling,
-            send_lead_ns: self.send_leads[0].initial().as_nanos(),
+            send_lead_ns: self.head_start.initial().as_nanos(),
         });
         while !self.telemetry.shared.stop.load(Relaxed) {
             self.pass(pass_began);
@@ -222,17 +207,10 @@ impl DataPlane {
         }
         self.tell_connections(now);
         self.depart();
-        self.warm_up();
-        self.watch.caught_up(now);
-    }
-
-    fn warm_up(&mut self) {
-        if let (Some(warm_up), Some(at)) = (&self.warm_up, self.outgoing.next_at()) {
-            let now = self.clock.now();
-            if warm_up.before(at, self.last_departure.max(self.warmed), now) {
-                self.warmed = now;
-            }
+        if let Some(next_at) = self.outgoing.next_at() {
+            self.head_start.warm_up(next_at, self.clock);
         }
+        self.watch.caught_up(now);
     }
 
     /// To be called between pieces of work, so that much of it does not delay what is already known to leave.
@@ -425,38 +403,29 @@ impl DataPlane {
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
-            let behind = if self.warmed > self.last_departure && self.warmed + WARM >= at {
-                Behind::WarmUp
-            } else {
-                Behind::Frame(at.saturating_since(self.last_departure))
-            };
-            self.last_departure = at;
-            let native = usize::from(self.ports[index].native);
-            let lead = self.send_leads[native].of(frame.len(), behind);
-            let stamped = self.send_leads[native].learns()
-                && self
-                    .outgoing
-                    .next_at()
-                    .is_none_or(|next| next > at + LONELY);
+            let next_at = self.outgoing.next_at();
+            let native = self.ports[index].native;
+            let lead = self.head_start.of(native, frame.len(), at, next_at);
             let mut now = self.look();
-            while now + lead < at {
+            while now + lead.time < at {
                 std::hint::spin_loop();
                 now = self.look();
             }
             let socket = &self.ports[index].socket;
-            let result = if stamped {
+            let result = if lead.is_stamped {
                 socket.send_stamped(frame)
             } else {
                 socket.send(frame)
             };
-            if stamped {
-                let (pair, buffer) = (self.pair, &mut self.buffer);
-                self.send_leads[native].observe(socket, buffer, pair, (now, behind), frame);
+            if lead.is_stamped {
+                let buffer = &mut self.buffer;
+                self.head_start
+                    .observe(lead, socket, buffer, self.pair, now, frame);
             }
             // A stall within the call delays the frame, too.
             self.look();
             match result {
-                Ok(()) => self.account(board, port, at, now + lead, frame),
+                Ok(()) => self.account(board, port, at, now + lead.time, frame),
                 Err(error) => self.trouble(index, Trouble::Send, || {
                     format!("refuses a frame: {error}: it is lost")
                 }),

@@ -17,7 +17,7 @@
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
-//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`send_lead`], [`warm_up`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`head_start`], [`send_lead`], [`warm_up`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -34,6 +34,7 @@ pub mod data_plane;
 pub mod data_port;
 pub mod eeprom;
 pub mod error;
+pub mod head_start;
 pub mod histogram;
 pub mod host_noise;
 pub mod journal;

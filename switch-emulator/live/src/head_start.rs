@@ -1,0 +1,102 @@
+//! How much before its departure each frame is handed to the kernel: by its kind of port, and by what went before.
+
+use zodiac_firmware::{Duration, Instant};
+
+use crate::clock::{Clock, ClockPair};
+use crate::packet_socket::{PacketSocket, ReceiveBuffer};
+use crate::send_lead::{Behind, SendLead};
+use crate::warm_up::{WarmUp, WARM};
+
+/// Only if nothing else leaves for so long, the kernel is asked when a frame has left: it takes a microsecond.
+const LONELY: Duration = Duration::from_micros(30);
+
+/// The leads, and what they depend on: when what went the kernel's way last.
+#[derive(Debug)]
+pub struct HeadStart {
+    /// Of data ports, and of native ones: behind those is this machine's own TCP, whose way is a longer one.
+    leads: [SendLead; 2],
+    /// None if none go ahead.
+    warm_up: Option<WarmUp>,
+    /// When the last frame was to leave.
+    last_departure: Instant,
+    /// When a frame last went ahead of one.
+    warmed: Instant,
+}
+
+/// What a departure is given.
+#[derive(Debug, Clone, Copy)]
+pub struct Lead {
+    /// How much sooner the call to the kernel begins.
+    pub time: Duration,
+    /// Whether the kernel is to be asked when the frame has left.
+    pub is_stamped: bool,
+    native: usize,
+    behind: Behind,
+}
+
+impl HeadStart {
+    /// As nothing has left by `now`. Frames go ahead only of a lone board's: of many boards another one would have to wait
+    /// for the frame that does.
+    #[must_use]
+    pub fn new(lead: SendLead, one_board: bool, now: Instant) -> Self {
+        Self {
+            warm_up: (lead.learns() && one_board).then(WarmUp::open).flatten(),
+            leads: [lead.clone(), lead],
+            last_departure: now,
+            warmed: now,
+        }
+    }
+
+    /// The lead on data ports as it is before any departure has told more.
+    #[must_use]
+    pub const fn initial(&self) -> Duration {
+        self.leads[0].initial()
+    }
+
+    /// To be called again and again: sends a frame ahead of the departure that is next, at `next_at`, if it is time to.
+    pub fn warm_up(&mut self, next_at: Instant, clock: Clock) {
+        if let Some(warm_up) = &self.warm_up {
+            let now = clock.now();
+            if warm_up.before(next_at, self.last_departure.max(self.warmed), now) {
+                self.warmed = now;
+            }
+        }
+    }
+
+    /// Of a frame that leaves at `at`, and is from now on the last one; `next_at` is when the next leaves, if it is known.
+    pub fn of(
+        &mut self,
+        native: bool,
+        frame_bytes: usize,
+        at: Instant,
+        next_at: Option<Instant>,
+    ) -> Lead {
+        let behind = if self.warmed > self.last_departure && self.warmed + WARM >= at {
+            Behind::WarmUp
+        } else {
+            Behind::Frame(at.saturating_since(self.last_departure))
+        };
+        self.last_departure = at;
+        let native = usize::from(native);
+        let leads = &self.leads[native];
+        Lead {
+            time: leads.of(frame_bytes, behind),
+            is_stamped: leads.learns() && next_at.is_none_or(|next| next > at + LONELY),
+            native,
+            behind,
+        }
+    }
+
+    /// Learns from a frame with a stamp, which a call at the instant `called` has sent.
+    pub fn observe(
+        &mut self,
+        lead: Lead,
+        socket: &PacketSocket,
+        buffer: &mut ReceiveBuffer,
+        clocks: ClockPair,
+        called: Instant,
+        frame: &[u8],
+    ) {
+        self.leads[lead.native].observe(socket, buffer, clocks, (called, lead.behind), frame);
+    }
+}
