@@ -17,7 +17,7 @@ from rich.table import Table
 from typer.exceptions import TyperException
 
 from evaluation.doctor.commands import doctor
-from evaluation.executor import Executor
+from evaluation.executor import Executor, prepare
 from evaluation.live.commands import lab_app
 from evaluation.options import Builder
 from evaluation.runner import RunError
@@ -166,8 +166,7 @@ def evaluate(
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
-    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415 - `loko --help` need not load it
-    from evaluation.experiments import experiments, select  # noqa: PLC0415
+    from evaluation.experiments import experiments, select  # noqa: PLC0415 - `loko --help` need not load it
     from evaluation.files import alone_in  # noqa: PLC0415
     from evaluation.hardware import with_boards_at_hand  # noqa: PLC0415
     from evaluation.options import Options  # noqa: PLC0415
@@ -176,6 +175,11 @@ def evaluate(
     chosen = with_boards_at_hand(
         select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
     )
+    processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
+    if mode is ModeName.VIRTUAL and processes > 1:
+        prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
+    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
+
     options = Options(
         mode=mode.value,
         seed=seed,
@@ -184,7 +188,7 @@ def evaluate(
         seconds=seconds,
         points=points.value,
         quick=quick,
-        jobs=jobs if jobs is not None else len(os.sched_getaffinity(0)),
+        jobs=processes,
         offered_load=offered_load,
         capacity_factor=capacity_factor,
         backend=backend,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from typing import Any, TypeVar
 
 from loko.document import InputError
@@ -23,6 +23,15 @@ class Executor(StrEnum):
 
     PROCESSES = "processes"
     DASK = "dask"
+
+
+def prepare(module: str) -> None:
+    """Start the server that forks this machine's processes, if it does not run yet.
+
+    It imports the module, and what this program began with, while this process goes on.
+    """
+    get_context("forkserver").set_forkserver_preload(["__main__", module])
+    forkserver.ensure_running()
 
 
 def each_done(
@@ -43,10 +52,9 @@ def each_done(
     elif jobs == 1:
         yield from ((place, function(task)) for place, task in enumerate(tasks))
     else:
-        # Not forked: the progress bar has a thread. The server that forks imports what is needed once.
-        context = get_context("forkserver")
-        context.set_forkserver_preload(["__main__", function.__module__])
-        pool = ProcessPoolExecutor(jobs, mp_context=context)
+        # Not forked from here: the progress bar has a thread.
+        prepare(function.__module__)
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"))
         try:
             places = {pool.submit(function, task): place for place, task in enumerate(tasks)}
             for future in as_completed(places):

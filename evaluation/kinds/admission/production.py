@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Final
 
 import numpy as np
@@ -48,8 +47,8 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         found[place] = rows
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
-    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(RunRow)}
-    return _outcome(figure, rows, hops, runs), pa.table(columns)
+    columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
+    return _outcome(figure, rows, hops, runs), columns
 
 
 def _parts(runs: int) -> list[range]:
