@@ -149,16 +149,23 @@ class TestForwarding:
         assert report["stalls"]["count"] >= len(report["stalls"]["list"])
         assert report["loop_ns"]["count"] > 0
 
-    def test_a_burst_that_fits_the_buffer_passes(self, emulator, controller, sender, receiver):
+    def test_a_burst_that_fits_the_buffer_passes(
+        self, program, namespace, controller, sender, receiver, tmp_path
+    ):
         """The link brings a frame every 26 us, the CPU takes one every 207 us, the ring holds eight."""
-        controller.handshake()
-        install_entries(controller)
-        for number in range(9):
-            sender.send(udp_frame(number))
-        received = receiver.seen(outgoing=False, count=9)
+        trace = tmp_path / "trace.csv"
+        process = f'scheduling = "other"\ntrace = "{trace}"\n'
+        with Emulator(program, namespace, tmp_path, controller.port, process=process) as emulator:
+            controller.handshake()
+            install_entries(controller)
+            for number in range(9):
+                sender.send(udp_frame(number))
+            received = receiver.seen(outgoing=False, count=9)
+            emulator.end()
         assert [sequence_of(seen.data) for seen in received] == list(range(9))
-        gaps = [after.stamp_ns - before.stamp_ns for before, after in pairwise(received)]
-        assert statistics.median(gaps) == pytest.approx(cpu_ns(ENTRIES), rel=0.05)
+        departures = read_trace(trace)
+        gaps = [departures[after].intended_ns - departures[after - 1].intended_ns for after in range(1, 9)]
+        assert statistics.median(gaps) == pytest.approx(cpu_ns(ENTRIES), rel=0.005), gaps
 
     def test_every_frame_of_a_longer_burst_is_accounted_for(self, emulator, controller, sender, receiver):
         """Beyond the buffer frames are lost on the way in and, while the CPU pauses the switch, back."""
