@@ -10,7 +10,6 @@ import struct
 import subprocess
 import time
 import tomllib
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
