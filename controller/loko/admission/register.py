@@ -10,7 +10,7 @@ from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop, shortest_path
+from loko.network import Hop, shortest_path, shortest_paths
 
 Route = TypeVar("Route")
 """What a scheme has to know of a path."""
@@ -26,6 +26,7 @@ class Register(Generic[Route]):
         self._admitted: dict[str, Admitted] = {}
         self._five_tuples: dict[tuple[str, str, int, int], str] = {}
         self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
+        self._paths_from: dict[str, dict[str, tuple[Hop, ...]]] = {}
         self._far = {(end.node, end.port): far.node for end, far in lab.cables()}
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
         """The accepted flows by id, in order of admission."""
@@ -43,7 +44,7 @@ class Register(Generic[Route]):
             raise self._double(flow)
         known = self._shortest.get((source, destination))
         if known is None:
-            hops = shortest_path(self.lab, source, destination)
+            hops = self._shortest_path(source, destination)
             known = self._shortest[source, destination] = hops, self._prepare(source, hops)
         if path is None or path is known[0]:
             return known[1]
@@ -71,6 +72,15 @@ class Register(Generic[Route]):
         """Strike off all flows."""
         self._admitted.clear()
         self._five_tuples.clear()
+
+    def _shortest_path(self, source: str, destination: str) -> tuple[Hop, ...]:
+        """As the function of that name, which finds all paths from a source in order to find one."""
+        known = self._paths_from.get(source)
+        if known is None and source in self.lab.hosts:
+            known = self._paths_from[source] = shortest_paths(self.lab, source)
+        if known is None or destination not in known:
+            return shortest_path(self.lab, source, destination)
+        return known[destination]
 
     def _double(self, flow: Flow) -> InputError:
         if flow.id in self._admitted:

@@ -20,7 +20,7 @@ from loko.lab import load_lab
 from loko.scenario import of_lokos_tables
 from loko.service import Service, service_curve
 
-_RUNS_PER_TASK: Final = 50
+_RUNS_PER_TASK: Final = 125
 _USABLE_PERCENT: Final = 90.0
 """A path is usable if less than this part of the requests for it is refused."""
 
