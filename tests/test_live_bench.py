@@ -332,8 +332,6 @@ STAY = """
 import sys, time
 sys.path[:0] = {path!r}
 from evaluation.bench.inventory import load_inventory
-from evaluation.bench.live import board_wiring
-from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench
 with open_bench(load_inventory("openvswitch")) as bench:
     assert bench.around.endpoint.accept(60) is not None

@@ -22,12 +22,17 @@ def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
 
     Raises `InputError` for a host that the lab does not have, or if both are one.
     """
+    refuse_ends(lab, source, destination)
+    return shortest_paths(lab, source)[destination]
+
+
+def refuse_ends(lab: Lab, source: str, destination: str) -> None:
+    """Raise `InputError` for a host that the lab does not have, or if both are one."""
     for host in (source, destination):
         if host not in lab.hosts:
             raise InputError(f"lab '{lab.name}' has no host '{host}' (hosts: {', '.join(lab.hosts)})")
     if source == destination:
         raise InputError(f"a flow from {source} to itself crosses no switch; give another destination")
-    return shortest_paths(lab, source)[destination]
 
 
 def shortest_paths(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:

@@ -16,7 +16,7 @@ from loko.admission import Admission, Admitted, Refusal
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop, shortest_path
+from loko.network import Hop, refuse_ends
 
 MOST_PATHS: Final = 256
 _NS_PER_MS: Final = 1e6
@@ -76,7 +76,7 @@ def paths(
     lab: Lab, source: str, destination: str, *, leave_out: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Hop, ...]]:
     """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`."""
-    shortest_path(lab, source, destination)  # are both hosts known?
+    refuse_ends(lab, source, destination)
     waiting: list[tuple[int, tuple[tuple[str, int], ...], str]] = []
     for _, far in lab.ways(source):
         heapq.heappush(waiting, (0, (), far.node))

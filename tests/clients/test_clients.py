@@ -14,8 +14,6 @@ import trials
 from bench import Bench
 from programs import PROGRAMS
 
-from benchmarks.one_board import build
-
 CONTROLLERS = {controller.name: controller for controller in outcomes.load()}
 TRIALS = {"rest": rest_trials.rest} | {
     trial.__name__: trial
@@ -68,19 +66,16 @@ def attempt(name: str, mode: str, emulator: Path, folder: Path) -> Observed:
 
 
 @pytest.fixture(scope="module")
-def attempts(request, tmp_path_factory):
+def attempts(request, tmp_path_factory, program):
     """All trials that are to be tested. Some run at once, because most of their time is waiting."""
     chosen = [
         item.callspec.params["case"]
         for item in request.session.items
         if getattr(item, "function", None) is test_outcomes
     ]
-    emulator = build(release=False)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
-            (name, mode): pool.submit(
-                attempt, name, mode, emulator, tmp_path_factory.mktemp(f"{name}-{mode}")
-            )
+            (name, mode): pool.submit(attempt, name, mode, program, tmp_path_factory.mktemp(f"{name}-{mode}"))
             for name, mode in chosen
             if PROGRAMS[name].missing() is None
         }

@@ -10,7 +10,7 @@ from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop, shortest_path, shortest_paths
+from loko.network import Hop, refuse_ends, shortest_paths
 
 Route = TypeVar("Route")
 """What a scheme has to know of a path."""
@@ -74,13 +74,11 @@ class Register(Generic[Route]):
         self._five_tuples.clear()
 
     def _shortest_path(self, source: str, destination: str) -> tuple[Hop, ...]:
-        """As the function of that name, which finds all paths from a source in order to find one."""
-        known = self._paths_from.get(source)
-        if known is None and source in self.lab.hosts:
-            known = self._paths_from[source] = shortest_paths(self.lab, source)
-        if known is None or destination not in known:
-            return shortest_path(self.lab, source, destination)
-        return known[destination]
+        """As the function of that name, but all paths from a source are looked for at once, and kept."""
+        refuse_ends(self.lab, source, destination)
+        if source not in self._paths_from:
+            self._paths_from[source] = shortest_paths(self.lab, source)
+        return self._paths_from[source][destination]
 
     def _double(self, flow: Flow) -> InputError:
         if flow.id in self._admitted:

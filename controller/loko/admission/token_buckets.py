@@ -84,7 +84,9 @@ class LokoAdmission:
         answer = route.decide(flow)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            route.take(vars(flow)["rate_bps"], answer.bursts_bytes)
+            rate_bps = vars(flow)["rate_bps"]
+            for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
+                switch.add(rate_bps, burst_bytes)
         return answer
 
     def release(self, flow_id: str) -> None:
@@ -144,16 +146,6 @@ class _Route(NamedTuple):
                 burst_bytes += growth_bytes
         bursts_bytes = self.bursts_bytes(rate_bps, values["burst_bytes"])
         return _new(Admitted, (flow, self.path, bursts_bytes, self.delays_ns))
-
-    def take(self, rate_bps: float, bursts_bytes: tuple[float, ...]) -> None:
-        """Use the switches for a flow that `decide` has admitted."""
-        for switch, burst_bytes in zip(self.switches, bursts_bytes, strict=True):
-            switch.rates.append(rate_bps)
-            switch.bursts.append(burst_bytes)
-            switch.entries = entries = switch.entries + 1
-            # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
-            switch.burst_room -= burst_bytes
-            switch.rate_room = switch.rate_room - rate_bps if entries < switch.max_entries else _NO_ROOM
 
     def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
@@ -226,6 +218,14 @@ class _Switch:
         self.bursts = [self.control.burst_bytes]
         self.entries = 0
         self._sum()
+
+    def add(self, rate_bps: float, burst_bytes: float) -> None:
+        self.rates.append(rate_bps)
+        self.bursts.append(burst_bytes)
+        self.entries += 1
+        # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
+        self.burst_room -= burst_bytes
+        self.rate_room = self.rate_room - rate_bps if self.entries < self.max_entries else _NO_ROOM
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
         self.rates.remove(rate_bps)

@@ -10,7 +10,7 @@ from typing import Final
 
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.packet_tap import PacketTap
-from evaluation.bench.live.self_test import SESSIONS, SESSIONS_BREAK, arrival, let_out, probes
+from evaluation.bench.live.self_test import arrival, let_out, probes, refuse_unless_broken
 from evaluation.live.real_boards import CONNECT_S, silence
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, description_request
@@ -35,7 +35,7 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     """
     waiting = {switch.datapath_id: switch for switch in lab.behind(Backend.HARDWARE)}
     found_boards: dict[str, dict[str, str]] = {}
-    broken: Counter[int] = Counter()
+    sessions: Counter[int] = Counter()
     if not waiting:
         return found_boards
     host, _, port = controller.rpartition(":")
@@ -48,18 +48,13 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
                 raise RunError(silence(names, controller))
             if found in waiting:
                 switch = waiting[found]
+                sessions[found] += 1
                 try:
                     found_boards[switch.name] = _examine(switch, lab, endpoint)
-                except RunError:
-                    if endpoint.is_alive():
-                        raise
-                    broken[found] += 1
-                    if broken[found] == SESSIONS:
-                        raise RunError(f"{switch.name}: {SESSIONS_BREAK}") from None
-                    endpoint.hang_up()
+                    del waiting[found]
+                except RunError as error:
+                    refuse_unless_broken(endpoint, switch.name, error, sessions[found])
                     deadline = time.monotonic() + CONNECT_S
-                    continue
-                del waiting[found]
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
                     f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"

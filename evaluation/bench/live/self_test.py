@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -18,12 +19,8 @@ from evaluation.bench.wiring import NOTHING, Observations, Wiring, diagnose
 from evaluation.runner import RunError
 from loko.controller.messages import PROTOCOL, barrier_request, serialized
 
-SESSIONS: Final = 3
+_SESSIONS: Final = 3
 """A board whose session broke under what else it was sent is examined in a new one, so often at most."""
-SESSIONS_BREAK: Final = (
-    "its connection to the controller breaks while its cables are examined (docs/quirks.md, 14 and 15): let"
-    " nothing else send to it, and switch it off and on"
-)
 _PROBES: Final = 3
 _PROBE_BYTES: Final = 64
 _PAUSE_S: Final = 0.005
@@ -37,15 +34,30 @@ def self_test(bench: Bench, *, connect_s: float) -> None:
     """Wait for the switch and examine its wiring. Raises `RunError` with the one line of `diagnose`."""
     around = bench.around
     wiring = Wiring(ports=around.ports, controller=around.controller, datapath_id=around.datapath_id)
-    for _ in range(SESSIONS):
+    for session in itertools.count(1):
         seen = observe(bench, connect_s=connect_s)
         problem = diagnose(wiring, seen)
         if problem is None:
             return
-        if seen is NOTHING or around.endpoint.is_alive():
-            raise RunError(f"{bench.name}: {problem}")
-        around.endpoint.hang_up()
-    raise RunError(f"{bench.name}: {SESSIONS_BREAK}")
+        error = RunError(f"{bench.name}: {problem}")
+        if seen is NOTHING:
+            raise error
+        refuse_unless_broken(around.endpoint, bench.name, error, session)
+
+
+def refuse_unless_broken(endpoint: ControllerEndpoint, name: str, error: RunError, session: int) -> None:
+    """Raise what an examination found, unless its session broke: end that one, so that another follows.
+
+    `session` counts the switch's from 1; the last one that may break raises `RunError`, too.
+    """
+    if endpoint.is_alive():
+        raise error
+    if session == _SESSIONS:
+        raise RunError(
+            f"{name}: its connection to the controller breaks while its cables are examined (docs/quirks.md,"
+            " 14 and 15): let nothing else send to it, and switch it off and on"
+        ) from None
+    endpoint.hang_up()
 
 
 def observe(bench: Bench, *, connect_s: float) -> Observations:
