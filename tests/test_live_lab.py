@@ -28,6 +28,7 @@ from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
 from loko.document import LABS
+from loko.flow import dump_flows
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
@@ -111,7 +112,7 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
     text = (LABS / "two-switch" / "lab.yml").read_text().replace("name: two-switch", "name: bench")
     (folder / "lab.yml").write_text(text)
     flows = tmp_path / "flows.json"
-    flows.write_text(json.dumps([flow.model_dump() for flow in FLOWS]))
+    flows.write_text(json.dumps(dump_flows(FLOWS)))
     try:
         result = command("lab", "up", folder, "--flows", flows)
         assert result.exit_code == 0, result.output
@@ -167,7 +168,7 @@ def test_a_lab_process_that_dies_is_told():
 
 
 def test_flows_that_do_not_fit_are_the_controllers_refusal():
-    greedy = [flow.model_copy(update={"rate_bps": 50 * flow.rate_bps}) for flow in FLOWS]
+    greedy = [flow._replace(rate_bps=50 * flow.rate_bps) for flow in FLOWS]
     with pytest.raises(RunError, match=r"the controller ended \(exit status 1\): .*refused"):
         LiveRunner(SETTING.lab, greedy).__enter__()
 

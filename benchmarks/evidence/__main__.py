@@ -149,7 +149,7 @@ def _report_broken(broken: BrokenGuaranteeError, trial_packets: int, out: Path) 
     found = {
         "seed": seed,
         "record": broken.record.model_dump(mode="json"),
-        "flows": [failed.drawn.case.flows[number].model_dump(mode="json") for number in sorted(only)],
+        "flows": [failed.drawn.case.flows[number]._asdict() for number in sorted(only)],
         "duration_ns": most_ns,
         "verdict": [str(flow) for flow in again.verdict.broken] + list(again.verdict.events),
     }

@@ -1,12 +1,16 @@
-"""Flows: who sends what to whom, within which token bucket."""
+"""Flows: who sends what to whom, within which token bucket.
+
+A flow is a named tuple, because whoever plans asks for millions of them; what comes from outside is read, and
+checked, as a document.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, Field, RootModel, model_validator
+from pydantic import Field, RootModel, model_validator
 
 from loko.calculus import TokenBucket
 from loko.document import InputError, Strict, read
@@ -14,8 +18,30 @@ from loko.document import InputError, Strict, read
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
 
 
-class Flow(Strict):
-    """A unidirectional UDP flow. Rate and burst count frames with their FCS, without preamble."""
+class Flow(NamedTuple):
+    """A unidirectional UDP flow. Rate and burst count frames with their FCS, without preamble.
+
+    Not checked: what does not come from our own code is a `FlowDocument` first.
+    """
+
+    id: str
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    rate_bps: float
+    burst_bytes: float
+    """At least a frame."""
+    frame_bytes: int
+
+    @property
+    def arrival(self) -> TokenBucket:
+        """The token bucket that the sender keeps to."""
+        return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
+
+
+class FlowDocument(Strict):
+    """A flow as people and programs write it down."""
 
     id: str
     source: str
@@ -34,29 +60,10 @@ class Flow(Strict):
             )
         return self
 
-    @classmethod
-    def trusted(cls, values: dict[str, str | float]) -> Self:
-        """A flow of all its values, known to be right: not checked, and so made quickly. Keeps `values`."""
-        flow = _new(cls)
-        _set_values(flow, values)
-        _set_names(flow, _FIELDS)
-        _set_extra(flow, None)
-        _set_private(flow, None)
-        return flow
-
     @property
-    def arrival(self) -> TokenBucket:
-        """The token bucket that the sender keeps to."""
-        return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
-
-
-_FIELDS: Final = set(Flow.model_fields)  # copied before it is changed
-_new: Final = object.__new__
-# Past pydantic's own __setattr__, since a flow is frozen; by the slots, which takes half the time.
-_set_values, _set_names, _set_extra, _set_private = (
-    vars(BaseModel)[slot].__set__
-    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-)
+    def flow(self) -> Flow:
+        """The flow that is meant."""
+        return Flow._make(getattr(self, name) for name in Flow._fields)
 
 
 class FiveTuple(NamedTuple):
@@ -70,11 +77,11 @@ class FiveTuple(NamedTuple):
     @classmethod
     def of(cls, flow: Flow) -> FiveTuple:
         """The five-tuple of a flow, in names of hosts."""
-        return cls._make((flow.source, flow.destination, flow.udp_source, flow.udp_destination))
+        return cls._make(flow[1:5])
 
 
-def refuse_doubles(flows: Sequence[Flow]) -> Sequence[Flow]:
-    """The flows, if no two have one id or one five-tuple. Raises `InputError`."""
+def refuse_doubles(flows: Sequence[Flow]) -> None:
+    """Raises `InputError` if two flows have one id or one five-tuple."""
     ids: set[str] = set()
     tuples: dict[FiveTuple, str] = {}
     for flow in flows:
@@ -87,20 +94,24 @@ def refuse_doubles(flows: Sequence[Flow]) -> Sequence[Flow]:
                 f"flows '{tuples[key]}' and '{flow.id}' have the same hosts and ports; change a port"
             )
         tuples[key] = flow.id
-    return flows
 
 
-class _FlowsFile(RootModel[Annotated[list[Flow], AfterValidator(refuse_doubles)]]):
+class _FlowsFile(RootModel[list[FlowDocument]]):
     """A list of flows."""
+
+    @model_validator(mode="after")
+    def _has_no_doubles(self) -> Self:
+        refuse_doubles([one.flow for one in self.root])
+        return self
 
 
 def load_flows(path: str | Path) -> tuple[Flow, ...]:
     """Read a YAML or JSON list of flows. Raises `InputError` in one line."""
     if not Path(path).is_file():
         raise InputError(f"flows '{path}': no such file")
-    return tuple(read(Path(path), _FlowsFile).root)
+    return tuple(one.flow for one in read(Path(path), _FlowsFile).root)
 
 
 def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:
     """The flows as plain values, as `load_flows` reads them."""
-    return [flow.model_dump() for flow in flows]
+    return [flow._asdict() for flow in flows]

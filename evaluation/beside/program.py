@@ -36,7 +36,7 @@ async def _listen(told: Callable[[Sequence[Flow]], None] | None) -> None:
     )
     while line := await reader.readline():
         if told is not None:
-            told([Flow.model_validate(values) for values in json.loads(line)["flows"]])
+            told([Flow(**values) for values in json.loads(line)["flows"]])
 
 
 def report(observations: Sequence[Observation]) -> None:

@@ -14,7 +14,7 @@ from evaluation.emulation.cabled import CabledLab
 from loko.controller.messages import session_segments
 from loko.document import InputError
 from loko.entries import flow_entry
-from loko.flow import Flow
+from loko.flow import Flow, FlowDocument
 from loko.lab import load_lab
 from loko.network import shortest_path
 from loko.serve.delays import Observation
@@ -36,7 +36,7 @@ def a_flow(number: int = 1, **values: object) -> Flow:
         "burst_bytes": 612.0,
         "frame_bytes": 306,
     }
-    return Flow.model_validate({**fields, **values})
+    return FlowDocument.model_validate({**fields, **values}).flow
 
 
 @given(

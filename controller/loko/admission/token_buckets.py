@@ -84,7 +84,7 @@ class LokoAdmission:
         answer = route.decide(flow)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            rate_bps = vars(flow)["rate_bps"]
+            rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
         return answer
@@ -131,8 +131,7 @@ class _Route(NamedTuple):
 
     def decide(self, flow: Flow) -> Admitted | Refusal:
         """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
-        values = vars(flow)  # as `Register.route` does
-        rate_bps, burst_bytes, frame_bytes = values["rate_bps"], values["burst_bytes"], values["frame_bytes"]
+        rate_bps, burst_bytes, frame_bytes = flow[5:]
         for sizes, switch in self.sizes:
             if frame_bytes not in sizes:
                 raise switch.uncovered(frame_bytes)
@@ -144,7 +143,7 @@ class _Route(NamedTuple):
                     if refusal is not None:
                         return refusal
                 burst_bytes += growth_bytes
-        bursts_bytes = self.bursts_bytes(rate_bps, values["burst_bytes"])
+        bursts_bytes = self.bursts_bytes(rate_bps, flow.burst_bytes)
         return _new(Admitted, (flow, self.path, bursts_bytes, self.delays_ns))
 
     def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:

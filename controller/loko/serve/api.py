@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from loko.document import InputError
-from loko.flow import Flow
+from loko.flow import FlowDocument
 from loko.routing import path_through
 from loko.serve.guard import TOO_LARGE, Asgi, TooLargeError
 from loko.serve.outcome import (
@@ -38,7 +38,7 @@ _KEEPALIVE_S: Final = 10.0
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 
 
-class FlowRequest(Flow):
+class FlowRequest(FlowDocument):
     """A flow that is asked for. Rate and burst count frames with their FCS, without preamble."""
 
     model_config = ConfigDict(
@@ -68,11 +68,6 @@ class FlowRequest(Flow):
         None, min_length=1, max_length=256, description="Switches to cross; routed without."
     )
     deadline_ns: float | None = Field(None, gt=0, description="The guarantee must not exceed it.")
-
-    @property
-    def flow(self) -> Flow:
-        """What is asked for, checked already."""
-        return Flow.trusted({name: getattr(self, name) for name in Flow.model_fields})
 
 
 class ErrorDetail(BaseModel):

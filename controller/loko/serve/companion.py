@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from typing import Final
 
-from loko.flow import Flow
+from loko.flow import Flow, dump_flows
 from loko.serve.delays import decode_observation
 from loko.serve.outcome import FlowState, Happening
 from loko.serve.run import News, Operation
@@ -77,7 +77,7 @@ class Companion:
                 in_place = [promise.flow for promise in installed if not promise.waiting]
                 if in_place != told:
                     told = in_place
-                    values = {"flows": [flow.model_dump() for flow in in_place]}
+                    values = {"flows": dump_flows(in_place)}
                     process.stdin.write(json.dumps(values).encode() + b"\n")
                     await process.stdin.drain()
                 await self._happened(news)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from loko.document import InputError
-from loko.flow import Flow
+from loko.flow import FlowDocument
 from loko.network import Hop
 from loko.serve.outcome import Change, Erase, FlowState, Insert, StoredFlow, Write
 
@@ -78,7 +78,7 @@ class Store:
         return [
             StoredFlow(
                 number=number,
-                flow=Flow.model_validate_json(flow),
+                flow=FlowDocument.model_validate_json(flow).flow,
                 path=tuple(Hop(switch=switch, output_port=port) for switch, port in json.loads(path)),
                 state=FlowState(state),
             )
@@ -103,10 +103,11 @@ class Store:
     def _write(self, write: Write) -> None:
         match write:
             case Insert(stored=stored):
+                flow = json.dumps(stored.flow._asdict())
                 path = json.dumps([[hop.switch, hop.output_port] for hop in stored.path])
                 self._database.execute(
                     "INSERT INTO flows VALUES (?, ?, ?, ?, ?)",
-                    (stored.number, stored.flow.id, stored.state.value, stored.flow.model_dump_json(), path),
+                    (stored.number, stored.flow.id, stored.state.value, flow, path),
                 )
             case Change(number=number, state=state):
                 self._database.execute("UPDATE flows SET state = ? WHERE number = ?", (state.value, number))

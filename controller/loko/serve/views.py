@@ -38,7 +38,7 @@ def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
     promise = keeper.promises[flow_id]
     hops = promise.admitted.hops
     return {
-        **promise.flow.model_dump(),
+        **promise.flow._asdict(),
         "state": promise.state.value,
         "guarantee_ns": promise.admitted.guarantee_ns,
         "waiting_for": sorted(promise.waiting),

@@ -25,6 +25,8 @@ _KINDS: Final = 5
 """Rates that stand for the range in an expected mix."""
 _EXPECTED: Final = 400
 """Requests that are looked at to choose for; of more, most are refused."""
+_new: Final = tuple.__new__
+"""Makes a named tuple of all its values in their order: in half the time of its own call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,23 +123,13 @@ def requests(trial: Trial, switches: int, run: int) -> list[Flow]:
     sources = chance.integers(switches, size=trial.requests).tolist()
     low, high = trial.rate_kbps
     rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
-    ends = _ends(switches, trial.hops)
+    ends = map(_ends(switches, trial.hops).__getitem__, sources)
     burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
-    trusted = Flow.trusted  # not checked for each of millions: the document's numbers are
     return [
-        trusted(
-            {
-                "id": number,
-                "source": ends[place][0],
-                "destination": ends[place][1],
-                "udp_source": port,
-                "udp_destination": port,
-                "rate_bps": rate_bps,
-                "burst_bytes": burst_bytes,
-                "frame_bytes": frame_bytes,
-            }
+        _new(Flow, (number, source, destination, port, port, rate_bps, burst_bytes, frame_bytes))
+        for (number, port), (source, destination), rate_bps in zip(
+            _names(trial.requests), ends, rates, strict=True
         )
-        for (number, port), place, rate_bps in zip(_names(trial.requests), sources, rates, strict=True)
     ]
 
 
