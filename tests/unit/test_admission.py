@@ -312,7 +312,7 @@ def test_keeping_to_the_remedy_passes_that_limit(scheme, asked) -> None:
             mend := re.match(r"a (rate|burst) of at most (\d+)", answer.remedy)
         ):
             key = {"rate": "rate_bps", "burst": "burst_bytes"}[mend[1]]
-            smaller = request.model_copy(update={key: float(mend[2]) - 1})
+            smaller = request._replace(**{key: float(mend[2]) - 1})
             again = admission.check(smaller)
             assert isinstance(again, Admitted) or (again.switch, again.quantity) != (
                 answer.switch,

@@ -59,9 +59,7 @@ def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
 
 def replace_source(one: Flow, which: str) -> Flow:
     other = "b" if which == "a" else "a"
-    return one.model_copy(
-        update={"source": one.source[:-1] + which, "destination": one.destination[:-1] + other}
-    )
+    return one._replace(source=one.source[:-1] + which, destination=one.destination[:-1] + other)
 
 
 @pytest.mark.parametrize(("hops", "at_least"), [(0, 1.3), (1, 1.5), (3, 2.0), (4, 2.0)])
@@ -274,7 +272,7 @@ def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, as
     for number, one in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
         frames = round(one.burst_bytes / 306)
-        admission.request(one.model_copy(update={"frame_bytes": size, "burst_bytes": float(size * frames)}))
+        admission.request(one._replace(frame_bytes=size, burst_bytes=float(size * frames)))
     admitted = list(admission.admitted.values())
     assume(admitted)
     releases = critical(
@@ -316,7 +314,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
     for number, one in enumerate(numbered(asked)):
         size = sizes[number % len(sizes)]
         frames = round(one.burst_bytes / 306)
-        admission.request(one.model_copy(update={"frame_bytes": size, "burst_bytes": float(size * frames)}))
+        admission.request(one._replace(frame_bytes=size, burst_bytes=float(size * frames)))
     admitted = list(admission.admitted.values())
     assume(admitted)
     critical_ns = SETTLED_NS + 20_000_000 + phase_ns
