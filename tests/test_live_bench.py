@@ -358,11 +358,24 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("openvswitch") as device:
         found = data_plane.measure(device, table, (64, 306), samples=30, seed=1)
-        held = buffer.capacity_by_one_burst(device, 306, frames=4000)
     for samples in found.values():
         assert 0 < len(samples.times_ns) <= 30 <= len(samples.times_ns) + samples.disturbed
         assert (samples.times_ns > 0).all()
-    assert held.frames > 0
+
+
+@needs_openvswitch
+@pytest.mark.live
+def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> None:
+    with open_device("openvswitch") as device:
+        for frames in (4000, 16000):
+            try:
+                held = buffer.capacity_by_one_burst(device, 306, frames=frames)
+            except buffer.NothingLostError as error:
+                kept_up = str(error)
+            else:
+                assert 0 < held.frames < frames
+                return
+    pytest.skip(f"today Open vSwitch is faster than the sender: {kept_up}")
 
 
 @needs_emulator
