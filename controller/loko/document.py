@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -107,14 +108,26 @@ def _parse_yaml(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
         raise InputError(f"{path}: not valid YAML: {error}") from None
 
 
+def _numbers_as_in_json(loader: type[yaml.SafeLoader | yaml.CSafeLoader]) -> Any:
+    """The loader, but `1e5` is a number, as in JSON and YAML 1.2; YAML 1.1 wants a point in it."""
+    own: Any = type(loader.__name__, (loader,), {})
+    own.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("+-0123456789"))
+    return own
+
+
+_EXPONENT: Final = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$")
+_LOADER: Final = _numbers_as_in_json(yaml.SafeLoader)
+_FAST_LOADER: Final = _numbers_as_in_json(yaml.CSafeLoader) if yaml.__with_libyaml__ else None
+
+
 def _composed(text: str) -> yaml.Node | None:
     """The tree of a YAML document, by libyaml if it is there and likes it; it says less of what is wrong."""
-    if yaml.__with_libyaml__:
+    if _FAST_LOADER is not None:
         try:
-            return yaml.compose(text, Loader=yaml.CSafeLoader)
+            return yaml.compose(text, Loader=_FAST_LOADER)
         except yaml.YAMLError:
             pass
-    return yaml.compose(text, Loader=yaml.SafeLoader)
+    return yaml.compose(text, Loader=_LOADER)
 
 
 def _double_key(tree: yaml.Node | None) -> yaml.ScalarNode | None:

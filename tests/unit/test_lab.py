@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 
@@ -241,6 +242,13 @@ def test_wrong_flow_is_one_line(tmp_path: Path, change, says) -> None:
         load_flows(path)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rate", ["1e6", "1E+6", "1.0e+6", "1000000", "10000000e-1"])
+def test_a_rate_may_be_written_as_in_json(tmp_path: Path, rate) -> None:
+    path = tmp_path / "flows.json"
+    path.write_text(json.dumps(dump_flows(FLOWS)).replace("1000000.0", rate))
+    assert load_flows(path) == FLOWS
 
 
 def test_flows_that_are_no_list(tmp_path: Path) -> None:
