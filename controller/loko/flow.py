@@ -16,6 +16,8 @@ from loko.calculus import TokenBucket
 from loko.document import InputError, Strict, read
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
+FiveTuple = tuple[str, str, int, int]
+"""What tells UDP flows apart on the wire, in names of hosts: fields 1 to 4 of a flow."""
 
 
 class Flow(NamedTuple):
@@ -66,20 +68,6 @@ class FlowDocument(Strict):
         return Flow._make(getattr(self, name) for name in Flow._fields)
 
 
-class FiveTuple(NamedTuple):
-    """What tells UDP flows apart on the wire."""
-
-    source: str
-    destination: str
-    udp_source: int
-    udp_destination: int
-
-    @classmethod
-    def of(cls, flow: Flow) -> FiveTuple:
-        """The five-tuple of a flow, in names of hosts."""
-        return cls._make(flow[1:5])
-
-
 def refuse_doubles(flows: Sequence[Flow]) -> None:
     """Raises `InputError` if two flows have one id or one five-tuple."""
     ids: set[str] = set()
@@ -88,7 +76,7 @@ def refuse_doubles(flows: Sequence[Flow]) -> None:
         if flow.id in ids:
             raise InputError(f"flow id '{flow.id}' is used twice; rename one")
         ids.add(flow.id)
-        key = FiveTuple.of(flow)
+        key = flow[1:5]
         if key in tuples:
             raise InputError(
                 f"flows '{tuples[key]}' and '{flow.id}' have the same hosts and ports; change a port"

@@ -13,7 +13,7 @@ from mirrored_flows import FLOWS
 
 from loko.document import LABS, InputError
 from loko.entries import switch_entries
-from loko.flow import FiveTuple, Flow, FlowDocument, dump_flows, load_flows
+from loko.flow import Flow, FlowDocument, dump_flows, load_flows
 from loko.lab import Backend, Endpoint, load_lab, ring_lab
 from loko.network import Hop, shortest_path
 from loko.ring import Ring
@@ -219,7 +219,7 @@ def test_flows_survive_a_file(tmp_path: Path) -> None:
 
 def test_a_flow_and_its_document_have_the_same_fields_and_the_five_tuple_is_among_them() -> None:
     assert tuple(FlowDocument.model_fields) == Flow._fields
-    assert Flow._fields[1:5] == FiveTuple._fields
+    assert Flow._fields[1:5] == ("source", "destination", "udp_source", "udp_destination")
     assert FlowDocument(**FLOWS[0]._asdict()).flow == FLOWS[0]
 
 

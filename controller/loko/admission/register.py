@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
-from loko.flow import Flow
+from loko.flow import FiveTuple, Flow
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends, shortest_paths
 
@@ -24,8 +24,7 @@ class Register(Generic[Route]):
         self.lab = lab
         self._prepare = prepare
         self._admitted: dict[str, Admitted] = {}
-        self._five_tuples: dict[tuple[str, str, int, int], str] = {}
-        """Of fields 1 to 4 of a flow, which a `FiveTuple` has."""
+        self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
         self._paths_from: dict[str, dict[str, tuple[Hop, ...]]] = {}
         self._far = {(end.node, end.port): far.node for end, far in lab.cables()}
