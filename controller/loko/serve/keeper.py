@@ -127,6 +127,7 @@ class FlowKeeper:
         if known is not None:
             self._ask_again(known, flow)
             return self._ticket
+        self.admission.advance(now_ns)
         try:
             answer = self._admit(flow, path, deadline_ns)
         except InputError as error:
@@ -135,7 +136,7 @@ class FlowKeeper:
         if isinstance(answer, Refusal):
             self._answer(Denied(answer))
         elif (obstacle := self._obstacle(answer)) is not None:
-            self.admission.release(flow.id)
+            self.admission.cancel(flow.id)
             self._answer(obstacle)
         else:
             self._accept(now_ns, answer)
@@ -154,7 +155,7 @@ class FlowKeeper:
                 self._withdraw(now_ns, promise)
             promise.tickets.append(self._ticket)
             self._poll(now_ns, promise)
-            self._review_removal(promise)
+            self._review_removal(now_ns, promise)
         return self._ticket
 
     # What switches do.
@@ -194,7 +195,7 @@ class FlowKeeper:
             return admit(self.lab, self.admission, flow, deadline_ns)
         answer = self.admission.request(flow, path)
         if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
-            self.admission.release(flow.id)
+            self.admission.cancel(flow.id)
             return too_slow(answer, deadline_ns)
         return answer
 
@@ -277,14 +278,14 @@ class FlowKeeper:
         self._withdraw(now_ns, promise)
         self._poll(now_ns, promise)
 
-    def _review_removal(self, promise: Promise) -> None:
+    def _review_removal(self, now_ns: int, promise: Promise) -> None:
         """Answer those who wait for a removal, as soon as only switches that are away are missing."""
         if promise.state is not FlowState.REMOVING:
             return
         flow_id = promise.flow.id
         if not promise.waiting:
             self._effects.writes.append(Erase(promise.number))
-            self.admission.release(flow_id)
+            self.admission.release(flow_id, now_ns=now_ns)
             del self._promises[flow_id], self._by_number[promise.number]
             self._tell_flow(promise, "is removed")
             self._answer_all(promise, Gone(flow_id))
@@ -305,7 +306,7 @@ class FlowKeeper:
                 case Installed(cookie=cookie):
                     self._installed(switch, cookie)
                 case Removed(cookie=cookie):
-                    self._removed(switch, cookie)
+                    self._removed(now_ns, switch, cookie)
                 case Rejected(cookie=cookie, reason=reason):
                     self._rejected(now_ns, switch, cookie, reason)
                 case Note(text=text, warning=warning):
@@ -337,11 +338,11 @@ class FlowKeeper:
         else:
             self._tell_flow(promise, "is installed again")
 
-    def _removed(self, switch: str, cookie: int) -> None:
+    def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
         if promise is not None and promise.state is FlowState.REMOVING:
             promise.waiting.discard(switch)
-            self._review_removal(promise)
+            self._review_removal(now_ns, promise)
 
     def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
         promise = self._promise_of(cookie)
@@ -368,7 +369,7 @@ class FlowKeeper:
                 promise.waiting.add(switch)
                 self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)
             else:
-                self._review_removal(promise)
+                self._review_removal(now_ns, promise)
 
     # Bookkeeping.
 
