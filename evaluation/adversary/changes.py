@@ -103,6 +103,16 @@ class History:
         return [np.array(life.offers_ns, dtype=np.int64) for life in self.lives]
 
 
+def forgetful(admission: Admission) -> Admission:
+    """What is released counts no longer: a mistake on purpose, to see that the instrument notices."""
+
+    def release(flow_id: str, **_: object) -> None:
+        admission.cancel(flow_id)
+
+    admission.release = release  # type: ignore[method-assign]
+    return admission
+
+
 def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
     """The earliest releases that keep to the flow's bucket, full at `first_ns`."""
     whole = int(flow.burst_bytes // flow.frame_bytes)

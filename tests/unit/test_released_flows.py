@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star
+from evaluation.adversary.changes import forgetful
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
 from loko.flow import Flow
 from loko.lab import Lab, ring_lab
@@ -168,16 +169,6 @@ class Life:
     admitted: Admitted
     since_ns: int
     until_ns: float = math.inf
-
-
-def forgetful(admission: Admission) -> Admission:
-    """As admission was once: what is released counts no longer. To see that the tests notice."""
-
-    def release(flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        admission.cancel(flow_id)
-
-    admission.release = release  # type: ignore[method-assign]
-    return admission
 
 
 def lived(admission: Admission, lab: Lab, rng: Random, *, steps: int = 60) -> list[Life]:
