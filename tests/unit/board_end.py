@@ -11,7 +11,7 @@ from loko.controller.wire import decode, segment
 
 TRIP_NS = 1_000_000
 HELLO, FEATURES_REQUEST = bytes.fromhex("0100000800000001"), bytes.fromhex("0105000800000002")
-ECHO_REQUEST, ECHO_REPLY = 2, 3
+ECHO_REQUEST, ECHO_REPLY, PACKET_IN = 2, 3, 10
 
 
 class BoardEnd:
@@ -26,6 +26,8 @@ class BoardEnd:
         self.is_open = False
         self.events: list[str] = []
         self.sent: list[bytes] = []
+        self.frames: list[switch_emulator.Output] = []
+        self.packet_ins = 0
         self.replies_at_once = 0
 
     def open(self) -> None:
@@ -53,7 +55,10 @@ class BoardEnd:
         self.board.advance(self.now_ns)
         messages = []
         for output in self.board.outputs():
-            if output.kind == "controller":
+            if output.kind == "frame":
+                self.frames.append(output)
+            elif output.kind == "controller":
+                self.packet_ins += output.data[1] == PACKET_IN
                 if output.data[1] == ECHO_REQUEST:
                     self.board.segment(self.now_ns, bytes([1, ECHO_REPLY]) + output.data[2:8])
                 else:

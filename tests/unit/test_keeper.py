@@ -9,6 +9,7 @@ from board_end import BoardEnd
 from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
 from evaluation.virtual import frame_of
+from loko.admission import LokoAdmission
 from loko.controller.driver import REFRESH_NS, Phase
 from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
@@ -56,6 +57,95 @@ def test_released_flow_is_gone_everywhere(served: ServedBoards) -> None:
     assert [len(table) for table in served.tables().values()] == [1, 1]
     assert list(served.keeper.admission.admitted) == ["f2"]
     assert served.release("f1") == Unknown("f1")
+
+
+WIRE_NS = 26_080
+"""A frame of 306 bytes on a cable, with preamble and gap."""
+
+
+def cross(served: ServedBoards, frame: bytes) -> int:
+    """Carry what s1 has sent to s2; how many frames s2 has sent on."""
+    first, second = served.boards["s1"], served.boards["s2"]
+    while first.frames and first.frames[0].at_ns + WIRE_NS <= second.now_ns:
+        first.frames.pop(0)
+        second.board.frame(second.now_ns, 3, frame)
+    left, second.frames = len(second.frames), []
+    return left
+
+
+def frames_of(served: ServedBoards, number: int, count: int) -> int:
+    """Release a flow whose last burst still waits for its host's link; how many frames arrive behind s2."""
+    sent = frame_of(LAB, flow(number, frame_bytes=306, burst_bytes=306.0 * count))
+    ticket = served.keeper.release(served.now_ns, f"f{number}")
+    served.carry()
+    arrived = 0
+    while ticket not in served.answers or count:
+        if count:
+            served.boards["s1"].board.frame(served.boards["s1"].now_ns, 1, sent)
+            count -= 1
+        served.step(300_000)
+        arrived += cross(served, sent)
+    return arrived
+
+
+def test_frames_on_their_way_are_delivered_and_nothing_misses_a_table(served: ServedBoards) -> None:
+    served.request(flow(1, frame_bytes=306, burst_bytes=306.0 * 3))
+    assert frames_of(served, 1, 3) == 3
+    assert [end.packet_ins for end in served.boards.values()] == [0, 0]
+
+
+def test_entries_that_go_at_once_lose_frames(served: ServedBoards) -> None:
+    """That the test above can fail."""
+    served.request(flow(1, frame_bytes=306, burst_bytes=306.0 * 3))
+    served.keeper.promises["f1"].has_sent = False
+    assert frames_of(served, 1, 3) < 3
+    assert sum(end.packet_ins for end in served.boards.values()) > 0
+
+
+def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards) -> None:
+    """Upstream first: what it sends after the release disturbs its own switch, and none behind it."""
+    wanted = flow(1, frame_bytes=306, burst_bytes=306.0 * 3)
+    served.request(wanted)
+    sent = frame_of(LAB, wanted)
+    ticket = served.keeper.release(served.now_ns, "f1")
+    while ticket not in served.answers:
+        served.carry()
+        served.boards["s1"].board.frame(served.boards["s1"].now_ns, 1, sent)
+        served.step(500_000)
+        cross(served, sent)
+    assert served.boards["s1"].packet_ins > 0
+    assert served.boards["s2"].packet_ins == 0
+
+
+def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(served: ServedBoards) -> None:
+    """Nearly all of the rate is in use, so what the brief flows have left is worked off slowly."""
+    admission = served.keeper.admission
+    assert isinstance(admission, LokoAdmission)
+    most_bps = admission.allocations["s1"].max_rate_bps
+    assert isinstance(served.request(flow(90, "H1", "H2", rate_bps=0.97 * most_bps)), Granted)
+    brief = []
+    while isinstance(served.request(flow(len(brief), "H2", "H1", rate_bps=1e3, burst_bytes=306.0)), Granted):
+        brief.append(f"f{len(brief)}")
+    tickets = [served.keeper.release(served.now_ns, name) for name in brief]
+    assert set(brief) <= set(served.keeper.admission.admitted)
+    for ticket in tickets:
+        assert isinstance(served.ask(ticket), Gone)
+    again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=900.0))
+    assert isinstance(again, Denied)
+    assert "ask again in" in again.refusal.remedy
+    assert isinstance(served.request(flow(201, "H3", "H4")), Granted)  # with that, all is on disk
+    assert served.store is not None
+    before = served.store.debts()
+    assert before.keys() == {"s1"}
+    served.kill()
+    served.now_ns += 3600 * S  # nobody knows how long it was away
+    served.start()
+    assert served.keeper.admission.debt("s1") == before["s1"]
+    served.settle()
+    served.run(1000)
+    assert served.keeper.admission.debt("s1") is None
+    assert isinstance(served.request(flow(202, "H3", "H4")), Granted)
+    assert served.store.debts() == {}
 
 
 def test_request_is_idempotent(served: ServedBoards) -> None:

@@ -66,6 +66,20 @@ def live_until_killed(served: ServedBoards, customer: Customer, choice: random.R
         customer.listen()
 
 
+def debts(served: ServedBoards) -> dict[str, float]:
+    """What released flows may have left at each switch."""
+    return {name: served.keeper.admission.debt(name) or 0.0 for name in served.boards}
+
+
+def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
+    """What flows bring to each switch at once."""
+    found = dict.fromkeys(served.boards, 0.0)
+    for name in names:
+        for hop in served.keeper.promises[name].admitted.hops:
+            found[hop.switch] += hop.arrival.burst_bytes
+    return found
+
+
 @pytest.mark.parametrize("seed", range(RUNS))
 def test_random_kills(tmp_path: Path, seed: int) -> None:
     choice = random.Random(seed)
@@ -76,8 +90,12 @@ def test_random_kills(tmp_path: Path, seed: int) -> None:
     customer = Customer(served, choice)
     for _ in range(KILLS_A_RUN):
         live_until_killed(served, customer, choice)
+        known, owed = set(served.keeper.promises), debts(served)
         served.kill()
         served.start()
+        back = bursts(served, set(served.keeper.promises) - known)
+        owes = debts(served)
+        assert all(owed[name] <= owes[name] + back[name] for name in owed)  # nothing is forgotten
         served.settle()
         installed = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
         assert customer.granted <= installed <= customer.granted | customer.unsure

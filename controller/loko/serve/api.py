@@ -121,7 +121,8 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
     async def request_flow(request: Request) -> Response:
         """Admit a flow and install it. 201 with the guarantee and the path, once every switch has confirmed.
 
-        200 if the same flow is there already. 409 with the reason and the limiting switch if it does not fit.
+        200 if the same flow is there already. 409 with the reason and the limiting switch if it does not fit;
+        the remedy says so where it fits after some milliseconds, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
         if not request.headers.get("content-type", "").startswith("application/json"):
@@ -143,7 +144,13 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
 
     @app.delete("/v1/flows/{flow_id}", status_code=204, responses=errors, tags=["flows"])
     async def delete_flow(_: Request, flow_id: str) -> Response:
-        """Remove a flow. 204 once every switch has confirmed; 202 if only switches that are away have not."""
+        """Remove a flow. Its host must have stopped sending it: what it sends later is lost.
+
+        204 once every switch has confirmed, 202 if only switches that are away have not. Entries go when what
+        was sent has arrived, that of the first switch first, so it takes about twice the guarantee. What the
+        flow may have left in queues is charged for some milliseconds more: a request that does not fit for
+        that reason alone is told how long to wait.
+        """
         outcome = await operation.release(flow_id)
         if isinstance(outcome, Gone):
             if not outcome.waiting_for:

@@ -35,7 +35,8 @@ export class FlowList {
     const part = { strip: new Strip(), state: html("span"), path: html("span"), bucket: html("p", { class: "muted" }) };
     part.pick = html("button", { type: "button", class: "pick", "aria-pressed": "false" }, id);
     part.pick.addEventListener("click", () => this.choose("flow", id));
-    part.remove = html("button", { type: "button", class: "quiet", "aria-label": `Release ${id}` }, "Release");
+    const advice = "Stop its sender first: what it sends afterwards is lost.";
+    part.remove = html("button", { type: "button", class: "quiet", "aria-label": `Release ${id}`, title: advice }, "Release");
     part.remove.addEventListener("click", () => this.release(id, part.remove));
     part.guarantee = html("strong");
     part.node = html(

@@ -86,7 +86,7 @@ export class Requests {
       if (response.status === 202) {
         const { waiting_for: waiting } = await response.json();
         this.show("good", `${id} is released`, `It is removed from ${waiting.join(", ")} as soon as it is back.`);
-      } else if (response.ok) this.show("good", `${id} is released`, "What it used is free again.");
+      } else if (response.ok) this.show("good", `${id} is released`, "What it used is free as soon as nothing that it sent can be waiting.");
       else this.refused((await response.json()).error, id);
     } catch (problem) {
       this.show("bad", "No answer", String(problem.message ?? problem));
