@@ -13,7 +13,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
-from loko.network import shortest_path
+from loko.network import Hop, RoutedFlow, shortest_path
 from loko.scenario import of_lokos_tables
 from loko.schemes import schemes_of
 from loko.split import Split, echo_traffic, split
@@ -98,6 +98,8 @@ class Setting:
 
     sweep: Sweep
     lab: Lab
+    paths: tuple[tuple[Hop, ...], ...]
+    """Of each flow of the sweep: the switches that its guarantee counts and its entries stand in."""
     allocation: Allocation
     shares: Split
     guarantee_ns: float
@@ -105,9 +107,11 @@ class Setting:
     floor_ns: float
     """Delay between the taps when every switch is idle (docs/architecture.md, delay terms)."""
 
-    def admitted(self) -> tuple[Flow, ...]:
+    def admitted(self) -> tuple[RoutedFlow, ...]:
         """The flows as Loko admits them, whatever is sent."""
-        return tuple(sender.as_flow() for sender in senders(self, (1.0, 1.0)))
+        return tuple(
+            RoutedFlow(sender.as_flow(), self.paths[sender.flow]) for sender in senders(self, (1.0, 1.0))
+        )
 
 
 def allocation_of(
@@ -151,7 +155,8 @@ def prepare(sweep: Sweep) -> Setting:
     allocation, shares = _shares(sweep, lab)
     if not shares.feasible:
         raise InputError(f"{sweep.name}: not feasible: {shares.reason}")
-    hops = {len(shortest_path(lab, flow.source, flow.destination)) for flow in sweep.flows}
+    paths = tuple(shortest_path(lab, flow.source, flow.destination) for flow in sweep.flows)
+    hops = {len(path) for path in paths}
     if len(hops) != 1:
         raise InputError(f"{sweep.name}: flows cross different numbers of switches; split the figure")
     count = hops.pop()
@@ -160,6 +165,7 @@ def prepare(sweep: Sweep) -> Setting:
     return Setting(
         sweep=sweep,
         lab=lab,
+        paths=paths,
         allocation=allocation,
         shares=shares,
         guarantee_ns=count * allocation.delay_ns,

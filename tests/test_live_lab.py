@@ -34,7 +34,7 @@ from loko.lab import load_lab
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
 SETTING, TRAFFIC = admitted()
-FLOWS = SETTING.admitted()
+FLOWS = [one.flow for one in SETTING.admitted()]
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")

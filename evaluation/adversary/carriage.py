@@ -89,7 +89,7 @@ def network_of(
     case: Case, *, seed: int, settings: Mapping[str, Mapping[str, Setting]] | None = None
 ) -> switch_emulator.Network:
     """The case's lab with its flow tables. `settings` adds to the switches' configuration."""
-    tables = switch_entries(case.lab, case.flows, entries=case.entries)
+    tables = switch_entries(case.lab, case.admitted, entries=case.entries)
     return lab_network(case.lab, tables, seed=seed, profile_of=case.profile_of, settings=settings or {})
 
 

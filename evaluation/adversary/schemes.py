@@ -78,22 +78,23 @@ def filled(
             burst_bytes=burst_bytes,
             frame_bytes=frame_bytes,
         )
-        answer = alone.check(flow)
-        if isinstance(answer, Refusal):
+        lonely = alone.check(flow)
+        if isinstance(lonely, Refusal):
             continue
-        fits = all(passing[hop.switch] < entries for hop in answer.hops)
-        if pair in full or not fits or isinstance(admission.request(flow), Refusal):
-            full.add(pair)
-            refused.append(answer)
-        else:
+        fits = all(passing[hop.switch] < entries for hop in lonely.path)
+        answer = admission.request(flow, lonely.path) if pair not in full and fits else None
+        if isinstance(answer, Admitted):
             admitted.append(answer)
-            for hop in answer.hops:
+            for hop in answer.path:
                 passing[hop.switch] += 1
+        else:
+            full.add(pair)
+            refused.append(lonely)
     if not admitted:
         raise InputError(f"{scheme}: accepts none of these flows")
     more = refused[: math.ceil(too_many * len(admitted))]
     for one in more:
-        for hop in one.hops:
+        for hop in one.path:
             passing[hop.switch] += 1
     return Case(
         lab=lab,

@@ -156,6 +156,7 @@ def up(
         lab=lab.path.resolve(),
         cabling=lab.cabling,
         flows=flows,
+        paths={},
         allocation=allocation,
         entries=entries,
         cores=CorePlan.here(),

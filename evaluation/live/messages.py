@@ -11,6 +11,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
 from loko.lab import Backend, Lab
+from loko.network import Hop
 
 CONTROLLER_PORT = 6633
 """The board's default."""
@@ -31,6 +32,8 @@ class BuildRequest:
     """The file that says which of its switches are real boards."""
     flows: tuple[Flow, ...]
     """Without flows no controller is started."""
+    paths: Mapping[str, tuple[Hop, ...]]
+    """By id of a flow, the path on which it was admitted already; the controller decides on the others'."""
     allocation: str
     """The scheme by which the controller admits the flows."""
     entries: int

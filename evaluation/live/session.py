@@ -28,6 +28,7 @@ from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
 from loko.lab import Lab, load_lab
+from loko.network import dump_paths
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
@@ -111,9 +112,12 @@ class Session:
         containers = request.containers
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
+        paths = self._folder / "paths.json"
+        paths.write_text(json.dumps(dump_paths(request.paths)), encoding="utf-8")
         options = {
             "--lab": self.lab.path,
             "--flows": flows,
+            "--paths": paths,
             "--allocation": request.allocation,
             "--entries": request.entries,
             **({"--backend": request.backend} if request.backend else {}),

@@ -9,7 +9,9 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final
 
 import typer
@@ -22,8 +24,9 @@ from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
-from loko.flow import load_flows
+from loko.flow import Flow, load_flows
 from loko.lab import Backend, Lab, load_lab
+from loko.network import Hop, load_paths
 from loko.plan import plan, scenario_of
 from loko.schemes import admission_of, choice_named, heartbeat_of
 
@@ -40,6 +43,13 @@ def main(
         typer.Option(
             help="full-rate, fifth-rate, optimised (for the lab's mix), packet-granular, or a rival: silo,"
             " qjump. Default: as the lab says, else fifth-rate."
+        ),
+    ] = None,
+    paths: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON: by id of a flow, its path as [{"switch": "s1", "output_port": 3}, ...]. Such a flow'
+            " is admitted on no other path. Default: the best one that has room."
         ),
     ] = None,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
@@ -66,7 +76,8 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
-        tables = _admitted_tables(the_lab, flows, allocation, entries)
+        decided = {} if paths is None else load_paths(paths)
+        tables = admitted_tables(the_lab, load_flows(flows), allocation, entries, decided)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
@@ -177,18 +188,25 @@ class Controller:
         unfinished.replace(self._ready)
 
 
-def _admitted_tables(
-    lab: Lab, flows: str, allocation: str | None, entries: int
+def admitted_tables(
+    lab: Lab,
+    requested: Sequence[Flow],
+    allocation: str | None,
+    entries: int,
+    paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    requested = load_flows(flows)
+    """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
+
+    Ends the program with status 1 if a flow is refused. Raises `InputError`.
+    """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)), paths)
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)
         raise typer.Exit(1)
-    return switch_entries(lab, requested, entries=entries)
+    return switch_entries(lab, result.accepted, entries=entries)
 
 
 def _bound(text: str) -> socket.socket:

@@ -7,6 +7,7 @@ from typing import Final
 
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
 from evaluation.traffic import FlowTraffic, allocation_of
+from loko.admission import Admitted
 from loko.calculus import TokenBucket
 from loko.document import InputError
 from loko.flow import Flow
@@ -27,7 +28,8 @@ class Deployed:
 
     system: System
     lab: Lab
-    flows: tuple[Flow, ...]
+    flows: tuple[Admitted, ...]
+    """Each on the path on which it was admitted."""
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
     senders: tuple[FlowTraffic, ...]
@@ -56,7 +58,7 @@ def deploy(figure: Deployment, system: System) -> Deployed:
     return Deployed(
         system=system,
         lab=lab,
-        flows=flows,
+        flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
             FlowTraffic.conforming(
