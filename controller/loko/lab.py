@@ -159,7 +159,11 @@ class Lab:
 
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
-        return self._peers.get((end.node, end.port))
+        return self.far_end(end.node, end.port)
+
+    def far_end(self, node: str, port: int) -> Endpoint | None:
+        """What is plugged in at a port of a node, if anything."""
+        return self._far_ends.get((node, port))
 
     def cables(self) -> Iterator[tuple[Endpoint, Endpoint]]:
         """Every cable, once from each end: (own end, far end)."""
@@ -182,7 +186,7 @@ class Lab:
         return self._neighbours.get(node, ())
 
     @cached_property
-    def _peers(self) -> Mapping[tuple[str, int], Endpoint]:
+    def _far_ends(self) -> Mapping[tuple[str, int], Endpoint]:
         return {(end.node, end.port): far for end, far in self.cables()}
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.flow import FiveTuple, Flow
-from loko.lab import Endpoint, Lab
+from loko.lab import Lab
 from loko.network import Hop, ShortestPaths
 
 Route = TypeVar("Route")
@@ -93,14 +93,14 @@ class Register(Generic[Route]):
 
     def _refuse_broken(self, flow: Flow, path: Sequence[Hop]) -> None:
         lab = self.lab
-        end = lab.peer(Endpoint(node=flow.source, port=1))
+        end = lab.far_end(flow.source, 1)
         seen: set[str] = set()
         for hop in path:
             node = hop.switch
             if end is None or end.node != node or node in seen or node not in lab.switches:
                 break
             seen.add(node)
-            end = lab.peer(Endpoint(node=node, port=hop.output_port))
+            end = lab.far_end(node, hop.output_port)
         else:
             if end is not None and end.node == flow.destination and path:
                 return
