@@ -21,6 +21,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 
 ROUNDING: Final = 1e-9
@@ -56,9 +57,9 @@ class LokoAdmission:
         self.allocations = allocations
         """Of each switch."""
         self._register = Register(lab, self._prepare)
-        self._switches = {
-            name: _Switch.empty(name, allocations[name], control, fillers) for name in lab.switches
-        }
+        self._switches: OnDemand[str, _Switch] = OnDemand(
+            lambda name: _Switch.empty(name, allocations[name], control, fillers)
+        )
 
     @property
     def scheme(self) -> str:
@@ -107,15 +108,17 @@ class LokoAdmission:
         return self._switches[switch].usage()
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
-        switches = tuple(self._switches[hop.switch] for hop in path)
-        alike = groupby(switches, key=lambda switch: switch.delay_ns)
-        return _Route(
-            path=path,
-            switches=switches,
-            parts=tuple((delay_ns, tuple(part)) for delay_ns, part in alike),
-            delays_ns=tuple(switch.delay_ns for switch in switches),
-            sizes=tuple({switch.sizes: switch for switch in reversed(switches)}.items()),
-        )
+        every = self._switches
+        switches = tuple([every[hop.switch] for hop in path])
+        delays_ns = tuple([switch.delay_ns for switch in switches])
+        sizes = tuple({switch.sizes: switch for switch in reversed(switches)}.items())
+        parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
+        if len(set(delays_ns)) == 1:
+            parts = ((delays_ns[0], switches),)
+        else:
+            alike = groupby(switches, key=lambda switch: switch.delay_ns)
+            parts = tuple((delay_ns, tuple(part)) for delay_ns, part in alike)
+        return _new(_Route, (path, switches, parts, delays_ns, sizes))
 
 
 class _Route(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from loko.control_traffic import ControlTraffic, TimeBucket, interference, replies_ns, ring_units
@@ -67,17 +68,20 @@ class FrameServer:
         """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
         return self._least_lost_ns() - 1 - 2 * self.spread_ns
 
-    @property
+    @cached_property
     def spread_ns(self) -> int:
         """Twice as much as frames of different sizes may overtake each other on a link; 0 for one size."""
-        links_ns = [times.links_ns for times in self.times.values()]
-        return max(links_ns) - min(links_ns)
+        return self._longest_links_ns - min(times.links_ns for times in self.times.values())
+
+    @cached_property
+    def _longest_links_ns(self) -> int:
+        return max(times.links_ns for times in self.times.values())
 
     def delay_ns(self, frame_bytes: int, work_ns: int) -> int:
         """Bound on the time from first bit in to first bit out, if no more work is unfinished (lemma 2)."""
         times = self.times[frame_bytes]
-        links_ns = max(each.links_ns for each in self.times.values())
-        return work_ns + self.spread_ns - times.service_ns + times.idle_ns + links_ns - times.links_ns
+        behind_ns = self._longest_links_ns - times.links_ns
+        return work_ns + self.spread_ns - times.service_ns + times.idle_ns + behind_ns
 
     def work_for(self, delay_ns: float) -> int:
         """The most unfinished work with which no frame of any size is delayed longer, nor lost."""
@@ -90,8 +94,12 @@ class FrameServer:
 
     def sender_queue_ns(self, work_ns: int) -> int:
         """Longest wait of a frame for the link of its own host, behind its other flows (lemma 5)."""
-        slowest = max(times.wire_ns / (times.service_ns - times.wire_ns) for times in self.times.values())
-        return math.ceil(work_ns * slowest)
+        return math.ceil(work_ns * self._slowest)
+
+    @cached_property
+    def _slowest(self) -> float:
+        """Most that the link of a host takes of a frame's time beyond that of the CPU."""
+        return max(times.wire_ns / (times.service_ns - times.wire_ns) for times in self.times.values())
 
     def first_work_ns(self) -> int:
         """Work that may be there before any frame: waiting for the main loop, and what interrupts it."""
