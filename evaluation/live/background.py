@@ -157,6 +157,7 @@ def up(
         cabling=lab.cabling,
         flows=flows,
         allocation=allocation,
+        as_printed=False,
         entries=entries,
         cores=CorePlan.here(),
         seed=0,

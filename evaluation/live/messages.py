@@ -33,6 +33,8 @@ class BuildRequest:
     """Without flows no controller is started."""
     allocation: str
     """The scheme by which the controller admits the flows."""
+    as_printed: bool
+    """Whether it reserves nothing, not even for what the boards do by themselves, as the paper."""
     entries: int
     """Entries in each table, dummies included."""
     cores: CorePlan

@@ -32,6 +32,7 @@ class LiveRunner:
         flows: Sequence[Flow],
         *,
         allocation: str = "fifth-rate",
+        as_printed: bool = False,
         entries: int = EVALUATION_ENTRIES,
         seed: int = 0,
         cores: CorePlan | None = None,
@@ -40,12 +41,14 @@ class LiveRunner:
     ) -> None:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
+        `as_printed`: it reserves nothing for what the boards do by themselves, as the paper's figures.
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
         `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
         """
         self._lab = lab
         self._flows = tuple(flows)
         self._allocation = allocation
+        self._as_printed = as_printed
         self._entries = entries
         self._seed = seed
         self._backend = backend
@@ -55,12 +58,22 @@ class LiveRunner:
         self._affinity = os.sched_getaffinity(0)
 
     @classmethod
-    def of(cls, lab: Lab, flows: Sequence[Flow], options: Options, *, allocation: str, entries: int) -> Self:
+    def of(
+        cls,
+        lab: Lab,
+        flows: Sequence[Flow],
+        options: Options,
+        *,
+        allocation: str,
+        as_printed: bool = False,
+        entries: int,
+    ) -> Self:
         """The runner that a replay's options ask for."""
         return cls(
             lab,
             flows,
             allocation=allocation,
+            as_printed=as_printed,
             entries=entries,
             seed=options.seed,
             backend=options.backend,
@@ -80,6 +93,7 @@ class LiveRunner:
             cabling=self._lab.cabling,
             flows=self._flows,
             allocation=self._allocation,
+            as_printed=self._as_printed,
             entries=self._entries,
             cores=self._plan,
             seed=self._seed,

@@ -16,6 +16,7 @@ import typer
 
 from loko.allocation import FIFTH_RATE
 from loko.commands import wrong_input_ends
+from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
 from loko.controller.switchboard import Switchboard
@@ -25,7 +26,7 @@ from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
 from loko.flow import load_flows
 from loko.lab import Backend, Lab, load_lab
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named, heartbeat_of
+from loko.schemes import admission_of, choice_named
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.controller")
@@ -42,6 +43,10 @@ def main(
             " qjump. Default: as the lab says, else fifth-rate."
         ),
     ] = None,
+    as_printed: Annotated[
+        bool,
+        typer.Option(help="Replay the paper: reserve nothing, not even for what boards do by themselves."),
+    ] = False,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
@@ -66,7 +71,7 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
-        tables = _admitted_tables(the_lab, flows, allocation, entries)
+        tables = _admitted_tables(the_lab, flows, allocation, entries, as_printed=as_printed)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
@@ -178,12 +183,13 @@ class Controller:
 
 
 def _admitted_tables(
-    lab: Lab, flows: str, allocation: str | None, entries: int
+    lab: Lab, flows: str, allocation: str | None, entries: int, *, as_printed: bool
 ) -> dict[str, tuple[FlowEntry, ...]]:
     requested = load_flows(flows)
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    reserved = AS_PRINTED if as_printed else HEARTBEAT
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved))
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)

@@ -8,6 +8,7 @@ from typing import Final
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
 from evaluation.traffic import FlowTraffic, allocation_of
 from loko.calculus import TokenBucket
+from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
@@ -45,7 +46,7 @@ def deploy(figure: Deployment, system: System) -> Deployed:
     lab = load_lab(figure.lab)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
-    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario))
+    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED))
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
     guarantees = {admitted.guarantee_ns for admitted in result.accepted}
