@@ -8,7 +8,7 @@ from typing import Final
 from evaluation.figure import LabFigure
 from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import AS_PRINTED, ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
@@ -115,11 +115,12 @@ class Setting:
 
 
 def allocation_of(
-    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = None
+    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = AS_PRINTED
 ) -> Allocation:
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
 
-    With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
+    As the paper prints it; with `control`, the CPU time of that control traffic and of the boards' own
+    interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
     profiles = {switch.profile.name for switch in lab.switches.values()}

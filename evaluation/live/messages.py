@@ -36,6 +36,8 @@ class BuildRequest:
     """By id of a flow, the path on which it was admitted already; the controller decides on the others'."""
     allocation: str
     """The scheme by which the controller admits the flows."""
+    as_printed: bool
+    """Whether it reserves nothing, not even for what the boards do by themselves, as the paper."""
     entries: int
     """Entries in each table, dummies included."""
     cores: CorePlan

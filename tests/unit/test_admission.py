@@ -13,6 +13,7 @@ from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
 from loko.admission.exact import ExactSum
 from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
 from loko.calculus import NOTHING
+from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import load_lab
@@ -24,7 +25,7 @@ from loko.split import echo_traffic, split
 
 LAB = load_lab("two-switch")
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
-LIMITS = {name: allocations_of(LAB, scheme, EVALUATION) for name, scheme in SCHEMES.items()}
+LIMITS = {name: allocations_of(LAB, scheme, EVALUATION, AS_PRINTED) for name, scheme in SCHEMES.items()}
 
 
 def flow(number=0, pair=PAIRS[0], rate_bps=100e3, burst_bytes=306.0, frame_bytes=306) -> Flow:

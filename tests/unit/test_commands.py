@@ -53,12 +53,12 @@ def test_plan_accepts(tmp_path: Path) -> None:
     result = call("plan", "two-switch", flows_file(tmp_path, 1e6))
     assert result.exit_code == 0
     assert "H1 s1 s2 H3" in result.output
-    assert "4.150" in result.output  # the boards' own timers are reserved for
+    assert "4.150" in result.output  # what the boards do by themselves is reserved for
 
 
-def test_plan_as_the_paper_reserves_nothing_for_the_boards_timers(tmp_path: Path) -> None:
+def test_plan_as_the_paper_reserves_for_the_board_all_the_same(tmp_path: Path) -> None:
     result = call("plan", "two-switch", flows_file(tmp_path, 1e6), "--echoes-per-s", "0")
-    assert "4.130" in result.output
+    assert "4.150" in result.output
     both = call("plan", "two-switch", flows_file(tmp_path, 1e6), "--echoes-per-s", "0", "--control", "echo=1")
     assert both.exit_code == 2
     assert "leave --control out" in both.output

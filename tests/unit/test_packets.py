@@ -49,9 +49,9 @@ def accepted(admission: Admission, flows) -> int:
 
 
 def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
-    # Nine frames of 206.6 us follow each other by 26.1 us on the link; ten would be later than 1.86 ms.
+    # Frames of 206.6 us follow each other by 26.1 us on the link. Beside timers and keepalive nine are late.
     admission = PacketAdmission(RING, EVALUATION)
-    assert accepted(admission, [flow(number) for number in range(20)]) == 9
+    assert accepted(admission, [flow(number) for number in range(20)]) == 8
     two_links = PacketAdmission(RING, EVALUATION)
     flows = [replace_source(flow(number), "ab"[number % 2]) for number in range(20)]
     assert accepted(two_links, flows) == 8
@@ -184,8 +184,15 @@ def test_ring_of_the_server_is_that_of_the_board() -> None:
 
 
 def test_a_target_that_no_frame_keeps_is_wrong_input() -> None:
-    with pytest.raises(InputError, match=r"s1: no frame is forwarded within 0.300 ms; allow 0.385 ms"):
+    with pytest.raises(InputError, match=r"s1: no frame is forwarded within 0.300 ms; allow 0.495 ms"):
         PacketAdmission(RING, EVALUATION, dict.fromkeys(RING.switches, 0.3e6))
+
+
+def test_sizes_that_the_ring_cannot_bear_are_wrong_input() -> None:
+    """Beside what interrupts the CPU; no longer delay would help, so none is advised."""
+    scenario = of_lokos_tables(entries=24, packet_sizes_bytes=(306, 1516))
+    with pytest.raises(InputError, match="s1: its receive ring cannot bear frames of 306 and 1516 bytes"):
+        PacketAdmission(RING, scenario, dict.fromkeys(RING.switches, 9e6))
 
 
 def test_a_cpu_faster_than_its_links_is_wrong_input() -> None:
@@ -253,17 +260,17 @@ def critical(admitted, target: str, at_ns: int, draw_late) -> dict[int, list[int
     return releases
 
 
-SIZES = st.sampled_from([(306,), (64,), (1516,), (64, 306), (306, 1516)])
+SIZES = st.sampled_from([(306,), (64,), (1516,), (64, 306), (306, 1024)])
 WHEN = st.tuples(st.integers(0, 249_999_999), st.integers(0, 999))
 """When the critical instant is, beside the timers, and the seed of the boards' phases."""
-TARGETS = st.lists(st.sampled_from([1.2e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
+TARGETS = st.lists(st.sampled_from([1.25e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.booleans(), TARGETS, requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, asked, when, random) -> None:
     """Any phase of main loops and timers, any switch as the critical one, cyclic dependencies included."""
-    full = full or 1516 in sizes  # with few entries the CPU would be faster than a link with such frames
+    full = full or max(sizes) > 306  # with few entries the CPU would be faster than a link with such frames
     phase_ns, seed = when
     scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
@@ -344,7 +351,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
 
 
 def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
-    """That the test above can fail: as many flows as fit without changes, and two changes at once."""
+    """That the test above can fail: as many flows as fit without changes, and three changes at once."""
     quiet = PacketAdmission(RING, EVALUATION)
     answers = [quiet.request(flow(number)) for number in range(20)]
     admitted = [one for one in answers if isinstance(one, Admitted)]
@@ -353,7 +360,7 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     (one,) = filler_entries(RING, 1)
     absent = entry_of(one, cookie=1)
     change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
-    control = {"s1": [(start_ns - 20_000, change), (start_ns - 10_000, change)]}  # without a pace
+    control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without a pace
     flows = [one.flow for one in admitted]
     seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
     lost, ratio = worst(admitted, seen)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from loko.admission import Admitted, Refusal, Register, Usage
 from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.device import deterministic
 from loko.flow import Flow
 from loko.lab import Lab
@@ -78,7 +78,7 @@ class PacketAdmission:
         scenario: Scenario,
         targets: Mapping[str, float] | None = None,
         *,
-        traffic: ControlTraffic | None = None,
+        traffic: ControlTraffic = NO_MESSAGES,
         fillers: int | None = None,
         grid: Grid | None = None,
     ) -> None:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from loko.control_traffic import ControlTraffic, TimeBucket, interference, replies_ns, ring_units
+from loko.control_traffic import (
+    NO_MESSAGES,
+    ControlTraffic,
+    TimeBucket,
+    interference,
+    replies_ns,
+    ring_units,
+)
 from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
@@ -119,15 +126,15 @@ class FrameServer:
 def frame_server(
     profile: Profile,
     scenario: Scenario,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic = NO_MESSAGES,
     *,
     least_entries: int | None = None,
     control_wait_ns: float | None = None,
 ) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
-    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
-    the IP stack interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
+    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the board
+    itself interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
     all that are planned, as in Loko's tables with their dummies. Where segments of the controller come as
     frames and so take a place in the ring, `control_wait_ns` is how long they wait there at most. Raises
     `InputError` if the links are slower than the CPU: then frames also queue elsewhere than in front of it.
@@ -145,21 +152,18 @@ def frame_server(
             f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us,"
             f" a link up to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
         )
-    interruption, reserved, bunching = _interruption(profile), 0, 0
-    if traffic is not None:
-        found_load = interference(profile, traffic, scenario.entries)
-        burst_ns = found_load.messages.burst_ns + found_load.board.burst_ns
-        interruption = TimeBucket(share=found_load.share, burst_ns=burst_ns)
-        if control_wait_ns is not None:
-            reserved = ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
-        bunching = math.ceil(replies_ns(profile, traffic, scenario.entries))
+    taken = interference(profile, traffic, scenario.entries)
     return FrameServer(
         times=times,
         ring_units=profile.buffer.units.value,
-        reserved_units=reserved,
+        reserved_units=(
+            0
+            if control_wait_ns is None
+            else ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
+        ),
         poll_ns=math.ceil(profile.cpu.loop_ps.value / _PS_PER_NS),
-        interruption=interruption,
-        bunching_ns=bunching,
+        interruption=TimeBucket(share=taken.share, burst_ns=taken.messages.burst_ns + taken.board.burst_ns),
+        bunching_ns=math.ceil(replies_ns(profile, traffic, scenario.entries)),
     )
 
 
@@ -182,13 +186,6 @@ def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
         work_ns=math.ceil(max(works)),
         units=-(-size // profile.buffer.unit_bytes.value),
     )
-
-
-def _interruption(profile: Profile) -> TimeBucket:
-    """The timers of the IP stack (section 3.1)."""
-    timers = profile.cpu.timers
-    cost_ns = timers.cost_ps.value / _PS_PER_NS
-    return TimeBucket(share=cost_ns / timers.period_ns.value, burst_ns=cost_ns)
 
 
 def _inner_ns(profile: Profile, size: int) -> int:

@@ -82,6 +82,12 @@ class SwitchUse:
         self._allowed_ns = max(self.delay_ns(size) for size in server.times)
         needed = max(times.service_ns for times in server.times.values())
         if self._first_room < needed:
+            if self.work_ns == server.largest_work_ns:
+                sizes = " and ".join(map(str, server.times))
+                raise InputError(
+                    f"{name}: its receive ring cannot bear frames of {sizes} bytes beside what interrupts"
+                    " the CPU; plan for fewer sizes, shorter frames, or less control traffic"
+                )
             least = target_ns + needed - self._first_room
             raise InputError(
                 f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"

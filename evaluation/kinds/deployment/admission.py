@@ -9,6 +9,7 @@ from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSys
 from evaluation.traffic import FlowTraffic, allocation_of
 from loko.admission import Admitted
 from loko.calculus import TokenBucket
+from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
@@ -47,7 +48,7 @@ def deploy(figure: Deployment, system: System) -> Deployed:
     lab = load_lab(figure.lab)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
-    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario))
+    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED))
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
     guarantees = {admitted.guarantee_ns for admitted in result.accepted}

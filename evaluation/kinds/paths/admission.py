@@ -9,12 +9,13 @@ from typing import Final
 from evaluation.kinds.paths.document import Paths
 from evaluation.traffic import FlowTraffic
 from loko.admission import Admitted
+from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.network import shortest_path
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named, heartbeat_of
+from loko.schemes import admission_of, choice_named
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
@@ -48,7 +49,7 @@ def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
     choice = choice_named(figure.scheme)
     scenario = scenario_of(requested, entries=figure.entries)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=HEARTBEAT))
     if not result.accepted:
         raise InputError(f"{figure.name}: {figure.scheme} admits none of the flows; lower rate_bps")
     return AdmittedPaths(
