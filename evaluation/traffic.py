@@ -118,6 +118,8 @@ def allocation_of(
     With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
+    if figure.exact_clocks:
+        lab = lab.with_exact_clocks()
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:
         raise InputError(
