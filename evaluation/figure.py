@@ -87,6 +87,9 @@ class Figure(Strict):
     paper: str
     title: str
     modes: list[Mode] = Field(min_length=1)
+    exact_clocks: bool = False
+    """Whether delays and rates are promised as in the paper: one clock for all, and cables that take no time.
+    Else they allow for what the profile's `tolerance` says (docs/model.md, section 14)."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 

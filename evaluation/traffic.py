@@ -123,6 +123,8 @@ def allocation_of(
     interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
+    if figure.exact_clocks:
+        lab = lab.with_exact_clocks()
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:
         raise InputError(

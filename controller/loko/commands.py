@@ -215,6 +215,12 @@ def _print_model(values: dict[str, Any]) -> None:
             f"control traffic r_CP = {values['control']['rate_bps'] / 1e6:.3f} Mbit/s,"
             f" b_CP = {values['control']['burst_bytes']:.1f} bytes at R"
         )
+    tolerance = values["tolerance"]
+    console.print(
+        f"allocations: senders' clocks may be off by {tolerance['sender_clock_ppm']} ppm, the board's by"
+        f" {tolerance['board_clock_ppm']} ppm",
+        soft_wrap=True,
+    )
     table = Table(title="allocations", title_justify="left")
     for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms", ""):
         table.add_column(column, justify="left" if column in {"scheme", ""} else "right")

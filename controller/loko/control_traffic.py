@@ -80,6 +80,10 @@ class TimeBucket:
             burst_bytes=bytes_in(rate_bps=rate_bps, duration_ns=self.burst_ns),
         )
 
+    def stretched(self, stretch: float) -> TimeBucket:
+        """The same, counted by a clock that is faster by this factor (`Tolerance.stretch`)."""
+        return TimeBucket(share=self.share * stretch, burst_ns=self.burst_ns * stretch)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interference:

@@ -131,6 +131,14 @@ class Lab:
         }
         return replace(self, switches=MappingProxyType(switches))
 
+    def with_exact_clocks(self) -> Lab:
+        """The lab as the papers have it: one clock for all, and cables that take no time."""
+        switches = {
+            name: replace(switch, profile=switch.profile.with_exact_clocks())
+            for name, switch in self.switches.items()
+        }
+        return replace(self, switches=MappingProxyType(switches))
+
     def cabled(self, cabling: Path | None) -> Lab:
         """The lab with the real boards of a cabling; as it is without one. Raises `InputError`."""
         return self if cabling is None else load_lab(self.path, cabling)

@@ -161,8 +161,7 @@ class SwitchUse:
             return _refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
-        first_ns = self.work_ns - self.server.first_work_ns()
-        if share > whole or burst_ns > first_ns + (whole - used - load.share) * self._grid.end_ns:
+        if share > whole or burst_ns > self._first_room + (whole - share) * self._grid.end_ns:
             percents = (100 * used, 100 * load.share, 100 * whole)
             return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
         cells = self._cells(share, burst_ns, 0)

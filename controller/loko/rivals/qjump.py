@@ -46,13 +46,14 @@ class QJump:
     """R, the rate of every link."""
     epsilon_ns: float
     """Cumulated processing time."""
+    stretch: float = 1.0
+    """What the fastest sender counts while the slowest clock counts 1 (`loko.tolerance`)."""
 
     @property
     def epoch_ns(self) -> float:
-        """2 n P / R + epsilon: the network epoch, and the greatest latency."""
-        return (
-            2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps) + self.epsilon_ns
-        )
+        """2 n P / R + epsilon: the network epoch, and the greatest latency. The fastest sender counts it."""
+        packets_ns = 2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps)
+        return self.stretch * (packets_ns + self.epsilon_ns)
 
     @property
     def host_rate_bps(self) -> float:
@@ -70,6 +71,7 @@ class QJump:
             packet_bytes=frame_bytes,
             rate_bps=rates.pop(),
             epsilon_ns=_epsilon_ns(lab, scenario, epsilon),
+            stretch=max(switch.profile.tolerance.stretch for switch in lab.switches.values()),
         )
 
 

@@ -25,7 +25,7 @@ class SiloPort:
     """What Silo knows of an output port."""
 
     rate_bps: float
-    """R_i, the rate of its link."""
+    """R_i, the rate of its link, as the fastest sender counts it."""
     buffer_bytes: float
     """B_i, its part of the switch's buffer."""
 
@@ -50,7 +50,8 @@ def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
     reference = device if isinstance(device, Profile) else load_profile(REFERENCE_DEVICE)
     data_ports = reference.ports.count.value - 1  # the control port has no share
     frames = capacity_frames(reference, frame_bytes) // data_ports
-    return SiloPort(rate_bps=device.ports.link_rate_bps.value, buffer_bytes=frames * frame_bytes)
+    rate_bps = device.ports.link_rate_bps.value / device.tolerance.stretch
+    return SiloPort(rate_bps=rate_bps, buffer_bytes=frames * frame_bytes)
 
 
 @dataclass(kw_only=True)

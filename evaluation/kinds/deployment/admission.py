@@ -46,6 +46,8 @@ def _number(flow: Flow) -> int:
 def deploy(figure: Deployment, system: System) -> Deployed:
     """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
     lab = load_lab(figure.lab)
+    if figure.exact_clocks:
+        lab = lab.with_exact_clocks()
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
     result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED))
