@@ -43,13 +43,13 @@ lint: setup ## Format, lint and type checks of every language
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
-# Those in real time come one after the other: they want the cores for themselves. One that fails, as where the machine
-# keeps the cores from it, is tried once more and listed.
+# Those in real time come one after the other: they want the cores for themselves. One that fails while the machine keeps
+# the cores from it is tried once more and named (tests/stalls.py).
 unit: clients browser ## All Rust and Python tests
 	@$(CARGO) test --workspace --locked --quiet
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
-	@$(WITH) pytest --durations 25 -rR --reruns 1 -m 'live or namespaces'
+	@$(WITH) pytest --durations 25 -m 'live or namespaces'
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh

@@ -9,6 +9,8 @@ from hypothesis import settings
 
 from benchmarks.one_board import build
 
+pytest_plugins = ["stalls"]
+
 # How long an example takes says nothing on a machine that also runs other work; pytest limits each test.
 settings.register_profile("loko", deadline=None)
 settings.load_profile("loko")
