@@ -74,9 +74,10 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' $(ARGS)
 
-# One after the other: they want the cores for themselves.
+# One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
+# tried once more and named (tests/stalls.py).
 live: setup clients browser ## Tests in real time; only those that failed with ARGS=--lf
-	@$(WITH) pytest --durations 25 -rR --reruns 1 -m 'live or namespaces' $(ARGS)
+	@$(WITH) pytest --durations 25 -m 'live or namespaces' $(ARGS)
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh

@@ -13,6 +13,8 @@ from evaluation.live.background import BackgroundLab
 
 pytest_plugins = ["strays"]
 
+pytest_plugins = ["stalls"]
+
 # How long an example takes says nothing on a machine that also runs other work; pytest limits each test.
 settings.register_profile("loko", deadline=None)
 settings.load_profile("loko")
