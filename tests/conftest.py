@@ -11,9 +11,7 @@ from hypothesis import settings
 from benchmarks.one_board import build
 from evaluation.live.background import BackgroundLab
 
-pytest_plugins = ["strays"]
-
-pytest_plugins = ["stalls"]
+pytest_plugins = ["stalls", "strays"]
 
 # How long an example takes says nothing on a machine that also runs other work; pytest limits each test.
 settings.register_profile("loko", deadline=None)

@@ -66,8 +66,17 @@ def test_what_does_not_fit_is_refused_with_the_limiting_switch(served: ServedLab
     assert code(answer) == (409, "does-not-fit")
     error = answer.json()["error"]
     assert (error["switch"], error["quantity"], error["unit"]) == ("s1", "rate", "bit/s")
-    assert error["remedy"].startswith("a rate of at most")
     assert code(served.post(1, deadline_ns=1000)) == (409, "does-not-fit")
+
+
+@pytest.mark.parametrize("asked", [{"rate_bps": 1e9}, {"burst_bytes": 1e6}, {"deadline_ns": 1000.5}])
+def test_what_a_refusal_advises_is_granted(served: ServedLab, asked: dict[str, float]) -> None:
+    error = served.post(1, **asked).json()["error"]
+    (name, value), *others = error["would_fit"].items()
+    assert ([name], others) == (list(asked), [])
+    limit, unit = {"rate_bps": ("most", "bit/s"), "burst_bytes": ("most", "bytes")}.get(name, ("least", "ns"))
+    assert error["remedy"] == f"a {name.split('_')[0]} of at {limit} {value} {unit}"
+    assert served.post(1, **{name: value}).status_code == 201
 
 
 def test_path_may_be_given(served: ServedLab) -> None:

@@ -251,8 +251,8 @@ def _print_plan(result: Plan) -> None:
         )
     console.print(table)
     for refusal in result.refused:
-        remedy = f"; would fit: {refusal.remedy}" if refusal.remedy else ""
-        console.print(f"refused: {refusal}{remedy}", highlight=False, soft_wrap=True)
+        remedy = refusal.remedy or "no smaller rate or burst beside the flows that are there"
+        console.print(f"refused: {refusal}; would fit: {remedy}", highlight=False, soft_wrap=True)
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
             console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)

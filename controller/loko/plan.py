@@ -80,8 +80,7 @@ def plan(
     refused: list[Refusal] = []
     for flow in flows:
         try:
-            path = paths.get(flow.id)
-            answer = admit(lab, admission, flow) if path is None else admission.request(flow, path)
+            answer = admit(lab, admission, flow, path=paths.get(flow.id))
         except InputError as error:
             raise InputError(f"flow '{flow.id}': {error}") from None
         if isinstance(answer, Admitted):

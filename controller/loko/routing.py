@@ -9,24 +9,26 @@ than `MOST_PATHS` paths are cheaper than the answer; rings and trees have one or
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
-from loko.admission import Admission, Admitted, Refusal
+from loko.admission import Admission, Admitted, Change, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends
 
 MOST_PATHS: Final = 256
-_NS_PER_MS: Final = 1e6
 
 
 def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
     """What the admission control would answer on the best path; admits nothing.
 
     If no path will do, the refusal is that of the shortest one, or, if the flow fits but is too slow, that of
-    the fastest; its remedy says so. Raises `InputError` as `Admission.check`.
+    the fastest. Its remedy is what would be granted instead, on whichever path. Raises `InputError` as
+    `Admission.check`.
     """
     first = admission.check(flow)
     if isinstance(first, Admitted) and (deadline_ns is None or first.guarantee_ns <= deadline_ns):
@@ -43,21 +45,46 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
         if fastest is None or answer.guarantee_ns < fastest.guarantee_ns:
             fastest = answer
     if fastest is not None and deadline_ns is not None:
-        return too_slow(fastest, deadline_ns)
+        return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
     assert isinstance(first, Refusal)
-    others = "" if tried <= 2 else f"; none of {tried - 1} paths has room"
-    return first._replace(advice=f"{first.remedy}{others}")
+    ask = partial(route, lab, admission, deadline_ns=deadline_ns)
+    return first._replace(advice=partial(what_fits, ask, admission.check), paths=max(tried - 1, 1))
 
 
-def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
-    """Admit a flow on the best path, or say why not. Raises `InputError` as `Admission.request`."""
-    answer = route(lab, admission, flow, deadline_ns)
+def admit(
+    lab: Lab,
+    admission: Admission,
+    flow: Flow,
+    deadline_ns: float | None = None,
+    path: Sequence[Hop] | None = None,
+) -> Admitted | Refusal:
+    """Admit a flow on the best path, or on the one that is given, or say why not.
+
+    Raises `InputError` as `Admission.request`.
+    """
+    if path is None:
+        answer = route(lab, admission, flow, deadline_ns)
+    else:
+        answer = _on_path(admission, path, deadline_ns, flow)
     if isinstance(answer, Refusal):
         return answer
     return admission.request(flow, answer.path)
 
 
-def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
+def _on_path(
+    admission: Admission, path: Sequence[Hop], deadline_ns: float | None, flow: Flow
+) -> Admitted | Refusal:
+    """As `route`, but no other path is tried."""
+    answer = admission.check(flow, path)
+    if isinstance(answer, Refusal):
+        ask = partial(_on_path, admission, path, deadline_ns)
+        return answer._replace(advice=partial(what_fits, ask, admission.check))
+    if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
+        return _too_slow(answer, deadline_ns)
+    return answer
+
+
+def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
     """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
     hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
     return Refusal(
@@ -68,7 +95,7 @@ def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
         requested=delay_ns,
         allowed=deadline_ns,
         unit="ns",
-        advice=f"a deadline of at least {admitted.guarantee_ns / _NS_PER_MS:.3f} ms, the best of all paths",
+        advice=Change(deadline_ns=math.ceil(admitted.guarantee_ns)),
     )
 
 

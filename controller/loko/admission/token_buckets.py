@@ -9,9 +9,11 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, groupby, repeat
 from typing import Final, NamedTuple
 
+from loko.admission.advice import what_fits_on
 from loko.admission.answer import Admitted, Refusal
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
@@ -73,7 +75,8 @@ class LokoAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        return self._register.route(flow, path).decide(flow)
+        answer = self._register.route(flow, path).decide(flow)
+        return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -88,7 +91,12 @@ class LokoAdmission:
             rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
-        return answer
+            return answer
+        return self._advised(answer, path)
+
+    def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
+        """With what finds the remedy. Not `_replace`, which takes as long as the decision."""
+        return _new(Refusal, (*refusal[:7], partial(what_fits_on, self.check, path), 1))
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
@@ -253,15 +261,13 @@ class _Switch:
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
             allowed = self.max_rate_bps
-            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", _slower))
+            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", "", 1))
         if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
             allowed = self.max_burst_bytes
-            return _new(
-                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
-            )
+            return _new(Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", "", 1))
         if self.entries >= self.max_entries:
             used, allowed = float(self.entries), float(self.max_entries)
-            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _elsewhere)
+            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries")
         return None
 
     def _sum(self) -> None:
@@ -278,24 +284,3 @@ class _Switch:
         return InputError(
             f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
         )
-
-
-def _elsewhere(_: Refusal) -> str:
-    return "release a flow that passes here"
-
-
-def _slower(refusal: Refusal) -> str:
-    room_bps = refusal.allowed - refusal.used
-    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _elsewhere(refusal)
-
-
-def _smaller(refusal: Refusal) -> str:
-    """What the flow itself could change to keep to a burst that leaves so much room."""
-    flow, room_bytes = refusal.flow, refusal.allowed - refusal.used
-    growth_bytes = refusal.requested - flow.burst_bytes
-    if room_bytes - growth_bytes >= flow.frame_bytes:
-        return f"a burst of at most {room_bytes - growth_bytes:.0f} bytes"
-    if growth_bytes > 0 and room_bytes > flow.burst_bytes:
-        rate_bps = flow.rate_bps * (room_bytes - flow.burst_bytes) / growth_bytes
-        return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
-    return "release a flow that passes here, or take a path with fewer switches"

@@ -7,9 +7,10 @@ that releasing a flow restores exactly what was there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from loko.admission import Admitted, Refusal, Register, Usage
+from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
 from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
@@ -117,7 +118,8 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        return self._decide(flow, self._register.route(flow, path))[0]
+        answer = self._decide(flow, self._register.route(flow, path))[0]
+        return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -131,7 +133,8 @@ class PacketAdmission:
             self._loads[flow.id] = loads
             for switch, load in loads:
                 switch.add(flow.id, load)
-        return answer
+            return answer
+        return self._advised(answer, path)
 
     def release(self, flow_id: str) -> None:
         """Give back what a flow uses. Raises `InputError` if it was not admitted."""
@@ -149,6 +152,9 @@ class PacketAdmission:
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
         return self._switches[switch].usage()
+
+    def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
+        return refusal._replace(advice=partial(what_fits_on, self.check, path))
 
     def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         passages = route.passages(flow.frame_bytes)

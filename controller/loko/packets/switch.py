@@ -277,11 +277,4 @@ class SwitchUse:
 def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
     """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
     used, requested, allowed = numbers
-    return Refusal(flow, switch, what[0], used, requested, allowed, what[1], _remedy)
-
-
-def _remedy(refusal: Refusal) -> str:
-    used, requested, allowed = refusal.used, refusal.requested, refusal.allowed
-    if refusal.quantity == "rate" and used < allowed < used + requested:
-        return f"a rate of at most {refusal.flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
-    return "release a flow that passes here, or take a path with fewer switches"
+    return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

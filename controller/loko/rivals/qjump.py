@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
@@ -133,6 +134,7 @@ class QJumpAdmission:
                     requested=requested,
                     allowed=allowed,
                     unit=unit,
+                    advice=partial(what_fits_on, self.check, path),
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
         part_ns = parameters.epoch_ns / len(path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.exact import ExactSum
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
@@ -105,6 +106,7 @@ class SiloAdmission:
                         requested=requested[share.quantity],
                         allowed=share.allowed,
                         unit=share.unit,
+                        advice=partial(what_fits_on, self.check, path),
                     )
             bursts.append(arrival.burst_bytes)
             # The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12).
