@@ -122,6 +122,7 @@ class Session:
             "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
+        words += ["--exact-clocks"] if request.exact_clocks else []
         prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",

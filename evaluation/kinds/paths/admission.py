@@ -6,11 +6,12 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
 from evaluation.traffic import FlowTraffic
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.network import shortest_path
 from loko.plan import plan, scenario_of
 from loko.schemes import admission_of, choice_named, heartbeat_of
@@ -41,7 +42,7 @@ class AdmittedPaths:
 
 def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
     """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
     choice = choice_named(figure.scheme)
     scenario = scenario_of(requested, entries=figure.entries)
