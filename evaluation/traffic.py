@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.figure import LabFigure
+from evaluation.figure import LabFigure, lab_of
 from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation
 from loko.control_traffic import AS_PRINTED, ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, RoutedFlow, shortest_path
 from loko.scenario import of_lokos_tables
@@ -123,8 +123,6 @@ def allocation_of(
     interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
-    if figure.exact_clocks:
-        lab = lab.with_exact_clocks()
     profiles = {switch.profile.name for switch in lab.switches.values()}
     if len(profiles) != 1:
         raise InputError(
@@ -154,7 +152,7 @@ def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
 
 def prepare(sweep: Sweep) -> Setting:
     """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
-    lab = load_lab(sweep.lab)
+    lab = lab_of(sweep)
     allocation, shares = _shares(sweep, lab)
     if not shares.feasible:
         raise InputError(f"{sweep.name}: not feasible: {shares.reason}")

@@ -22,6 +22,7 @@ from loko.document import LABS, InputError, Strict, error_at, find, read
 from loko.mix import Mix
 from loko.on_demand import OnDemand
 from loko.ring import Ring, Setting
+from loko.tolerance import EXACT
 
 
 class Backend(StrEnum):
@@ -131,6 +132,11 @@ class Lab:
         }
         return replace(self, switches=MappingProxyType(switches))
 
+    @property
+    def has_exact_clocks(self) -> bool:
+        """Whether promises are made as in the papers: `with_exact_clocks`."""
+        return all(switch.profile.tolerance == EXACT for switch in self.switches.values())
+
     def with_exact_clocks(self) -> Lab:
         """The lab as the papers have it: one clock for all, and cables that take no time."""
         switches = {
@@ -141,7 +147,10 @@ class Lab:
 
     def cabled(self, cabling: Path | None) -> Lab:
         """The lab with the real boards of a cabling; as it is without one. Raises `InputError`."""
-        return self if cabling is None else load_lab(self.path, cabling)
+        if cabling is None:
+            return self
+        lab = load_lab(self.path, cabling)
+        return lab.with_exact_clocks() if self.has_exact_clocks else lab
 
     def behind(self, backend: Backend) -> tuple[Switch, ...]:
         """The switches of one backend, in the order of the file."""

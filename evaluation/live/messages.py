@@ -44,6 +44,8 @@ class BuildRequest:
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
+    exact_clocks: bool = False
+    """Whether the flows were admitted as in the papers, by exact clocks (`Lab.with_exact_clocks`)."""
     containers: Containers | None = None
     """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
 

@@ -102,6 +102,7 @@ class LiveRunner:
             cores=self._plan,
             seed=self._seed,
             backend=self._backend,
+            exact_clocks=self._lab.has_exact_clocks,
         )
         self._confinement, request = start(self._lab, request, self._builder)
         try:

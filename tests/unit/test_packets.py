@@ -12,7 +12,7 @@ from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
 from loko.control_traffic import Message, MessageRate
 from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
-from loko.device import load_profile
+from loko.device import load_profile, profile_text
 from loko.document import InputError
 from loko.entries import filler_entries
 from loko.flow import Flow
@@ -410,3 +410,42 @@ def test_the_papers_delay_is_the_default_target() -> None:
     assert {round(target / 1e6, 2) for target in default_targets(load_lab("ring"), EVALUATION).values()} == {
         1.86
     }
+
+
+def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
+    """Second frames that come after more than 400 ms, where one affine curve stands for all staircases."""
+    lab = load_lab("two-switch")
+    scenario = of_lokos_tables(entries=128, packet_sizes_bytes=(64,))
+    admission = PacketAdmission(
+        lab,
+        scenario,
+        dict.fromkeys(lab.switches, 30e6),
+        traffic={Message.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, so of the time that a frame waits
+    )
+    rarely = [Flow(f"f{n}", "H1", "H2", 2000 + n, 7000, 127.0, 1.9 * 64, 64) for n in range(20)]
+    always = Flow("always", "H2", "H1", 1999, 7000, 0.2335e6, 64.0, 64)
+    assert isinstance(admission.request(always), Admitted)
+    assert 5 < accepted(admission, rarely) < 20
+    flows = [one.flow for one in admission.admitted.values()]
+    server = frame_server(
+        lab.switches["s1"].profile, scenario, traffic={Message.ECHO: MessageRate(per_s=3000)}
+    )
+    work_ns = server.work_for(30e6)
+    share, service_ns = server.interruption.share, server.times[64].service_ns
+    for at_ns in range(400_000_000, 1_000_000_000, 100_000):
+        frames = sum(int((one.burst_bytes + one.rate_bps / 8e9 * at_ns) / 64) for one in flows)
+        late_ns = server.first_work_ns() + share * work_ns
+        assert late_ns + frames * service_ns + share * at_ns - at_ns <= work_ns  # equation 1
+
+
+def test_a_cpu_that_takes_frames_before_it_has_handed_over_the_last_is_wrong_input(tmp_path) -> None:
+    """A3; 1.06 is within the 6 % of section 3.4.2."""
+    for factor, says in ((1.034, r"give at most 1\.032"), (1.06, "cpu.capacity_factor: with 1.06")):
+        path = tmp_path / f"{factor}.toml"
+        path.write_text(profile_text("zodiac-fx", capacity_factor=factor))
+        with pytest.raises(InputError, match=says) as refused:
+            frame_server(load_profile(path), EVALUATION)
+        assert "\n" not in str(refused.value)
+    path = tmp_path / "as-advised.toml"
+    path.write_text(profile_text("zodiac-fx", capacity_factor=1.032))
+    assert frame_server(load_profile(path), EVALUATION).times[306].work_ns > 0

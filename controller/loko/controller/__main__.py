@@ -61,6 +61,13 @@ def main(
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
+    exact_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--exact-clocks",
+            help="Admit as the papers do, as if no clock were ever off (docs/model.md, section 14).",
+        ),
+    ] = False,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -81,6 +88,8 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
+        if exact_clocks:
+            the_lab = the_lab.with_exact_clocks()
         decided = {} if paths is None else load_paths(paths)
         requested = load_flows(flows)
         tables = admitted_tables(the_lab, requested, allocation, entries, decided, as_printed=as_printed)

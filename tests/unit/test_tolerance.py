@@ -1,29 +1,37 @@
-"""Whose clock counts: promises hold for senders as fast as they may be, on boards as slow as they may be."""
+"""Promises hold for senders as fast, on boards as slow, and behind cables as long as they may be."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import switch_emulator
 from pydantic import ValidationError
 
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep
+from evaluation.traffic import prepare
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
-from loko.admission import Admission, Admitted
+from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme, allocate, frontier
 from loko.control_traffic import interference
+from loko.controller.messages import session_segments
 from loko.device import Profile, deterministic, load_profile, profile_text
-from loko.document import PROFILES
+from loko.document import PROFILES, InputError
 from loko.entries import switch_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.mix import mix_of_equal
-from loko.packets import frame_server
+from loko.packets import PacketAdmission, frame_server
+from loko.plan import plan
 from loko.quantity import Count
 from loko.rivals import Epsilon, QJump
-from loko.scenario import EVALUATION
+from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named
 from loko.service import service_curve
 from loko.tolerance import Tolerance
@@ -40,11 +48,11 @@ MIX = mix_of_equal(ENDS, rate_bps=2.94e6, burst_bytes=FRAME, frame_bytes=FRAME)
 """Four such flows take nearly all of the rate."""
 
 
-def ppm(board: int, sender: int) -> Tolerance:
+def ppm(board: int, sender: int, cable_ns: int = 0) -> Tolerance:
     return Tolerance(
         board_clock_ppm=Count(value=board, source="assumption"),
         sender_clock_ppm=Count(value=sender, source="assumption"),
-        cable_ns=Count(value=0, source="assumption"),
+        cable_ns=Count(value=cable_ns, source="assumption"),
     )
 
 
@@ -203,6 +211,112 @@ def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp
     assert (lost, worst <= 1) == (0, True)
     lost, worst = carried(filled(choice_named(name), EXACT, flows), tmp_path, seconds=120)
     assert lost or worst > 1
+
+
+@pytest.mark.parametrize("name", ["loko/fig17a", "loko/fig18a"])
+def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
+    """Their controller, which admits the same flows again, must be told: real clocks leave less rate."""
+    figure = experiments()[name]
+    assert isinstance(figure, Sweep)
+    setting, choice = prepare(figure), choice_named(figure.allocation)
+    assert setting.lab.has_exact_clocks
+    flows = setting.admitted()
+    assert not plan(setting.lab, flows, admission_of(setting.lab, choice, EVALUATION)).refused
+    assert plan(LAB, flows, admission_of(LAB, choice, EVALUATION)).refused
+
+
+def test_what_is_not_the_papers_promises_for_real_clocks() -> None:
+    ours = {"fig20beyond", "fig20splits", "fig19bmeasured", "attack", "fivelive", "ringlive"}
+    for figure in experiments().values():
+        if figure.paper == "loko" and figure.figure in ours:
+            assert not figure.exact_clocks
+
+
+def with_cables_of(cable_ns: int) -> Lab:
+    """The lab with exact clocks, planned for such cables."""
+    switches = {
+        name: replace(switch, profile=ZODIAC.model_copy(update={"tolerance": ppm(0, 0, cable_ns)}))
+        for name, switch in LAB.switches.items()
+    }
+    return replace(LAB, switches=switches)
+
+
+def alone(lab: Lab) -> Admitted:
+    """A flow of lone frames under the strictest target that admits it."""
+
+    def asked(target_ns: int) -> Admitted | Refusal | None:
+        try:
+            return PacketAdmission(lab, EVALUATION, dict.fromkeys(LAB.switches, target_ns)).check(
+                flow(0, 1e4)
+            )
+        except InputError:  # not even one frame is in time
+            return None
+
+    strictest = bisect_left(range(300_000, 500_000), True, key=lambda ns: isinstance(asked(ns), Admitted))
+    found = asked(300_000 + strictest)
+    assert isinstance(found, Admitted)
+    return found
+
+
+def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
+    """From a lone frame's departure from its host to its departure from the switch, at most, in ns.
+
+    One frame comes in each period of the timers, every time a little later in it.
+    """
+    period_ns = ZODIAC.cpu.timers.period_ns.value
+    phase_ns = period_ns // 2
+    network = switch_emulator.Network(seed=1)
+    for name, switch in LAB.switches.items():
+        config = {**switch.config, "timer_phase_ns": phase_ns, "loop_phase_ns": 0}
+        network.add_board(name, profile=switch.profile.name, config=config)
+    for name in LAB.hosts:
+        network.add_host(name)
+    for link in LAB.links:
+        network.connect(link.a.node, link.a.port, link.b.node, link.b.port, propagation_ns=cable_ns)
+    one = admitted.flow
+    for name, entries in switch_entries(LAB, [one], entries=17).items():
+        network.control(name, session_segments(entries))
+    first_ns = (phase_ns - network.now_ns()) % period_ns + period_ns - 60_000
+    network.add_pattern(
+        one.source,
+        flow=0,
+        frame=frame_of(LAB, one),
+        sequence_offset=SEQUENCE_OFFSET,
+        shaper_rate_bps=math.ceil(one.rate_bps),
+        shaper_burst_bytes=one.burst_bytes,
+        instants_ns=first_ns + np.arange(500, dtype=np.int64) * (period_ns + 40),
+        destination=one.destination,
+    )
+    result = network.run(duration_ns=502 * period_ns, drain_ns=period_ns)
+    assert (result.received_ns >= 0).all()
+    return int((result.received_ns - result.sent_ns).max()) - cable_ns  # the receiver's own is not promised
+
+
+def test_a_promise_contains_the_cable() -> None:
+    """A frame that meets the timers at the worst instant, behind 100 m; and so that the test can fail."""
+    cable_ns = ZODIAC.tolerance.cable_ns.value
+    told, untold = alone(with_cables_of(cable_ns)), alone(with_cables_of(0))
+    assert told.guarantee_ns == untold.guarantee_ns + cable_ns
+    assert untold.guarantee_ns < longest_behind_cables(untold, cable_ns=cable_ns) <= told.guarantee_ns
+    assert longest_behind_cables(untold, cable_ns=0) <= untold.guarantee_ns
+
+
+def test_cables_are_no_jitter() -> None:
+    told, untold = (
+        frame_server(deterministic(with_cables_of(cable_ns).switches["s1"].profile), EVALUATION)
+        for cable_ns in (556, 0)
+    )
+    assert told.delay_ns(FRAME, 1000) == untold.delay_ns(FRAME, 1000) + 556
+    assert told.jitter_ns(FRAME, 1000) == untold.jitter_ns(FRAME, 1000)
+
+
+@pytest.mark.parametrize("entries", [1, 17])
+@pytest.mark.parametrize("size", [64, 306, 1518])
+def test_lokos_own_bound_has_room_for_a_cable_beside_the_link(size, entries) -> None:
+    """Section 14 of docs/model.md: of l/R the link takes l + 8 bytes, 1040 ns are left at least."""
+    service = service_curve(ZODIAC, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)))
+    wire_ns = ZODIAC.wire_ns(ZODIAC.ports.preamble_bytes.value + size)
+    assert service.packetisation_ns - wire_ns >= 1040 - 1e-6 > ZODIAC.tolerance.cable_ns.value
 
 
 def test_profiles_of_other_kinds_have_clocks_too() -> None:
