@@ -124,6 +124,8 @@ class Allocation:
     """D, for every frame of every flow; it does not depend on later admissions."""
     control: TokenBucket
     """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. The rest is without it."""
+    splits: Frontier
+    """What the rate and the burst were chosen of."""
     feasible: bool
     reason: str = ""
     """Why it is not feasible."""
@@ -152,6 +154,7 @@ def allocate(service: Service, scheme: Scheme, interference: Interference = NO_I
         max_burst_bytes=burst_bytes,
         delay_ns=delay_bound_ns(usable, curve),
         control=interference.messages.in_bytes(service.rate_bps),
+        splits=splits,
         feasible=feasible,
         reason=""
         if feasible

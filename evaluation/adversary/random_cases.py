@@ -40,6 +40,8 @@ class Drawn:
 
     seed: int
     case: Case
+    admission: Admission
+    """What has admitted it."""
     shape: str
     switches: int
     sizes: tuple[int, ...]
@@ -77,6 +79,7 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     admitted = tuple(_admitted(rng, lab, sizes, admission, is_routed=is_routed))
     return Drawn(
         seed=seed,
+        admission=admission,
         case=Case(lab=lab, scheme=scheme, admitted=admitted, entries=entries, control=control),
         shape=shape,
         switches=len(lab.switches),

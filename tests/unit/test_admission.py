@@ -146,7 +146,7 @@ def test_impossible_requests_are_wrong_input(second, says) -> None:
 
 def test_release_of_an_unknown_flow_is_wrong_input() -> None:
     with pytest.raises(InputError, match="'f1' is not admitted"):
-        control().release("f1")
+        control().release("f1", now_ns=0)
 
 
 requests = st.lists(
@@ -178,7 +178,7 @@ def test_admission_never_exceeds_the_allocation(scheme, asked) -> None:
 
 
 @given(schemes, requests, st.randoms())
-def test_release_restores_exactly(scheme, asked, random) -> None:
+def test_cancelling_restores_exactly(scheme, asked, random) -> None:
     admission = control(scheme)
     flows = numbered(asked)
     half = len(flows) // 2
@@ -188,7 +188,7 @@ def test_release_restores_exactly(scheme, asked, random) -> None:
     later = [request.id for request in flows[half:] if isinstance(admission.request(request), Admitted)]
     random.shuffle(later)
     for flow_id in later:
-        admission.release(flow_id)
+        admission.cancel(flow_id)
     assert {switch: admission.usage(switch) for switch in LAB.switches} == before
 
 
@@ -208,7 +208,7 @@ def test_decisions_are_those_of_the_exact_sums(scheme, asked, random) -> None:
         assert isinstance(answer, Admitted) is fits
         assert admission.request(request) == answer
         if admission.admitted and random.random() < 0.3:
-            admission.release(random.choice(list(admission.admitted)))
+            admission.cancel(random.choice(list(admission.admitted)))
 
 
 def sums(admission, switch) -> tuple[float, float]:

@@ -119,7 +119,7 @@ def numbered(asked, frame_bytes=306) -> list[Flow]:
 
 @settings(max_examples=20, deadline=None)
 @given(requests, st.randoms())
-def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> None:
+def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) -> None:
     admission = PacketAdmission(RING, EVALUATION)
     flows = numbered(asked)
     half = len(flows) // 2
@@ -130,7 +130,7 @@ def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> No
     guarantees = dict(admission.admitted)
     random.shuffle(later)
     for flow_id in later:
-        admission.release(flow_id)
+        admission.cancel(flow_id)
     assert {name: admission.usage(name) for name in RING.switches} == before
     kept = [one for one in flows if one.id in guarantees]
     random.shuffle(kept)
@@ -154,12 +154,16 @@ def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) ->
     """The same answers and the same use, whatever comes and goes, as with the whole grid."""
     targets = dict.fromkeys(RING.switches, target_ns)
     part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
-    for one in numbered(asked):
+    for number, one in enumerate(numbered(asked)):
         assert part.request(one) == whole.request(one)
         if part.admitted and random.random() < 0.3:
             gone = random.choice(list(part.admitted))
-            part.release(gone)
-            whole.release(gone)
+            has_sent = random.random() < 0.5
+            for admission in (part, whole):
+                if has_sent:
+                    admission.release(gone, now_ns=number * 5_000_000)
+                else:
+                    admission.cancel(gone)
         if random.random() < 0.3:
             assert [part.usage(name) for name in RING.switches] == [
                 whole.usage(name) for name in RING.switches

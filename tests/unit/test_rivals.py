@@ -165,7 +165,7 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
         asked = flow(number, pair, rate_bps, burst_bytes)
         if asked.id in admission.admitted:
             if releases:
-                admission.release(asked.id)
+                admission.cancel(asked.id)
             continue
         before = {name: admission.usage(name) for name in ZODIAC.switches}
         if isinstance(admission.request(asked), Refusal):
@@ -185,4 +185,4 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
 @pytest.mark.parametrize("rival", list(Rival))
 def test_unknown_flows_cannot_be_released(rival) -> None:
     with pytest.raises(InputError, match="not admitted"):
-        rival_admission(rival, ZODIAC, EVALUATION).release("f0")
+        rival_admission(rival, ZODIAC, EVALUATION).release("f0", now_ns=0)

@@ -1,16 +1,19 @@
 """Packet-granular admission: accepted as long as no frame can be later than the switch's fixed delay target.
 
 The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so
-that releasing a flow restores exactly what was there.
+that a flow that no longer counts leaves nothing behind but its debt.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
+from loko.admission.debt import Clock, patience
 from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
@@ -90,7 +93,10 @@ class PacketAdmission:
         a single frame in time.
         """
         self._register = Register(lab, self._prepare)
-        self._loads: dict[str, list[tuple[SwitchUse, Load]]] = {}
+        self._clock = Clock()
+        self._owes = False  # until a flow is released
+        self._number = 0
+        self._loads: dict[str, tuple[int, list[tuple[SwitchUse, Load]]]] = {}
         self._lab = lab
         self._targets = dict(targets or default_targets(lab, scenario))
         self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
@@ -130,31 +136,76 @@ class PacketAdmission:
         answer, loads = self._decide(flow, self._register.route(flow, path))
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            self._loads[flow.id] = loads
+            self._number += 1
+            self._loads[flow.id] = self._number, loads
             for switch, load in loads:
-                switch.add(flow.id, load)
+                switch.add(self._number, load)
             return answer
         return self._advised(answer, path)
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+
+        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
+        self._owes = True
+        admitted = self._register.remove(flow_id)
+        number, loads = self._loads.pop(flow_id)
+        last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        reaches_ns = accumulate(admitted.delays_ns, initial=float(self._sender_queue_ns(loads)))
+        for (switch, load), reach_ns in zip(loads, reaches_ns, strict=False):
+            switch.leave(last_ns + math.ceil(reach_ns) + switch.server.cable_ns, number, load)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         self._register.remove(flow_id)
-        for switch, load in self._loads.pop(flow_id):
-            switch.remove(flow_id, load)
+        number, loads = self._loads.pop(flow_id)
+        for switch, load in loads:
+            switch.remove(number, load)
 
     def release_all(self) -> None:
-        """Give back what all flows use: as `release` of each, but without looking at them."""
+        """Begin anew, as if no flow had ever sent."""
         self._register.clear()
+        self._owes = False
         self._loads.clear()
         for switch in self._switches.values():
             switch.clear()
 
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        queue_ns = self._sender_queue_ns(self._loads[flow_id][1])
+        return math.ceil(queue_ns + self._register.admitted[flow_id].guarantee_ns)
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The switches on a flow's path."""
+        return tuple(hop.switch for hop in admitted.path)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows that count no longer may have left at a switch, in ns of its CPU, if anything.
+
+        It may be negative: then it matters only to flows whose bursts add up to more than the delay target.
+        """
+        return self._switches[server].debt_ns
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        self._owes = True
+        for server, debt_ns in debts.items():
+            self._switches[server].restore(debt_ns)
+
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now. It depends on the set of flows only, not on their history."""
+        """What is used of a switch now. It depends on the set of flows that count only."""
         return self._switches[switch].usage()
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
-        return refusal._replace(advice=partial(what_fits_on, self.check, path))
+        """With what finds the remedy, unless waiting helps."""
+        return refusal._replace(advice=refusal.advice or partial(what_fits_on, self.check, path))
 
     def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         passages = route.passages(flow.frame_bytes)
@@ -162,7 +213,7 @@ class PacketAdmission:
         for switch, input_port, jitter_ns, _, service_ns in passages:
             load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
             if (refusal := switch.refusal(flow, load)) is not None:
-                return refusal, []
+                return self._with_patience(refusal, passages), []
             loads.append((switch, load))
         bursts = [
             flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
@@ -170,6 +221,22 @@ class PacketAdmission:
         ]
         delays_ns = tuple(passage.delay_ns for passage in passages)
         return Admitted(flow, route.path, tuple(bursts), delays_ns), loads
+
+    def _with_patience(self, refusal: Refusal, passages: Sequence[_Passage]) -> Refusal:
+        """With the advice to wait, if that helps."""
+        if not self._owes or not any(passage.switch.owes() for passage in passages):
+            return refusal
+        flow, fits_ns = refusal.flow, 0.0
+        for switch, input_port, jitter_ns, _, service_ns in passages:
+            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
+            fits_ns = max(fits_ns, switch.fits_ns(flow, load))
+        advice = patience(self._clock.now_ns, fits_ns)
+        return refusal if advice is None else refusal._replace(advice=advice)
+
+    @staticmethod
+    def _sender_queue_ns(loads: Sequence[tuple[SwitchUse, Load]]) -> int:
+        first = loads[0][0]
+        return first.server.sender_queue_ns(first.work_ns)
 
     def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
         ways = []
@@ -206,6 +273,7 @@ class PacketAdmission:
             self._grid,
             target_ns=self._targets[name],
             max_entries=entries - (self._fillers or 0),
+            clock=self._clock,
         )
         for port, far in lab.neighbours(name):
             if far.node in lab.switches:

@@ -59,8 +59,7 @@ def optimised_targets(
         value = 0.0
         for flows in samples:
             value += sum(_requested(admission, flow, worth) for flow in flows)
-            for flow_id in list(admission.admitted):
-                admission.release(flow_id)
+            admission.release_all()
         return value, -sum(chosen.values())
 
     uniform = [(step,) * len(lab.switches) for step in range(len(PARTS))]
@@ -84,5 +83,5 @@ def _requested(admission: PacketAdmission, flow: Flow, worth: Callable[[Admitted
     if not isinstance(answer, Admitted):
         return 0.0
     if not (value := worth(answer)):
-        admission.release(flow.id)
+        admission.cancel(flow.id)
     return value
