@@ -16,6 +16,7 @@ from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, f
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
 from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, SCHEMES
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
@@ -233,7 +234,8 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
     """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
     lab = lab or star()
     scheme = SCHEMES.get(name.removesuffix(PRINTED), FULL_RATE)
-    allocation = allocations_of(lab, scheme, EVALUATION, None if name.endswith(PRINTED) else {})["s1"]
+    reserved = AS_PRINTED if name.endswith(PRINTED) else NO_MESSAGES
+    allocation = allocations_of(lab, scheme, EVALUATION, reserved)["s1"]
     rate_bps = allocation.max_rate_bps / flows
     if name == PACKET_GRANULAR:
         rate_bps *= 0.98  # so that all four fit

@@ -18,6 +18,7 @@ class BoardEnd:
     """A board that connects, with the framework's part of the session done here.
 
     `lost` becomes true when the board gives up its connection. Events that name a quirk are in `events`.
+    `asked` counts its questions for a sign of life.
     """
 
     def __init__(self, config: dict[str, object] | None = None, *, start_ns: int = 3_000_000_000) -> None:
@@ -29,6 +30,7 @@ class BoardEnd:
         self.frames: list[switch_emulator.Output] = []
         self.packet_ins = 0
         self.replies_at_once = 0
+        self.asked = 0
 
     def open(self) -> None:
         self.board.connected(self.now_ns)
@@ -60,6 +62,7 @@ class BoardEnd:
             elif output.kind == "controller":
                 self.packet_ins += output.data[1] == PACKET_IN
                 if output.data[1] == ECHO_REQUEST:
+                    self.asked += 1
                     self.board.segment(self.now_ns, bytes([1, ECHO_REPLY]) + output.data[2:8])
                 else:
                     messages.append(output.data)

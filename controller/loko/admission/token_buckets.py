@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, groupby, repeat
 from typing import Final, NamedTuple
 
-from loko.admission.answer import Admitted, Refusal
+from loko.admission.advice import what_fits_on
+from loko.admission.answer import Admitted, Change, Refusal
 from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
@@ -22,6 +24,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 
 ROUNDING: Final = 1e-9
@@ -60,10 +63,9 @@ class LokoAdmission:
         self._register = Register(lab, self._prepare)
         self._clock = Clock()
         self._owes = False  # until a flow is released
-        self._switches = {
-            name: _Switch.empty(name, allocations[name], control, fillers, self._clock)
-            for name in lab.switches
-        }
+        self._switches: OnDemand[str, _Switch] = OnDemand(
+            lambda name: _Switch.empty(name, allocations[name], control, fillers, self._clock)
+        )
 
     @property
     def scheme(self) -> str:
@@ -79,7 +81,7 @@ class LokoAdmission:
         """What `request` would answer, without admitting anything."""
         route = self._register.route(flow, path)
         answer = route.decide(flow)
-        return self._patient(answer, route) if self._owes and isinstance(answer, Refusal) else answer
+        return answer if isinstance(answer, Admitted) else self._advised(answer, route, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -94,9 +96,18 @@ class LokoAdmission:
             rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
-        elif self._owes:
-            return self._patient(answer, route)
-        return answer
+            return answer
+        return self._advised(answer, route, path)
+
+    def _advised(self, refusal: Refusal, route: _Route, path: Sequence[Hop] | None) -> Refusal:
+        """With the advice to wait if that helps, else with what finds the remedy.
+
+        Not by `_replace`, which takes as long as the decision.
+        """
+        advice: str | Callable[[Refusal], Change] | None = None
+        if self._owes and any(switch.owes() for switch in route.switches):
+            advice = patience(self._clock.now_ns, route.fits_ns(refusal.flow))
+        return _new(Refusal, (*refusal[:7], advice or partial(what_fits_on, self.check, path), 1))
 
     def advance(self, now_ns: int) -> None:
         """Let time pass. What was released counts less and less."""
@@ -156,13 +167,6 @@ class LokoAdmission:
         """
         return self._switches[switch].usage()
 
-    def _patient(self, refusal: Refusal, route: _Route) -> Refusal:
-        """With the advice to wait, if that helps."""
-        if not any(switch.owes() for switch in route.switches):
-            return refusal
-        advice = patience(self._clock.now_ns, route.fits_ns(refusal.flow))
-        return refusal if advice is None else refusal._replace(advice=advice)
-
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """Of each switch on the path, how long a flow counts there after its last frame was sent.
 
@@ -176,15 +180,17 @@ class LokoAdmission:
         yield passed_ns
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
-        switches = tuple(self._switches[hop.switch] for hop in path)
-        alike = groupby(switches, key=lambda switch: switch.delay_ns)
-        return _Route(
-            path=path,
-            switches=switches,
-            parts=tuple((delay_ns, tuple(part)) for delay_ns, part in alike),
-            delays_ns=tuple(switch.delay_ns for switch in switches),
-            sizes=tuple({switch.sizes: switch for switch in reversed(switches)}.items()),
-        )
+        every = self._switches
+        switches = tuple([every[hop.switch] for hop in path])
+        delays_ns = tuple([switch.delay_ns for switch in switches])
+        sizes = tuple({switch.sizes: switch for switch in reversed(switches)}.items())
+        parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
+        if len(set(delays_ns)) == 1:
+            parts = ((delays_ns[0], switches),)
+        else:
+            alike = groupby(switches, key=lambda switch: switch.delay_ns)
+            parts = tuple((delay_ns, tuple(part)) for delay_ns, part in alike)
+        return _new(_Route, (path, switches, parts, delays_ns, sizes))
 
 
 class _Route(NamedTuple):
@@ -377,15 +383,13 @@ class _Switch:
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
             allowed = self.max_rate_bps
-            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", _slower))
+            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", "", 1))
         if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
             allowed = self.max_burst_bytes
-            return _new(
-                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
-            )
+            return _new(Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", "", 1))
         if self.entries >= self.max_entries:
             used, allowed = float(self.entries), float(self.max_entries)
-            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _elsewhere)
+            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries")
         return None
 
     def _know(self) -> None:
@@ -422,24 +426,3 @@ class _Switch:
         return InputError(
             f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
         )
-
-
-def _elsewhere(_: Refusal) -> str:
-    return "release a flow that passes here"
-
-
-def _slower(refusal: Refusal) -> str:
-    room_bps = refusal.allowed - refusal.used
-    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _elsewhere(refusal)
-
-
-def _smaller(refusal: Refusal) -> str:
-    """What the flow itself could change to keep to a burst that leaves so much room."""
-    flow, room_bytes = refusal.flow, refusal.allowed - refusal.used
-    growth_bytes = refusal.requested - flow.burst_bytes
-    if room_bytes - growth_bytes >= flow.frame_bytes:
-        return f"a burst of at most {room_bytes - growth_bytes:.0f} bytes"
-    if growth_bytes > 0 and room_bytes > flow.burst_bytes:
-        rate_bps = flow.rate_bps * (room_bytes - flow.burst_bytes) / growth_bytes
-        return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
-    return "release a flow that passes here, or take a path with fewer switches"

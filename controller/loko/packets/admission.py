@@ -8,33 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from loko.admission import Admitted, Refusal, Register, Usage
+from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
-from loko.allocation import FULL_RATE, allocate
+from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.device import deterministic
 from loko.flow import Flow
-from loko.lab import Endpoint, Lab
+from loko.lab import Lab
+from loko.lab_allocation import allocations_of
 from loko.network import Hop
-from loko.packets.server import frame_server
+from loko.on_demand import OnDemand
+from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid
 from loko.packets.switch import Load, SwitchUse
 from loko.scenario import Scenario, Unknown
-from loko.service import service_curve
 
 SCHEME: Final = "packet-granular"
 
 
 def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
     """The delay bound of the paper's full-rate allocation, for each switch: 1.86 ms in section 6."""
-    return {
-        name: allocate(service_curve(deterministic(switch.profile), scenario), FULL_RATE).delay_ns
-        for name, switch in lab.switches.items()
-    }
+    return {name: one.delay_ns for name, one in allocations_of(lab, FULL_RATE, scenario).items()}
 
 
 class _Passage(NamedTuple):
@@ -83,7 +82,7 @@ class PacketAdmission:
         scenario: Scenario,
         targets: Mapping[str, float] | None = None,
         *,
-        traffic: ControlTraffic | None = None,
+        traffic: ControlTraffic = NO_MESSAGES,
         fillers: int | None = None,
         grid: Grid | None = None,
     ) -> None:
@@ -98,41 +97,20 @@ class PacketAdmission:
         self._owes = False  # until a flow is released
         self._number = 0
         self._loads: dict[str, tuple[int, list[tuple[SwitchUse, Load]]]] = {}
-        self._far = dict(lab.cables())
-        wanted = targets or default_targets(lab, scenario)
-        servers = {
-            name: frame_server(
-                deterministic(switch.profile),
-                scenario,
-                traffic,
-                least_entries=None if fillers is None else fillers + 1,
-                control_wait_ns=None if lab.controller is None else wanted[name],
-            )
-            for name, switch in lab.switches.items()
-        }
-        entries = scenario.entries
-        self._switches = {
-            name: SwitchUse(
-                name,
-                server,
-                grid or Grid.standard(),
-                target_ns=wanted[name],
-                max_entries=(
-                    lab.switches[name].profile.table.entries.value
-                    if isinstance(entries, Unknown)
-                    else entries
-                )
-                - (fillers or 0),
-                clock=self._clock,
-            )
-            for name, server in servers.items()
-        }
-        for name, switch in self._switches.items():
-            for port, far in lab.neighbours(name):
-                if far.node in servers:
-                    switch.shape_by_switch(port, servers[far.node])
-                else:
-                    switch.shape_by_link(port)
+        self._lab = lab
+        self._targets = dict(targets or default_targets(lab, scenario))
+        self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
+        self._grid = grid or Grid.standard()
+        self._servers: dict[tuple[int, float | None], FrameServer] = {}
+        self._switches = OnDemand(self._switch)
+        # One switch of each kind at once: it shows whether such a switch can forward anything.
+        kinds: dict[tuple[int, float], str] = {}
+        for name, switch in lab.switches.items():
+            kinds.setdefault((id(switch.profile), self._targets[name]), name)
+        for name in kinds.values():
+            self._server(name)
+        for name in kinds.values():
+            self._switches[name] = self._switch(name)
 
     @property
     def scheme(self) -> str:
@@ -146,7 +124,8 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        return self._decide(flow, self._register.route(flow, path))[0]
+        answer = self._decide(flow, self._register.route(flow, path))[0]
+        return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -161,7 +140,8 @@ class PacketAdmission:
             self._loads[flow.id] = self._number, loads
             for switch, load in loads:
                 switch.add(self._number, load)
-        return answer
+            return answer
+        return self._advised(answer, path)
 
     def advance(self, now_ns: int) -> None:
         """Let time pass. What was released counts less and less."""
@@ -179,7 +159,7 @@ class PacketAdmission:
         last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
         reaches_ns = accumulate(admitted.delays_ns, initial=float(self._sender_queue_ns(loads)))
         for (switch, load), reach_ns in zip(loads, reaches_ns, strict=False):
-            switch.leave(last_ns + math.ceil(reach_ns), number, load)
+            switch.leave(last_ns + math.ceil(reach_ns) + switch.server.cable_ns, number, load)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -223,6 +203,10 @@ class PacketAdmission:
         """What is used of a switch now. It depends on the set of flows that count only."""
         return self._switches[switch].usage()
 
+    def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
+        """With what finds the remedy, unless waiting helps."""
+        return refusal._replace(advice=refusal.advice or partial(what_fits_on, self.check, path))
+
     def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         passages = route.passages(flow.frame_bytes)
         loads = []
@@ -256,8 +240,44 @@ class PacketAdmission:
 
     def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
         ways = []
-        before = Endpoint(node=source, port=1)
+        end = self._lab.far_end(source, 1)
         for hop in path:
-            ways.append((self._switches[hop.switch], self._far[before].port))
-            before = Endpoint(node=hop.switch, port=hop.output_port)
+            assert end is not None, "the register has checked the path"
+            ways.append((self._switches[hop.switch], end.port))
+            end = self._lab.far_end(hop.switch, hop.output_port)
         return _Route(path, ways)
+
+    def _server(self, name: str) -> FrameServer:
+        """Switches of the same profile and wait share one."""
+        device = self._lab.switches[name].profile
+        wait_ns = None if self._lab.controller is None else self._targets[name]
+        kind = id(device), wait_ns
+        if kind not in self._servers:
+            fillers = self._fillers
+            self._servers[kind] = frame_server(
+                deterministic(device),
+                self._scenario,
+                self._traffic,
+                least_entries=None if fillers is None else fillers + 1,
+                control_wait_ns=wait_ns,
+            )
+        return self._servers[kind]
+
+    def _switch(self, name: str) -> SwitchUse:
+        lab, entries = self._lab, self._scenario.entries
+        if isinstance(entries, Unknown):
+            entries = lab.switches[name].profile.table.entries.value
+        switch = SwitchUse(
+            name,
+            self._server(name),
+            self._grid,
+            target_ns=self._targets[name],
+            max_entries=entries - (self._fillers or 0),
+            clock=self._clock,
+        )
+        for port, far in lab.neighbours(name):
+            if far.node in lab.switches:
+                switch.shape_by_switch(port, self._server(far.node))
+            else:
+                switch.shape_by_link(port)
+        return switch

@@ -95,6 +95,12 @@ class SwitchUse:
         self._allowed_ns = max(self.delay_ns(size) for size in server.times)
         needed = max(times.service_ns for times in server.times.values())
         if self._first_room < needed:
+            if self.work_ns == server.largest_work_ns:
+                sizes = " and ".join(map(str, server.times))
+                raise InputError(
+                    f"{name}: its receive ring cannot bear frames of {sizes} bytes beside what interrupts"
+                    " the CPU; plan for fewer sizes, shorter frames, or less control traffic"
+                )
             least = target_ns + needed - self._first_room
             raise InputError(
                 f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"
@@ -195,8 +201,7 @@ class SwitchUse:
             return _refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
-        first_ns = self.work_ns - self.server.first_work_ns()
-        if share > whole or burst_ns > first_ns + (whole - used - load.share) * self._grid.end_ns:
+        if share > whole or burst_ns > self._first_room + (whole - share) * self._grid.end_ns:
             percents = (100 * used, 100 * load.share, 100 * whole)
             return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
         cells = self._cells(share, burst_ns, 0)
@@ -353,11 +358,4 @@ class SwitchUse:
 def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
     """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
     used, requested, allowed = numbers
-    return Refusal(flow, switch, what[0], used, requested, allowed, what[1], _remedy)
-
-
-def _remedy(refusal: Refusal) -> str:
-    used, requested, allowed = refusal.used, refusal.requested, refusal.allowed
-    if refusal.quantity == "rate" and used < allowed < used + requested:
-        return f"a rate of at most {refusal.flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
-    return "release a flow that passes here, or take a path with fewer switches"
+    return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

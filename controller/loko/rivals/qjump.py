@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
@@ -49,13 +50,14 @@ class QJump:
     """R, the rate of every link."""
     epsilon_ns: float
     """Cumulated processing time."""
+    stretch: float = 1.0
+    """What the fastest sender counts while the slowest clock counts 1 (`loko.tolerance`)."""
 
     @property
     def epoch_ns(self) -> float:
-        """2 n P / R + epsilon: the network epoch, and the greatest latency."""
-        return (
-            2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps) + self.epsilon_ns
-        )
+        """2 n P / R + epsilon: the network epoch, and the greatest latency. The fastest sender counts it."""
+        packets_ns = 2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps)
+        return self.stretch * (packets_ns + self.epsilon_ns)
 
     @property
     def host_rate_bps(self) -> float:
@@ -73,6 +75,7 @@ class QJump:
             packet_bytes=frame_bytes,
             rate_bps=rates.pop(),
             epsilon_ns=_epsilon_ns(lab, scenario, epsilon),
+            stretch=max(switch.profile.tolerance.stretch for switch in lab.switches.values()),
         )
 
 
@@ -135,7 +138,7 @@ class QJumpAdmission:
                     requested=requested,
                     allowed=allowed,
                     unit=unit,
-                    advice=self._patience(flow, sender),
+                    advice=self._patience(flow, sender) or partial(what_fits_on, self.check, path),
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
         part_ns = parameters.epoch_ns / len(path)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
@@ -27,7 +28,7 @@ class SiloPort:
     """What Silo knows of an output port."""
 
     rate_bps: float
-    """R_i, the rate of its link."""
+    """R_i, the rate of its link, as the fastest sender counts it."""
     buffer_bytes: float
     """B_i, its part of the switch's buffer."""
 
@@ -52,7 +53,8 @@ def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
     reference = device if isinstance(device, Profile) else load_profile(REFERENCE_DEVICE)
     data_ports = reference.ports.count.value - 1  # the control port has no share
     frames = capacity_frames(reference, frame_bytes) // data_ports
-    return SiloPort(rate_bps=device.ports.link_rate_bps.value, buffer_bytes=frames * frame_bytes)
+    rate_bps = device.ports.link_rate_bps.value / device.tolerance.stretch
+    return SiloPort(rate_bps=rate_bps, buffer_bytes=frames * frame_bytes)
 
 
 def _shares(queue: SharedBucket) -> tuple[Share, Share]:
@@ -100,7 +102,7 @@ class SiloAdmission:
                         requested=requested[share.quantity],
                         allowed=share.allowed,
                         unit=share.unit,
-                        advice=self._patience(flow, path, bursts),
+                        advice=self._patience(flow, path, bursts) or partial(what_fits_on, self.check, path),
                     )
         delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
         return Admitted(flow, path, bursts, delays_ns)

@@ -7,12 +7,13 @@ has heard of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Admission, Admitted, Refusal
+from loko.admission import Admission, Admitted, Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Entry, Reply, entry_of
@@ -21,7 +22,7 @@ from loko.entries import FlowEntry, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.routing import admit, too_slow
+from loko.routing import admit
 from loko.serve.outcome import (
     Change,
     Conflict,
@@ -159,7 +160,7 @@ class FlowKeeper:
             self._ask_again(known, flow)
             return self._ticket
         try:
-            answer = self._admit(flow, path, deadline_ns)
+            answer = admit(self.lab, self.admission, flow, deadline_ns, path)
         except InputError as error:
             self._answer(Wrong(str(error)))
             return self._ticket
@@ -225,15 +226,6 @@ class FlowKeeper:
 
     # Requests.
 
-    def _admit(self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None) -> Admitted | Refusal:
-        if path is None:
-            return admit(self.lab, self.admission, flow, deadline_ns)
-        answer = self.admission.request(flow, path)
-        if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
-            self.admission.cancel(flow.id)
-            return too_slow(answer, deadline_ns)
-        return answer
-
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:
             self._answer(
@@ -259,24 +251,34 @@ class FlowKeeper:
                 return Unavailable(
                     flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
                 )
-            if not driver.strangers:
-                continue
-            entries = self.admission.usage(hop.switch).share("entries")
-            foreign = len(driver.strangers)
-            if entries.used + foreign > entries.allowed:
-                return Denied(
-                    Refusal(
-                        flow=flow,
-                        switch=hop.switch,
-                        quantity="entries",
-                        used=entries.used - 1 + foreign,
-                        requested=1,
-                        allowed=entries.allowed,
-                        unit="entries",
-                        advice=f"remove the {foreign} entries of others in its table",
-                    )
-                )
-        return None
+        return self._crowded_out(admitted)
+
+    def _crowded_out(self, admitted: Admitted) -> Denied | None:
+        """The refusal of an admitted flow for which the entries of others leave no place."""
+        too_many: dict[str, int] = {}
+        first: Share | None = None
+        for hop in admitted.path:
+            if foreign := len(self.drivers[hop.switch].strangers):
+                entries = self.admission.usage(hop.switch).share("entries")
+                entries = entries._replace(used=entries.used + foreign)
+                if entries.used > entries.allowed:
+                    too_many[hop.switch] = math.ceil(entries.used - entries.allowed)
+                    first = first or entries
+        if first is None:
+            return None
+        return Denied(
+            Refusal(
+                flow=admitted.flow,
+                switch=next(iter(too_many)),
+                quantity=first.quantity,
+                used=first.used - 1,
+                requested=1,
+                allowed=first.allowed,
+                unit=first.unit,
+                advice="remove entries of others, "
+                + ", ".join(f"{count} at {switch}" for switch, count in too_many.items()),
+            )
+        )
 
     def _accept(self, now_ns: int, admitted: Admitted) -> None:
         self._last_number += 1
