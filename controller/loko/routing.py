@@ -49,6 +49,10 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     if fastest is not None and deadline_ns is not None:
         return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
     assert isinstance(first, Refusal)
+    if isinstance(first.advice, Change):  # to wait
+        shortest = next(paths(lab, flow.source, flow.destination))
+        if deadline_ns is None or _longest_ns(admission, shortest) <= deadline_ns:
+            return first._replace(paths=max(tried - 1, 1))
     ask = partial(route, lab, admission, deadline_ns=deadline_ns)
     return first._replace(advice=partial(what_fits, ask, admission.check), paths=max(tried - 1, 1))
 
@@ -79,11 +83,19 @@ def _on_path(
     """As `route`, but no other path is tried."""
     answer = admission.check(flow, path)
     if isinstance(answer, Refusal):
+        waits = isinstance(answer.advice, Change)
+        if waits and (deadline_ns is None or _longest_ns(admission, path) <= deadline_ns):
+            return answer
         ask = partial(_on_path, admission, path, deadline_ns)
         return answer._replace(advice=partial(what_fits, ask, admission.check))
     if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
         return _too_slow(answer, deadline_ns)
     return answer
+
+
+def _longest_ns(admission: Admission, path: Sequence[Hop]) -> float:
+    """No guarantee on a path exceeds this."""
+    return sum(admission.usage(hop.switch).delay_ns for hop in path)
 
 
 def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:

@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluation.adversary.case import Case
 from evaluation.adversary.release import LEAD_NS, Instants
-from loko.admission import Admission, Admitted, Refusal
+from loko.admission import Admission, Admitted, Change, Refusal
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -77,9 +77,9 @@ class History:
         """Ask again and again, so that it comes as soon as it fits; none if that takes too long."""
         begin_ns = self.now_ns
         while isinstance(answer := self.request(flow), Refusal):
-            if not answer.remedy.startswith("ask again in") or self.now_ns - begin_ns > longest_ns:
+            wait_ms = answer.advice.wait_ms if isinstance(answer.advice, Change) else None
+            if wait_ms is None or self.now_ns - begin_ns > longest_ns:
                 return None
-            wait_ms = int(answer.remedy.split()[3])
             self.wait(max(wait_ms * _MS_NS // _STEPS_OF_A_WAIT, 50_000))
         return answer
 

@@ -130,7 +130,7 @@ def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(se
     assert set(brief) <= set(served.keeper.admission.admitted)
     for ticket in tickets:
         assert isinstance(served.ask(ticket), Gone)
-    again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=900.0))
+    again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=600.0))
     assert isinstance(again, Denied)
     assert "ask again in" in again.refusal.remedy
     assert isinstance(served.request(flow(201, "H3", "H4")), Granted)  # with that, all is on disk

@@ -67,13 +67,17 @@ class Change(NamedTuple):
     """At most."""
     deadline_ns: int | None = None
     """At least."""
+    wait_ms: int | None = None
+    """Nothing else than later by so much: until then, flows that were released count."""
 
     def __bool__(self) -> bool:
         return any(value is not None for value in self)
 
     def __str__(self) -> str:
         """In the units in which a request is written."""
-        rate_bps, burst_bytes, deadline_ns = self
+        rate_bps, burst_bytes, deadline_ns, wait_ms = self
+        if wait_ms is not None:
+            return f"ask again in {wait_ms} ms: until then, flows that were released count"
         parts = (
             None if burst_bytes is None else f"a burst of at most {burst_bytes} bytes",
             None if rate_bps is None else f"a rate of at most {rate_bps} bit/s",
@@ -83,7 +87,9 @@ class Change(NamedTuple):
 
     def as_values(self) -> dict[str, int]:
         """What would change, by the names that a request has for it."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        named = {name: value for name, value in self._asdict().items() if value is not None}
+        named.pop("wait_ms", None)  # a request has no such field
+        return named
 
 
 class Refusal(NamedTuple):
@@ -142,6 +148,7 @@ class Refusal(NamedTuple):
             "paths": self.paths,
             "remedy": self.advice if isinstance(self.advice, str) else str(change),
             "would_fit": change.as_values(),
+            "wait_ms": change.wait_ms,
         }
 
     def __str__(self) -> str:

@@ -13,8 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from loko.admission.answer import Change
+
 NONE: Final = -math.inf
 """No debt: no flow was released, or whatever one had sent is served."""
+_HASTE: Final = 1e-3
+"""The clock that is passed in may be so much faster than those of senders and boards: more than crystals are
+off and NTP slews."""
 _NS_PER_MS: Final = 1e6
 _LONGEST_WAIT_NS: Final = 3_600_000_000_000
 
@@ -31,6 +36,11 @@ class Clock:
     def advance(self, now_ns: int) -> None:
         """Let time pass; an earlier instant changes nothing."""
         self.now_ns = max(self.now_ns, now_ns)
+
+    @staticmethod
+    def after(begin_ns: int, duration_ns: float) -> int:
+        """When so much has passed by everybody's clock."""
+        return begin_ns + math.ceil(duration_ns * (1 + _HASTE))
 
 
 class Leaving(NamedTuple, Generic[Kept]):
@@ -98,7 +108,7 @@ class Debt(Generic[Kept]):
     def _fall(self, now_ns: int, spare: float) -> None:
         passed_ns = now_ns - self._since_ns
         if passed_ns > 0:
-            self.amount -= max(spare, 0.0) * passed_ns
+            self.amount -= max(spare, 0.0) * (1 - _HASTE) * passed_ns
             self._since_ns = now_ns
 
     def restore(self, amount: float, now_ns: int) -> None:
@@ -117,17 +127,17 @@ class Debt(Generic[Kept]):
         """
         amount, at_ns = self.amount, self._since_ns
         for one in sorted(self._leaving):
-            amount = max(amount - max(spare, 0.0) * (one.until_ns - at_ns), 0.0) + one.burst
-            at_ns, spare = one.until_ns, spare + one.share
+            paid = max(spare, 0.0) * (1 - _HASTE) * (one.until_ns - at_ns)
+            amount, at_ns = max(amount - paid, 0.0) + one.burst, one.until_ns
+            spare += one.share
         if amount <= enough:
             return at_ns
-        return at_ns + (amount - enough) / spare if spare > 0 else math.inf
+        return at_ns + (amount - enough) / (spare * (1 - _HASTE)) if spare > 0 else math.inf
 
 
-def patience(now_ns: int, fits_ns: float) -> str | None:
+def patience(now_ns: int, fits_ns: float) -> Change | None:
     """The advice to wait until a flow fits; none if that takes too long to be advice."""
     wait_ns = fits_ns - now_ns
     if wait_ns > _LONGEST_WAIT_NS:
         return None
-    wait_ms = max(math.floor(wait_ns / _NS_PER_MS), 0) + 1
-    return f"ask again in {wait_ms} ms: until then, flows that were released count"
+    return Change(wait_ms=max(math.floor(wait_ns / _NS_PER_MS), 0) + 1)

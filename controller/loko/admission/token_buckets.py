@@ -104,7 +104,7 @@ class LokoAdmission:
 
         Not by `_replace`, which takes as long as the decision.
         """
-        advice: str | Callable[[Refusal], Change] | None = None
+        advice: Change | Callable[[Refusal], Change] | None = None
         if self._owes and any(switch.owes() for switch in route.switches):
             advice = patience(self._clock.now_ns, route.fits_ns(refusal.flow))
         return _new(Refusal, (*refusal[:7], advice or partial(what_fits_on, self.check, path), 1))
@@ -125,7 +125,7 @@ class LokoAdmission:
         rate_bps = admitted.flow.rate_bps
         ends_ns = self._ends_ns(admitted)
         for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
-            self._switches[hop.switch].leave(sent_ns + math.ceil(end_ns), rate_bps, burst_bytes)
+            self._switches[hop.switch].leave(self._clock.after(sent_ns, end_ns), rate_bps, burst_bytes)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -143,7 +143,7 @@ class LokoAdmission:
 
     def passage_ns(self, flow_id: str) -> int:
         """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
-        return math.ceil(max(self._ends_ns(self._register.admitted[flow_id])))
+        return self._clock.after(0, max(self._ends_ns(self._register.admitted[flow_id])))
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The switches on a flow's path."""

@@ -6,7 +6,6 @@ that a flow that no longer counts leaves nothing behind but its debt.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -159,7 +158,7 @@ class PacketAdmission:
         last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
         reaches_ns = accumulate(admitted.delays_ns, initial=float(self._sender_queue_ns(loads)))
         for (switch, load), reach_ns in zip(loads, reaches_ns, strict=False):
-            switch.leave(last_ns + math.ceil(reach_ns) + switch.server.cable_ns, number, load)
+            switch.leave(self._clock.after(last_ns, reach_ns + switch.server.cable_ns), number, load)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -179,7 +178,7 @@ class PacketAdmission:
     def passage_ns(self, flow_id: str) -> int:
         """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
         queue_ns = self._sender_queue_ns(self._loads[flow_id][1])
-        return math.ceil(queue_ns + self._register.admitted[flow_id].guarantee_ns)
+        return self._clock.after(0, queue_ns + self._register.admitted[flow_id].guarantee_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The switches on a flow's path."""

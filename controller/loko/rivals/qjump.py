@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission import ROUNDING, Admitted, Change, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
@@ -179,7 +178,7 @@ class QJumpAdmission:
 
     def passage_ns(self, flow_id: str) -> int:
         """From the last frame that a flow sends until it is at its destination."""
-        return math.ceil(self._register.admitted[flow_id].guarantee_ns)
+        return self._clock.after(0, self._register.admitted[flow_id].guarantee_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The sending host."""
@@ -195,11 +194,11 @@ class QJumpAdmission:
         for server, amount in debts.items():
             self._senders[server].restore(amount)
 
-    def _patience(self, flow: Flow, sender: SharedBucket) -> str:
+    def _patience(self, flow: Flow, sender: SharedBucket) -> Change | None:
         """How long to wait, if that helps."""
         if not sender.owes():
-            return ""
-        return patience(self._clock.now_ns, sender.fits_ns(flow.rate_bps, flow.burst_bytes)) or ""
+            return None
+        return patience(self._clock.now_ns, sender.fits_ns(flow.rate_bps, flow.burst_bytes))
 
     def usage(self, switch: str) -> Usage:
         """What passes a switch, against what all hosts together may send."""

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission import ROUNDING, Admitted, Change, Refusal, Register, Share, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
@@ -130,7 +130,7 @@ class SiloAdmission:
         admitted = self._register.remove(flow_id)
         ends_ns = self._ends_ns(admitted)
         for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
-            self._queue(hop).leave(sent_ns + math.ceil(end_ns), admitted.flow.rate_bps, burst_bytes)
+            self._queue(hop).leave(self._clock.after(sent_ns, end_ns), admitted.flow.rate_bps, burst_bytes)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
@@ -146,7 +146,7 @@ class SiloAdmission:
 
     def passage_ns(self, flow_id: str) -> int:
         """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
-        return math.ceil(max(self._ends_ns(self._register.admitted[flow_id])))
+        return self._clock.after(0, max(self._ends_ns(self._register.admitted[flow_id])))
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The ports on a flow's path, as `switch:port`."""
@@ -197,15 +197,15 @@ class SiloAdmission:
             arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
         return tuple(bursts)
 
-    def _patience(self, flow: Flow, path: tuple[Hop, ...], bursts: tuple[float, ...]) -> str:
+    def _patience(self, flow: Flow, path: tuple[Hop, ...], bursts: tuple[float, ...]) -> Change | None:
         """How long to wait, if that helps."""
         queues = [self._queue(hop) for hop in path]
         if not any(queue.owes() for queue in queues):
-            return ""
+            return None
         fits_ns = max(
             queue.fits_ns(flow.rate_bps, burst) for queue, burst in zip(queues, bursts, strict=True)
         )
-        return patience(self._clock.now_ns, fits_ns) or ""
+        return patience(self._clock.now_ns, fits_ns)
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """When the last frame is at each port, and at its destination, after it was sent."""
