@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.figure import LabFigure
+from evaluation.figure import LabFigure, lab_of
 from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import AS_PRINTED, ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, RoutedFlow, shortest_path
 from loko.scenario import of_lokos_tables
@@ -115,11 +115,12 @@ class Setting:
 
 
 def allocation_of(
-    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = None
+    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = AS_PRINTED
 ) -> Allocation:
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
 
-    With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
+    As the paper prints it; with `control`, the CPU time of that control traffic and of the boards' own
+    interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
     profiles = {switch.profile.name for switch in lab.switches.values()}
@@ -151,7 +152,7 @@ def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
 
 def prepare(sweep: Sweep) -> Setting:
     """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
-    lab = load_lab(sweep.lab)
+    lab = lab_of(sweep)
     allocation, shares = _shares(sweep, lab)
     if not shares.feasible:
         raise InputError(f"{sweep.name}: not feasible: {shares.reason}")

@@ -142,7 +142,6 @@ def test_service_that_is_killed_and_comes_back_is_shown(page: Page, served: Serv
     served.wait_healthy()
     page.wait(lambda: not page.one("#banner").is_displayed(), "the banner to go")
     page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
-    page.complaints()  # of the connection that was refused meanwhile
 
 
 def test_keyboard_alone_admits_follows_and_releases(page: Page, chrome: Chrome) -> None:

@@ -25,6 +25,7 @@ _REQUESTS: Final = {
     Message.BARRIER: messages.barrier_request,
     Message.FEATURES: messages.features_request,
     Message.TABLE_STATISTICS: messages.table_stats_request,
+    Message.HEARTBEAT: messages.table_stats_request,
     Message.FLOW_STATISTICS: messages.flow_stats_request,
 }
 SENDABLE: Final = tuple(_REQUESTS)

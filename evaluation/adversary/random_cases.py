@@ -40,6 +40,8 @@ class Drawn:
 
     seed: int
     case: Case
+    admission: Admission
+    """What has admitted it."""
     shape: str
     switches: int
     sizes: tuple[int, ...]
@@ -77,6 +79,7 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     admitted = tuple(_admitted(rng, lab, sizes, admission, is_routed=is_routed))
     return Drawn(
         seed=seed,
+        admission=admission,
         case=Case(lab=lab, scheme=scheme, admitted=admitted, entries=entries, control=control),
         shape=shape,
         switches=len(lab.switches),
@@ -87,11 +90,13 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
 def _control(rng: Random) -> ControlTraffic:
     """Mostly something, and never so much that it leaves nothing to the flows."""
     kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
-    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70).
+    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70). After
+    # two heartbeats at once the next would come too late to break the silence.
+    alone = (Message.FLOW_STATISTICS, Message.HEARTBEAT)
     return {
         kind: MessageRate(
             per_s=rng.choice((0.5, 1.0, 5.0)),
-            burst=1 if kind is Message.FLOW_STATISTICS else rng.choice((1, 1, 2)),
+            burst=1 if kind in alone else rng.choice((1, 1, 2)),
         )
         for kind in kinds
     }

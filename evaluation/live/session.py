@@ -126,6 +126,8 @@ class Session:
             "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
+        words += ["--as-printed"] if request.as_printed else []
+        words += ["--exact-clocks"] if request.exact_clocks else []
         prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",

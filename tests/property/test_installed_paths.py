@@ -26,6 +26,7 @@ from evaluation.options import Builder
 from evaluation.traffic import FlowTraffic
 from evaluation.virtual import VirtualRunner, lab_network
 from loko.admission import Admission, Admitted, Refusal
+from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
@@ -35,7 +36,7 @@ from loko.mix import FlowKind, Mix
 from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
 from loko.plan import Plan, plan, scenario_of
 from loko.ring import Ring
-from loko.schemes import CHOICES, SchemeName, admission_of, heartbeat_of
+from loko.schemes import CHOICES, SchemeName, admission_of
 
 FRAME_BYTES = 306
 SCHEME = "packet-granular"
@@ -108,8 +109,7 @@ def requested(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Pla
 def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Admission:
     """With what boards do by themselves reserved where the scheme can: else nothing would be promised."""
     choice = CHOICES[scheme]
-    reserved = (heartbeat_of(choice) or {}) if scheme in GUARANTEED else None
-    return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=reserved)
+    return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=HEARTBEAT)
 
 
 def of_the_controller(found: Planned) -> Tables:
@@ -223,9 +223,8 @@ def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme:
     try:
         drawn = planned(seed, scheme, shape)
         flows = [one.flow for one in drawn.admitted]
-        own = admission_of(
-            drawn.lab, choice, scenario_of(flows, entries=drawn.entries), traffic=heartbeat_of(choice)
-        )
+        scenario = scenario_of(flows, entries=drawn.entries)
+        own = admission_of(drawn.lab, choice, scenario, traffic=HEARTBEAT)
     except InputError:
         return  # such as a mix of which nothing fits
     result = plan(drawn.lab, flows, own)

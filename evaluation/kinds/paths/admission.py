@@ -6,15 +6,17 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
 from evaluation.traffic import FlowTraffic
 from loko.admission import Admitted
+from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.network import shortest_path
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named, heartbeat_of
+from loko.schemes import admission_of, choice_named
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
@@ -44,11 +46,11 @@ class AdmittedPaths:
 
 def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
     """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
     choice = choice_named(figure.scheme)
     scenario = scenario_of(requested, entries=figure.entries)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=HEARTBEAT))
     if not result.accepted:
         raise InputError(f"{figure.name}: {figure.scheme} admits none of the flows; lower rate_bps")
     return AdmittedPaths(

@@ -54,6 +54,7 @@ class Runners:
                         routed,
                         options,
                         allocation=plan.sweep.allocation,
+                        as_printed=True,
                         entries=plan.sweep.entries,
                     )
                 else:
