@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Change, Refusal, what_fits
+from loko.admission import Admission, Admitted, Ask, Change, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -50,7 +50,7 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
         return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
     assert isinstance(first, Refusal)
     ask = partial(route, lab, admission, deadline_ns=deadline_ns)
-    return first._replace(advice=partial(what_fits, ask, admission.check), paths=max(tried - 1, 1))
+    return _advised(first, ask, admission, deadline_ns)._replace(paths=max(tried - 1, 1))
 
 
 def admit(
@@ -80,10 +80,20 @@ def _on_path(
     answer = admission.check(flow, path)
     if isinstance(answer, Refusal):
         ask = partial(_on_path, admission, path, deadline_ns)
-        return answer._replace(advice=partial(what_fits, ask, admission.check))
+        return _advised(answer, ask, admission, deadline_ns)
     if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
         return _too_slow(answer, deadline_ns)
     return answer
+
+
+def _advised(refusal: Refusal, ask: Ask, admission: Admission, deadline_ns: float | None) -> Refusal:
+    """With what finds the remedy, unless the scheme has told one in words, such as to wait.
+
+    It knows of no deadline: with one, what it tells might not be enough.
+    """
+    if isinstance(refusal.advice, str) and refusal.advice and deadline_ns is None:
+        return refusal
+    return refusal._replace(advice=partial(what_fits, ask, admission.check))
 
 
 def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
