@@ -7,7 +7,7 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles bench evidence endurance \
+.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -37,7 +37,7 @@ lint: setup ## Format, lint and type checks of every language
 	@$(WITH) yamllint --strict .
 	@$(WITH) ansible-lint -q
 	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
-	    tests/roles/*.sh switch-emulator/fuzz/run.sh
+	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
@@ -60,6 +60,9 @@ smoke: setup ## Short live runs of two switches and a ring of five, with every b
 
 roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
 	@tests/roles/bare_debian.sh
+
+anywhere: ## Set up copies of this folder in unusual places, from nothing (as root; a quarter of an hour)
+	@tests/anywhere.sh
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
@@ -102,9 +105,9 @@ lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/requirements-build.lock
 	@$(WITH) uv pip compile tests/clients/requirements.in --custom-compile-command 'make lock' \
-	    --python .clients/python/bin/python --no-build-isolation --generate-hashes --no-emit-index-url \
+	    --python "$$(. setup/environment.sh && echo "$$clients")/python/bin/python" --no-build-isolation --generate-hashes --no-emit-index-url \
 	    --upgrade --quiet -o tests/clients/requirements.lock
 
-clean: ## Remove what was built and installed in this folder, but no results
-	@rm -rf .clients .setup .venv switch-emulator/target switch-emulator/fuzz/target \
-	    .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## Remove what was built and installed here (or in LOKO_BUILD), but no results
+	@. setup/environment.sh && rm -rf "$$clients" "$$state" "$$venv" "$$build/.cache" "$$build/target" \
+	    switch-emulator/target switch-emulator/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
