@@ -7,14 +7,16 @@ CARGO := cd switch-emulator && ../$(WITH) cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup clients browser evaluate teardown test lint unit fuzz smoke roles anywhere bench evidence endurance \
+.PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
+    rust unit python live fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
+# Steps that are run in turn look for it once only.
 setup: ## Install everything (quick when nothing changed)
-	@setup/all.sh
+	@[ -n "$$SETUP_IS_DONE" ] || setup/all.sh
 
 clients: setup ## Also install the controllers that others wrote, for the tests only
 	@setup/clients.sh
@@ -28,28 +30,54 @@ evaluate: setup ## Replay the paper's figures; choose more with ARGS='-e mode=li
 teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
-test: setup lint unit fuzz ## Lint, types, all Rust and Python tests, a minute of fuzzing a target
+# Each step is a target of its own; those that use one core are run beside each other.
+LINTS := lint-python+types+lint-yaml+lint-shell lint-rust
 
-lint: setup ## Format, lint and type checks of every language
+quick: ## Format, lint, types, unit tests of Rust and Python: what to run after each change
+	@setup/in-turn.sh quick setup $(LINTS) rust unit
+
+test: ## Everything: quick's steps, and every test of Python, also those in real time
+	@setup/in-turn.sh test setup clients browser $(LINTS) rust python live
+
+lint: ## Format, lint and type checks of every language
+	@setup/in-turn.sh lint setup $(LINTS)
+
+lint-python: setup ## ruff
 	@$(WITH) ruff check
 	@$(WITH) ruff format --check
+
+types: setup ## mypy, strict
 	@$(WITH) mypy
+
+# What ansible-lint finds depends on these files alone, and it takes its time.
+lint-yaml: setup ## yamllint, ansible-lint
 	@$(WITH) yamllint --strict .
-	@$(WITH) ansible-lint -q
+	@setup/unchanged.sh ansible-lint playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
+
+lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
 	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
+
+lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
 	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	@$(CARGO) clippy --manifest-path fuzz/Cargo.toml --all-targets --locked --quiet -- -D warnings
 
-# Those in real time come one after the other: they want the cores for themselves. One that fails, as where the machine
-# keeps the cores from it, is tried once more and listed.
-unit: clients browser ## All Rust and Python tests
-	@$(CARGO) test --workspace --locked --quiet
+rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
+	@$(CARGO) test --workspace --locked --quiet $(ARGS)
 	@$(CARGO) test --manifest-path fuzz/Cargo.toml --lib --locked --quiet
-	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces'
-	@$(WITH) pytest --durations 25 -rR --reruns 1 -m 'live or namespaces'
+
+unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
+	@$(WITH) pytest --numprocesses auto --dist worksteal tests/unit tests/property $(ARGS)
+
+python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
+	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' $(ARGS)
+
+# One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
+# tried once more and named (tests/stalls.py).
+live: setup clients browser ## Tests in real time; only those that failed with ARGS=--lf
+	@$(WITH) pytest --durations 25 -m 'live or namespaces' $(ARGS)
 
 fuzz: setup ## Feed the emulator random input; change with ARGS='--seconds 3600 openflow'
 	@setup/fuzz.sh

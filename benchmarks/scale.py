@@ -41,6 +41,7 @@ from loko.controller.messages import add_entry
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab
+from loko.network import on_shortest_paths
 
 GOAL_BOARDS: Final = 31
 GOAL_P99_NS: Final = 20_000
@@ -207,7 +208,9 @@ def _running(
         emulator = stack.enter_context(Boards(program, namespace, folder, boards, process=process))
         for controller in controllers.values():
             controller.handshake()
-        for name, entries in switch_entries(lab, flows, entries=EVALUATION_ENTRIES).items():
+        for name, entries in switch_entries(
+            lab, on_shortest_paths(lab, flows), entries=EVALUATION_ENTRIES
+        ).items():
             _install(controllers[name], entries)
         yield namespace, emulator, [stack.enter_context(Tap(namespace, host)) for host in lab.hosts]
 

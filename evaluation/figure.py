@@ -13,6 +13,7 @@ from evaluation.facts import Fact, fact
 from evaluation.result import NoteResult, Series, TableResult
 from loko.allocation import allocation_name
 from loko.document import Strict
+from loko.lab import Lab, load_lab
 
 Mode = Literal["virtual", "live", "hardware"]
 FixedScheme = Literal["full-rate", "fifth-rate"]
@@ -87,6 +88,9 @@ class Figure(Strict):
     paper: str
     title: str
     modes: list[Mode] = Field(min_length=1)
+    exact_clocks: bool = False
+    """Whether delays and rates are promised as in the paper: one clock for all, and cables that take no time.
+    Else they allow for what the profile's `tolerance` says (docs/model.md, section 14)."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 
@@ -102,6 +106,12 @@ class LabFigure(Figure):
     lab: str
     frame_bytes: int = Field(ge=64, le=1518)
     entries: int = Field(ge=1)
+
+
+def lab_of(figure: LabFigure) -> Lab:
+    """The figure's lab, with clocks as the figure has them. Raises `InputError`."""
+    lab = load_lab(figure.lab)
+    return lab.with_exact_clocks() if figure.exact_clocks else lab
 
 
 def notes_of(figure: Figure) -> list[NoteResult]:

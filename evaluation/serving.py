@@ -15,7 +15,7 @@ from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from loko.allocation import FIFTH_RATE
 from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
-from loko.control_traffic import ControlTraffic, Message, MessageRate, parse_control
+from loko.control_traffic import ControlTraffic, driver_traffic, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend, Lab, load_lab
@@ -51,7 +51,7 @@ def serve(
     ] = None,
     changes_per_s: Annotated[
         float,
-        typer.Option(min=0, help="Changes that a switch gets a second; 0: no limit, none reserved for."),
+        typer.Option(min=0, help="Changes that a switch gets a second; 0: no limit, and none reserved for."),
     ] = CHANGES_PER_S,
     control: ControlOption = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
@@ -105,7 +105,7 @@ def serve(
     expected_sizes = () if expected is None else expected.frame_bytes
     sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
-    reserved = parse_control(control) if control is not None else _traffic_of_changes(changes_per_s)
+    reserved = _reserved(changes_per_s, parse_control(control or ()))
     fillers = network.fillers if fillers is None else fillers
     allocated = choice.allocation or FIFTH_RATE.name
     options = {
@@ -159,13 +159,16 @@ def serve(
     run(settings)
 
 
-def _traffic_of_changes(changes_per_s: float) -> ControlTraffic | None:
-    """What the driver sends at most while it keeps a table: segments at a distance of half a change.
-
-    Every other one can be a change, the next one confirms it; a barrier alone or a count of the entries costs
-    less.
-    """
-    return {Message.CHANGE: MessageRate(per_s=2 * changes_per_s)} if changes_per_s else None
+def _reserved(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:
+    """What the driver sends, and whatever else is said to be sent. Raises `InputError` for less."""
+    own = driver_traffic(changes_per_s)
+    for kind in own.keys() & others.keys():
+        if others[kind].per_s < own[kind].per_s:
+            raise InputError(
+                f"--control {kind.value}={others[kind].per_s:g}: the driver sends up to"
+                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or lower --changes-per-s"
+            )
+    return {**own, **others}
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.figure import LabFigure
+from evaluation.figure import LabFigure, lab_of
 from evaluation.kinds.sweep.document import Sweep
 from loko.allocation import Allocation
-from loko.control_traffic import ControlTraffic, Message, MessageRate
+from loko.control_traffic import AS_PRINTED, ControlTraffic, Message, MessageRate
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.lab_allocation import allocations_of
-from loko.network import shortest_path
+from loko.network import Hop, RoutedFlow, shortest_path
 from loko.scenario import of_lokos_tables
 from loko.schemes import schemes_of
 from loko.split import Split, echo_traffic, split
@@ -98,6 +98,8 @@ class Setting:
 
     sweep: Sweep
     lab: Lab
+    paths: tuple[tuple[Hop, ...], ...]
+    """Of each flow of the sweep: the switches that its guarantee counts and its entries stand in."""
     allocation: Allocation
     shares: Split
     guarantee_ns: float
@@ -105,17 +107,20 @@ class Setting:
     floor_ns: float
     """Delay between the taps when every switch is idle (docs/architecture.md, delay terms)."""
 
-    def admitted(self) -> tuple[Flow, ...]:
+    def admitted(self) -> tuple[RoutedFlow, ...]:
         """The flows as Loko admits them, whatever is sent."""
-        return tuple(sender.as_flow() for sender in senders(self, (1.0, 1.0)))
+        return tuple(
+            RoutedFlow(sender.as_flow(), self.paths[sender.flow]) for sender in senders(self, (1.0, 1.0))
+        )
 
 
 def allocation_of(
-    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = None
+    figure: LabFigure, lab: Lab, scheme: str, control: ControlTraffic | None = AS_PRINTED
 ) -> Allocation:
     """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
 
-    With `control`, the CPU time of that control traffic and of the boards' own interruptions is taken out.
+    As the paper prints it; with `control`, the CPU time of that control traffic and of the boards' own
+    interruptions is taken out.
     Raises `InputError` if the switches are allocated differently.
     """
     profiles = {switch.profile.name for switch in lab.switches.values()}
@@ -147,11 +152,12 @@ def _shares(sweep: Sweep, lab: Lab) -> tuple[Allocation, Split]:
 
 def prepare(sweep: Sweep) -> Setting:
     """Allocate, split by equation 8 and bound the delay. Raises `InputError` if it is not feasible."""
-    lab = load_lab(sweep.lab)
+    lab = lab_of(sweep)
     allocation, shares = _shares(sweep, lab)
     if not shares.feasible:
         raise InputError(f"{sweep.name}: not feasible: {shares.reason}")
-    hops = {len(shortest_path(lab, flow.source, flow.destination)) for flow in sweep.flows}
+    paths = tuple(shortest_path(lab, flow.source, flow.destination) for flow in sweep.flows)
+    hops = {len(path) for path in paths}
     if len(hops) != 1:
         raise InputError(f"{sweep.name}: flows cross different numbers of switches; split the figure")
     count = hops.pop()
@@ -160,6 +166,7 @@ def prepare(sweep: Sweep) -> Setting:
     return Setting(
         sweep=sweep,
         lab=lab,
+        paths=paths,
         allocation=allocation,
         shares=shares,
         guarantee_ns=count * allocation.delay_ns,

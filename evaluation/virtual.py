@@ -21,6 +21,7 @@ from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Host, Lab
+from loko.network import Routed
 from loko.ring import Setting
 
 _DRAIN_NS: Final = 100_000_000
@@ -42,13 +43,13 @@ class VirtualRunner:
     def __init__(
         self,
         lab: Lab,
-        flows: Sequence[Flow],
+        routed: Sequence[Routed],
         *,
         entries: int,
         profile: str | None = None,
         capacity_factor: float | None = None,
     ) -> None:
-        """The boards get the controller's tables for `flows`.
+        """The boards get the controller's tables for flows on the paths on which they were admitted.
 
         `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
         the profiles: true capacity over equation 6 (section 3.4.2).
@@ -61,7 +62,7 @@ class VirtualRunner:
                     "use --mode live, or the backend firmware"
                 )
         self._lab = lab
-        self._tables = switch_entries(lab, flows, entries=entries)
+        self._tables = switch_entries(lab, routed, entries=entries)
         self._capacity_factor = capacity_factor
         self._profile_of = {name: profile or switch.profile.name for name, switch in lab.switches.items()}
         self._folder: tempfile.TemporaryDirectory[str] | None = None

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # A mount namespace of its own: what is mounted here goes with it.
 [ "${1:-}" = --inside ] || exec unshare --mount --propagation private "$PWD/tests/anywhere.sh" --inside "$@"
 shift
-unset LOKO_BUILD CARGO_TARGET_DIR
+unset LOKO_BUILD CARGO_TARGET_DIR SETUP_IS_DONE
 
 folder=${1:-$(mktemp -d /tmp/loko-anywhere-XXXXXX)}
 readonly folder clone="$folder/a clone" drive="$folder/another drive" somebody=12345

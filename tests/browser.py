@@ -65,6 +65,8 @@ class Page:
 
     def __init__(self, chrome: Chrome, address: str, *, shows: str = "#switch-list > li") -> None:
         self.chrome = chrome
+        chrome.get("about:blank")  # the page before complains no longer, and what it said is not this one's
+        self.complaints()
         chrome.get(address)
         self.wait(lambda: self.all(shows), shows)
 

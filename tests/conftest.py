@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from benchmarks.one_board import build
+from evaluation.live.background import BackgroundLab
+
+pytest_plugins = ["stalls", "strays"]
 
 # How long an example takes says nothing on a machine that also runs other work; pytest limits each test.
 settings.register_profile("loko", deadline=None)
@@ -18,3 +22,17 @@ settings.load_profile("loko")
 def program() -> Path:
     """The emulator without optimisation, built if need be."""
     return build(release=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_lab_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A lab in the background ends with the test that started it, and the test fails."""
+    if request.node.get_closest_marker("namespaces") is None:
+        yield
+        return
+    before = {lab.pid for lab in BackgroundLab.all()}
+    yield
+    left = [lab for lab in BackgroundLab.all() if lab.pid not in before]
+    for lab in left:
+        lab.down()
+    assert not left, f"the test left labs: {', '.join(lab.name for lab in left)}"

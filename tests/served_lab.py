@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,17 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+from reserved_port import ReservedPort
 
 CONTROLLER_PORT = 6633
 """Where the boards of a live lab look for their controller."""
 LOKO = str(Path(sys.executable).with_name("loko"))
 PATIENCE_S = 150.0
 """Programs load for seconds; on a machine that does much else, for much longer."""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], object], what: str, log: Callable[[], str] = str) -> None:
@@ -45,9 +40,10 @@ class ServedLab:
         has_boards: bool = True,
     ) -> None:
         self.folder, self.options, self.lab = folder, options, lab
-        self.rest = free_port()
+        self._ports = (ReservedPort(), ReservedPort())
+        self.rest, openflow = (port.number for port in self._ports)
         self.address = f"http://127.0.0.1:{self.rest}"
-        self.openflow = CONTROLLER_PORT if "--live" in options else free_port()
+        self.openflow = CONTROLLER_PORT if "--live" in options else openflow
         self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_S)
         self.process: subprocess.Popen[bytes] | None = None
         self.boards: subprocess.Popen[bytes] | None = None
@@ -73,6 +69,8 @@ class ServedLab:
                 process.wait()
                 if process.stdin is not None:
                     process.stdin.close()
+        for port in self._ports:
+            port.release()
 
     def start(self) -> None:
         words = [
@@ -110,7 +108,7 @@ class ServedLab:
     def end(self) -> int:
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=PATIENCE_S)
 
     def is_healthy(self) -> bool:
         try:

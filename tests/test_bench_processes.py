@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,20 +24,32 @@ MAKE = partial(campaign.parts, ("dp-time",), samples=4, scenario=SCENARIO)
 PARTS, SIZES = 192, 7
 
 SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 from test_bench_processes import measure
-measure(Path(sys.argv[1]), jobs=2)
+
+def wait_to_be_killed(count):
+    if count == 3:
+        print("three parts", flush=True)
+        signal.pause()
+
+measure(Path(sys.argv[1]), jobs=2, on_count=wait_to_be_killed)
 """
 
 
-def measure(path: Path, *, jobs: int, make: processes.Parts = MAKE) -> int:
-    """Measure what is missing in a store; how many parts were reported."""
+def measure(
+    path: Path, *, jobs: int, make: processes.Parts = MAKE, on_count: Callable[[int], object] = bool
+) -> int:
+    """Measure what is missing in a store; how many parts were reported. `on_count` hears of each."""
     told: list[str] = []
+
+    def on_part(part: campaign.Part) -> None:
+        told.append(part.key)
+        on_count(len(told))
+
     with SampleStore(path, {"seed": 1}) as store:
-        processes.run(
-            choose("zodiac-fx"), make, store, seed=1, jobs=jobs, on_part=lambda part: told.append(part.key)
-        )
+        processes.run(choose("zodiac-fx"), make, store, seed=1, jobs=jobs, on_part=on_part)
     assert len(told) == len(set(told))
     return len(told)
 
@@ -46,19 +57,6 @@ def measure(path: Path, *, jobs: int, make: processes.Parts = MAKE) -> int:
 def samples(path: Path) -> dict[tuple[str, int], list[int]]:
     with SampleStore(path, None) as store:
         return {(part, size): times.tolist() for part, size, times, _ in store.samples()}
-
-
-def kept(path: Path) -> int:
-    """How many combinations another process has kept so far."""
-    if not path.exists():
-        return 0
-    base = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
-    try:
-        return int(base.execute("select count(*) from sample").fetchone()[0])
-    except sqlite3.OperationalError:  # before the tables are made
-        return 0
-    finally:
-        base.close()
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
@@ -72,17 +70,16 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
 def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path) -> None:
     path = tmp_path / "killed"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], env=environment)
-    try:
-        while kept(path) < 3 * SIZES:
-            assert process.poll() is None, "ended before it could be killed"
-            time.sleep(0.005)
-        workers = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    finally:
-        process.kill()
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    command = [sys.executable, "-c", SCRIPT, str(path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "three parts\n"
+            workers = psutil.Process(process.pid).children(recursive=True)
+            assert len(workers) >= 2
+        finally:
+            process.send_signal(signal.SIGKILL)
+    _, alive = psutil.wait_procs(workers, timeout=120)
     assert not alive
     before = samples(path)
     assert 3 * SIZES <= len(before) < PARTS * SIZES

@@ -125,7 +125,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     assert (first.observed, third.observed) == (True, False)
     half = traffic(setting, 4, offered_load=0.5)[0]
     assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_953, 789_907)
-    assert [flow.burst_bytes for flow in setting.admitted()] == [688, 688, 344, 344]
+    assert [one.flow.burst_bytes for one in setting.admitted()] == [688, 688, 344, 344]
 
 
 def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:

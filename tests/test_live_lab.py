@@ -34,7 +34,7 @@ from loko.lab import load_lab
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
 
 SETTING, TRAFFIC = admitted()
-FLOWS = SETTING.admitted()
+FLOWS = [one.flow for one in SETTING.admitted()]
 
 app = typer.Typer()
 app.add_typer(lab_app, name="lab")
@@ -60,7 +60,7 @@ sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
 setting, traffic = admitted()
-with LiveRunner(setting.lab, setting.admitted()) as runner:
+with LiveRunner(setting.lab, setting.admitted(), as_printed=True) as runner:
     print("up", flush=True)
     runner.run(traffic, seconds=100, seed=1)
 """
@@ -94,14 +94,15 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
         process.wait(timeout=30)
     wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended: {left(tree)}")
     wait_until(lambda: Machine.now() == machine, "the machine is as before")
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
 
 
 def test_nothing_is_left_when_the_evaluation_ends(machine):
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+    before = descendants(os.getpid())
+    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
-        tree = descendants(os.getpid())
+        tree = [process for process in descendants(os.getpid()) if process not in before]
         assert "zodiac-fx" in {name for name, _ in named(os.getpid())}
     assert not left(tree)
 
@@ -150,7 +151,7 @@ def test_what_a_crash_left_does_not_stop_the_next_lab(machine):
 
 
 def test_an_emulator_that_dies_in_a_run_is_told():
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
         [boards] = [process for name, process in named(os.getpid()) if name == "zodiac-fx"]
         boards.kill()
         with pytest.raises(RunError, match=r"the emulator ended \(exit status -9\)"):
@@ -158,7 +159,7 @@ def test_an_emulator_that_dies_in_a_run_is_told():
 
 
 def test_a_lab_process_that_dies_is_told():
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
+    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
         [outer] = [process for name, process in named(os.getpid()) if name == "unshare"]
         tree = descendants(outer.pid)
         outer.kill()
@@ -175,7 +176,7 @@ def test_flows_that_do_not_fit_are_the_controllers_refusal():
 
 def test_a_second_lab_is_refused(monkeypatch):
     monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
-    with LiveRunner(SETTING.lab, FLOWS):
+    with LiveRunner(SETTING.lab, FLOWS, as_printed=True):
         result = command("lab", "up", "two-switch")
     assert result.exit_code == 2
     assert "another live lab runs on this machine" in result.output
@@ -186,7 +187,7 @@ def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):
     lab = load_lab(path)
     path.unlink()
     with pytest.raises(RunError, match=r"lab\.yml"):
-        LiveRunner(lab, FLOWS).__enter__()
+        LiveRunner(lab, FLOWS, as_printed=True).__enter__()
 
 
 def test_without_root_one_line_says_so(monkeypatch):

@@ -28,7 +28,7 @@ def runner(request, tmp_path_factory):
     path.write_text(SETTING.lab.path.read_text().replace("control: session", f"control: {request.param}"))
     lab = load_lab(path)
     assert (lab.controller is not None) == (request.param == "network")
-    with LiveRunner(lab, SETTING.admitted()) as live:
+    with LiveRunner(lab, SETTING.admitted(), as_printed=True) as live:
         yield live
 
 

@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.adversary.attack import attack
+from evaluation.adversary.carriage import DRAIN_NS, Verdict, add_releases, judged, network_of
 from evaluation.adversary.case import Case
-from evaluation.adversary.schemes import GUARANTEED, PRINTED, filled
+from evaluation.adversary.changes import forgetful, succession
+from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
 from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, SCHEMES
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES
+from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
 from loko.packets import SCHEME as PACKET_GRANULAR
 from loko.ring import Ring
-from loko.scenario import EVALUATION
+from loko.scenario import EVALUATION, of_lokos_tables
 
 _GENERATIONS: Final = 30
 _SECONDS: Final = 30.0
@@ -29,6 +33,9 @@ _ROUND: Final = tuple((f"h{number}", f"h{number % 5 + 1}") for number in range(1
     (f"h{number}", f"h{(number + 2) % 5 + 1}") for number in range(1, 6)
 )
 _RATE_BPS: Final = 200_000.0
+_PAUSES_NS: Final = (100_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
+_BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
+"""So many fit beside two that use nearly all of the rate."""
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
 Row = dict[str, Any]
@@ -39,6 +46,7 @@ def every_attack(tell: Callable[[str], None]) -> dict[str, list[Row]]:
     tables: Mapping[str, Callable[[], Iterator[Row]]] = {
         "schemes": _schemes,
         "mistakes": _mistakes,
+        "released": _released,
         "reserved": _reserved,
         "capacity": _capacity,
     }
@@ -56,6 +64,7 @@ def kept(tables: Mapping[str, list[Row]]) -> bool:
     rows = [
         *(row for row in tables["schemes"] if row["scheme"] in GUARANTEED),
         *(row for row in tables["mistakes"] if not row["too_many"]),
+        *(row for row in tables["released"] if not row["forgets"]),
         *(row for row in tables["reserved"] if row["reserved"]),
         *(row for row in tables["capacity"] if row["capacity"] == 1 or row["told"]),
     ]
@@ -138,6 +147,55 @@ def _mistakes() -> Iterator[Row]:
             }
 
 
+def _released() -> Iterator[Row]:
+    """Flows that take the place of released ones, under the rule and under one that forgets these."""
+    for scheme in (*SCHEMES, PACKET_GRANULAR):
+        for after_ns in _PAUSES_NS:
+            for forgets in (True, False):
+                lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
+                yield {
+                    "scheme": scheme,
+                    "forgets": forgets,
+                    "after_ms": after_ns / 1e6,
+                    "newcomers": lives - 2 - _BRIEF[scheme],
+                    "worst": verdict.worst,
+                    "lost": verdict.lost,
+                }
+
+
+def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Verdict]:
+    """Two flows share nearly all of a switch; brief ones send a frame each, go, and others take their place.
+
+    They are released when they have arrived; at a fifth of the rate, where the switch is never busy for long,
+    as soon as they are sent. Gives how many flows lived, and what became of their frames.
+    """
+    lab, scenario = star(), of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
+    admission = admission_named(scheme, lab, scenario, control={})
+    rate_bps = 1.17e6 if scheme == FIFTH_RATE.name else 5.85e6
+    history = succession(
+        forgetful(admission) if forgets else admission,
+        stay=[flow._replace(rate_bps=rate_bps) for flow in _brief(0, 2)],
+        first=_brief(10, _BRIEF[scheme]),
+        second=_brief(20, _BRIEF[scheme]),
+        after_ns=after_ns,
+        duration_ns=150_000_000,
+        delivered=scheme != FIFTH_RATE.name,
+    )
+    case = history.case(Case(lab=lab, scheme=scheme, admitted=(), entries=17))
+    network = network_of(case, seed=_SEED)
+    add_releases(network, case, history.offers(), observed=False)
+    return len(history.lives), judged(case, network.run(duration_ns=400_000_000, drain_ns=DRAIN_NS))
+
+
+def _brief(first: int, count: int) -> list[Flow]:
+    """One frame of 306 bytes each, from every host in turn."""
+    pairs = (*_STAR[2:], *_TWO[4:], ("H2", "H3"))
+    return [
+        Flow(f"f{first + place}", *pairs[place], 5000 + first + place, 6000, 1e3, 306.0, 306)
+        for place in range(count)
+    ]
+
+
 def _reserved() -> Iterator[Row]:
     """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
     for scheme in SCHEMES:
@@ -176,7 +234,8 @@ def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
     """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
     lab = lab or star()
     scheme = SCHEMES.get(name.removesuffix(PRINTED), FULL_RATE)
-    allocation = allocations_of(lab, scheme, EVALUATION, None if name.endswith(PRINTED) else {})["s1"]
+    reserved = AS_PRINTED if name.endswith(PRINTED) else NO_MESSAGES
+    allocation = allocations_of(lab, scheme, EVALUATION, reserved)["s1"]
     rate_bps = allocation.max_rate_bps / flows
     if name == PACKET_GRANULAR:
         rate_bps *= 0.98  # so that all four fit

@@ -30,6 +30,7 @@ def page(found: dict[str, Any]) -> str:
         tightest=_tightest(found["tightest"]),
         schemes=_schemes(attacks["schemes"]),
         mistakes=_mistakes(attacks["mistakes"]),
+        released=_released(attacks["released"]),
         reserved=_reserved(attacks["reserved"]),
         capacity=_capacity(attacks["capacity"]),
     )
@@ -118,6 +119,27 @@ def _too_many(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     right = next(one for one in rows if one["scheme"] == row["scheme"] and not one["too_many"])
     more = row["flows"] - right["flows"]
     return f"{more} ({100 * more / right['flows']:.0f} %)" if more else "none"
+
+
+def _released(rows: list[dict[str, Any]]) -> str:
+    """One row for each pause: newcomers and damage under the rule, then under the one that forgets."""
+    pairs = zip(
+        (row for row in rows if not row["forgets"]), (row for row in rows if row["forgets"]), strict=True
+    )
+    return _table(
+        ("scheme", "pause", "newcomers", "adversary", "newcomers, if forgotten", "adversary, if forgotten"),
+        (
+            (
+                kept["scheme"],
+                f"{kept['after_ms']:g} ms",
+                str(kept["newcomers"]),
+                _damage(kept["worst"], kept["lost"]),
+                str(forgot["newcomers"]),
+                _damage(forgot["worst"], forgot["lost"]),
+            )
+            for kept, forgot in pairs
+        ),
+    )
 
 
 def _reserved(rows: list[dict[str, Any]]) -> str:

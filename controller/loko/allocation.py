@@ -70,7 +70,7 @@ class Frontier:
     empty_delay_ns: float
     """D without any burst: T0 + t_CP + l/R."""
     service_rate_bps: float
-    """R."""
+    """R, as the fastest sender counts it."""
 
     @property
     def room_bytes(self) -> float:
@@ -92,16 +92,22 @@ class Frontier:
 
 
 def frontier(service: Service, interference: Interference = NO_INTERFERENCE) -> Frontier:
-    """The splits that `allocate` can be asked for."""
-    left = 1 - interference.share
-    latency_ns = service.latency_ns(interference)
+    """The splits that `allocate` can be asked for.
+
+    Promises are made to senders, so R and all times are those that the fastest of them counts while the board
+    is as slow as it may be (docs/model.md, section 14).
+    """
+    stretch = service.profile.tolerance.stretch
+    left = 1 - stretch * interference.share
+    latency_ns = stretch * service.latency_ns(interference)
+    rate_bps = service.rate_bps / stretch
     return Frontier(
-        max_rate_bps=left * service.rate_bps,
+        max_rate_bps=left * rate_bps,
         capacity_bytes=service.capacity_bytes,
         latency_ns=latency_ns / left,
         frame_bytes=service.largest_frame_bytes,
-        empty_delay_ns=latency_ns + service.packetisation_ns,
-        service_rate_bps=service.rate_bps,
+        empty_delay_ns=latency_ns + stretch * service.packetisation_ns,
+        service_rate_bps=rate_bps,
     )
 
 
@@ -112,11 +118,14 @@ class Allocation:
     scheme: Scheme
     service: Service
     max_rate_bps: float
+    """Less than the scheme's part of R by what clocks may be off (`loko.tolerance`)."""
     max_burst_bytes: float
     delay_ns: float
     """D, for every frame of every flow; it does not depend on later admissions."""
     control: TokenBucket
     """(r_CP, b_CP) of equation 8: what control traffic takes, in bytes at R. The rest is without it."""
+    splits: Frontier
+    """What the rate and the burst were chosen of."""
     feasible: bool
     reason: str = ""
     """Why it is not feasible."""
@@ -137,7 +146,7 @@ def allocate(service: Service, scheme: Scheme, interference: Interference = NO_I
     burst_bytes = min(splits.burst_bytes(rate_bps), scheme.most_burst_bytes)
     feasible = burst_bytes >= frame_bytes
     usable = TokenBucket(rate_bps=rate_bps, burst_bytes=max(burst_bytes, 0.0))
-    curve = RateLatency(rate_bps=service.rate_bps, latency_ns=splits.empty_delay_ns)
+    curve = RateLatency(rate_bps=splits.service_rate_bps, latency_ns=splits.empty_delay_ns)
     return Allocation(
         scheme=scheme,
         service=service,
@@ -145,6 +154,7 @@ def allocate(service: Service, scheme: Scheme, interference: Interference = NO_I
         max_burst_bytes=burst_bytes,
         delay_ns=delay_bound_ns(usable, curve),
         control=interference.messages.in_bytes(service.rate_bps),
+        splits=splits,
         feasible=feasible,
         reason=""
         if feasible

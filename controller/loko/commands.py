@@ -148,8 +148,8 @@ def plan(
     echoes_per_s: Annotated[
         float | None,
         typer.Option(
-            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each and for"
-            " nothing else. Default: for the boards' own timers, and for what --control says."
+            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each. What the"
+            " boards do by themselves is reserved in any case."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -167,13 +167,12 @@ def plan(
         knows = {SchemeName.LOKO: True, SchemeName.PACKETS: echoes_per_s is None}.get(scheme, False)
         if not knows and (echoes_per_s is not None or control is not None):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
-        reserves = control is not None or (scheme is SchemeName.LOKO and echoes_per_s is None)
         admission = admission_of(
             network,
             choice,
             scenario_of(requested, entries=entries, mix=expected),
             mix=expected,
-            traffic=parse_control(control or ()) if reserves else None,
+            traffic=parse_control(control or ()),
             control=echo_traffic(echoes_per_s or 0.0),
             fillers=fillers,
         )
@@ -216,6 +215,12 @@ def _print_model(values: dict[str, Any]) -> None:
             f"control traffic r_CP = {values['control']['rate_bps'] / 1e6:.3f} Mbit/s,"
             f" b_CP = {values['control']['burst_bytes']:.1f} bytes at R"
         )
+    tolerance = values["tolerance"]
+    console.print(
+        f"allocations: senders' clocks may be off by {tolerance['sender_clock_ppm']} ppm, the board's by"
+        f" {tolerance['board_clock_ppm']} ppm",
+        soft_wrap=True,
+    )
     table = Table(title="allocations", title_justify="left")
     for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms", ""):
         table.add_column(column, justify="left" if column in {"scheme", ""} else "right")
@@ -246,8 +251,8 @@ def _print_plan(result: Plan) -> None:
         )
     console.print(table)
     for refusal in result.refused:
-        remedy = f"; would fit: {refusal.remedy}" if refusal.remedy else ""
-        console.print(f"refused: {refusal}{remedy}", highlight=False, soft_wrap=True)
+        remedy = refusal.remedy or "no smaller rate or burst beside the flows that are there"
+        console.print(f"refused: {refusal}; would fit: {remedy}", highlight=False, soft_wrap=True)
     for name, allocation in result.allocations.items():
         if not allocation.feasible:
             console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)

@@ -37,6 +37,10 @@ _REPORTED_ENTRIES: Final = 20
 """Entries that flow statistics list at most."""
 _KEEPALIVE_PER_S: Final = 2.0
 """The board asks every 500 ms for a sign of life if the controller is silent."""
+KEEPALIVE_AFTER_NS: Final = 2_500_000_000
+"""It never asks if less than this passes from one segment of the controller to the next (quirk 7)."""
+HEARTBEAT_NS: Final = 2_000_000_000
+"""The switch driver counts the entries of a table so long after it last heard of it (docs/driver.md)."""
 
 
 class Message(Enum):
@@ -54,6 +58,8 @@ class Message(Enum):
     TABLE_STATISTICS = "table-statistics"
     PORT_STATISTICS = "port-statistics"
     DESCRIPTION = "description"
+    HEARTBEAT = "heartbeat"
+    """The switch driver's count of a table's entries: so often that the board asks for no sign of life."""
     CHANGE = "change"
     """What the switch driver sends at once: a barrier with two FLOW_MODs, in one segment (docs/driver.md)."""
     UNKNOWN = "unknown"
@@ -73,6 +79,10 @@ class TimeBucket:
             rate_bps=self.share * rate_bps,
             burst_bytes=bytes_in(rate_bps=rate_bps, duration_ns=self.burst_ns),
         )
+
+    def stretched(self, stretch: float) -> TimeBucket:
+        """The same, counted by a clock that is faster by this factor (`Tolerance.stretch`)."""
+        return TimeBucket(share=self.share * stretch, burst_ns=self.burst_ns * stretch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +124,17 @@ class MessageRate:
 ControlTraffic = Mapping[Message, MessageRate]
 """What the controller may send to one switch while flows are guaranteed. Other kinds are not sent."""
 
-HEARTBEAT: Final[ControlTraffic] = MappingProxyType({Message.TABLE_STATISTICS: MessageRate(per_s=0.5)})
+NO_MESSAGES: Final[ControlTraffic] = MappingProxyType({})
+"""A silent controller. What the board does by itself is reserved for all the same (`interference`)."""
+HEARTBEAT: Final[ControlTraffic] = MappingProxyType(
+    {Message.HEARTBEAT: MessageRate(per_s=_NS_PER_S / HEARTBEAT_NS)}
+)
 """What a switch gets whose table stays as it is: a count of its entries every 2 s (docs/driver.md)."""
+AS_PRINTED: Final = None
+"""In the place of control traffic: the paper's formulas alone, which reserve nothing, not even for the board.
+
+Only to replay the paper's own figures. What comes out is no guarantee (docs/evidence.md).
+"""
 
 _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 
@@ -147,7 +166,8 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
 def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:
     """The CPU time that control traffic and the board itself ask for, with so many entries at most.
 
-    Unknown entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
+    Every guarantee rests on this: the board's own part is in it whatever the controller sends. Unknown
+    entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count) for message in traffic}
@@ -155,13 +175,37 @@ def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unkno
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
     )
-    found = Interference(messages=messages, board=_board(profile))
+    found = Interference(messages=messages, board=_board(profile, asks=not silences_keepalive(traffic)))
     if found.share >= 1:
         raise InputError(
             f"control traffic: asks for {found.share:.0%} of the CPU of {profile.name}, which leaves nothing"
             " to flows; lower its rates"
         )
     return found
+
+
+def driver_traffic(changes_per_s: float) -> ControlTraffic:
+    """What the switch driver sends at most while it keeps a table that changes so often.
+
+    Its segments leave at a distance of half a change: every other one can be a change, the next one confirms
+    it; a barrier alone or a count of the entries costs less. Without changes it counts.
+    """
+    if not changes_per_s:
+        return HEARTBEAT
+    return MappingProxyType({Message.CHANGE: MessageRate(per_s=2 * changes_per_s)})
+
+
+def silences_keepalive(traffic: ControlTraffic) -> bool:
+    """Whether the switch driver is at work, and often enough: then no board ever asks for a sign of life.
+
+    Heartbeats and changes are the driver's. It is silent for as long as its last segment is answered and for
+    `HEARTBEAT_NS` then (docs/driver.md), unless it is paced to fewer segments.
+    """
+    return any(
+        traffic[kind].per_s * HEARTBEAT_NS >= _NS_PER_S
+        for kind in (Message.HEARTBEAT, Message.CHANGE)
+        if kind in traffic
+    )
 
 
 def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown, *, delay_ns: float) -> int:
@@ -221,10 +265,12 @@ def replies_ns(profile: Profile, traffic: ControlTraffic, entries: int | Unknown
     return longest
 
 
-def _board(profile: Profile) -> TimeBucket:
+def _board(profile: Profile, *, asks: bool) -> TimeBucket:
     """Timers of the IP stack (section 3.1), and questions for a sign of life with their answers."""
     timers, costs = profile.cpu.timers, profile.cpu.control
     timer_ns = timers.cost_ps.value / _PS_PER_NS
+    if not asks:
+        return TimeBucket(share=timer_ns / timers.period_ns.value, burst_ns=timer_ns)
     keepalive_ns = (
         costs.send_ps.value + costs.interrupt_ps.value + costs.segment_ps.value + costs.acknowledge_ps.value
     ) / _PS_PER_NS + 2 * _link_ns(profile, 0)
@@ -276,6 +322,7 @@ def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:
         Message.FLOW_DELETE_STRICT: 0,
         Message.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
         Message.TABLE_STATISTICS: 12 + 64,
+        Message.HEARTBEAT: 12 + 64,
         Message.PORT_STATISTICS: 12 + 104 * ports,
         Message.DESCRIPTION: 12 + 1056,
         Message.CHANGE: 8 + 2 * (12 + 64),
@@ -308,6 +355,7 @@ def _work_ps(profile: Profile, message: Message, entries: int) -> int:
         Message.CHANGE: costs.barrier_ps.value + 2 * max(adding, deleting_strictly),
         Message.FLOW_STATISTICS: costs.flow_statistics_ps.value + min(entries, _REPORTED_ENTRIES) * entry,
         Message.TABLE_STATISTICS: costs.table_statistics_ps.value,
+        Message.HEARTBEAT: costs.table_statistics_ps.value,
         Message.PORT_STATISTICS: costs.port_statistics_ps.value
         + profile.ports.count.value * costs.port_statistics_port_ps.value,
         Message.DESCRIPTION: costs.description_ps.value,

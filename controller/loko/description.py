@@ -37,6 +37,7 @@ def describe_model(
         "rate_set_by": _processing(service.slowest),
         "latency_set_by": _processing(service.longest),
         "capacity_bytes": service.capacity_bytes,
+        "tolerance": {name: value.value for name, value in profile.tolerance},
         "control": {
             "rate_bps": control.rate_bps,
             "burst_bytes": control.burst_bytes,

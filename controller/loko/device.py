@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from loko.document import PROFILES, InputError, Strict, find, read
 from loko.linux_switch import LinuxSwitch
 from loko.quantity import Count, Factor
+from loko.tolerance import Tolerant
 
 
 class Ports(Strict):
@@ -207,7 +208,7 @@ class Measurement(Strict):
     """Of the instants at which the bench sent."""
 
 
-class Profile(Strict):
+class Profile(Tolerant):
     """All that model and emulator know of a device."""
 
     format: Literal[1]
@@ -227,7 +228,8 @@ class Profile(Strict):
 
 
 Device = Profile | LinuxSwitch
-"""A profile of any kind. All have a name, a title, `ports.count`, `ports.link_rate_bps`, `table.entries`."""
+"""A profile of any kind. All have a name, a title, a tolerance, `ports.count`, `ports.link_rate_bps` and
+`table.entries`."""
 
 
 def deterministic(device: Device) -> Profile:

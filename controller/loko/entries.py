@@ -11,7 +11,7 @@ from typing import Final
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
-from loko.network import shortest_path
+from loko.network import Routed
 
 ETHERTYPE_IPV4: Final = 0x0800
 PROTOCOL_UDP: Final = 17
@@ -39,19 +39,20 @@ class FlowEntry:
 
 
 def switch_entries(
-    lab: Lab, flows: Sequence[Flow], *, entries: int = EVALUATION_ENTRIES
+    lab: Lab, routed: Sequence[Routed], *, entries: int = EVALUATION_ENTRIES
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The table of every switch of the lab: dummies first, used entries at the end, increasing priorities.
 
+    Every flow has an entry at each switch of its path, and nowhere else.
     So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
     No traffic of the lab hits a dummy. Raises `InputError` if a table would not hold its flows.
     """
-    refuse_doubles(flows)
+    refuse_doubles([one.flow for one in routed])
     _refuse_reserved_addresses(lab)
     passing: dict[str, list[tuple[Flow, int]]] = {name: [] for name in lab.switches}
-    for flow in flows:
-        for hop in shortest_path(lab, flow.source, flow.destination):
-            passing[hop.switch].append((flow, hop.output_port))
+    for one in routed:
+        for hop in one.path:
+            passing[hop.switch].append((one.flow, hop.output_port))
     return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
 
 

@@ -20,7 +20,9 @@ from loko.cabling import Cards, disagreement, load_cabling
 from loko.device import Device, load_device
 from loko.document import LABS, InputError, Strict, error_at, find, read
 from loko.mix import Mix
+from loko.on_demand import OnDemand
 from loko.ring import Ring, Setting
+from loko.tolerance import EXACT
 
 
 class Backend(StrEnum):
@@ -130,9 +132,25 @@ class Lab:
         }
         return replace(self, switches=MappingProxyType(switches))
 
+    @property
+    def has_exact_clocks(self) -> bool:
+        """Whether promises are made as in the papers: `with_exact_clocks`."""
+        return all(switch.profile.tolerance == EXACT for switch in self.switches.values())
+
+    def with_exact_clocks(self) -> Lab:
+        """The lab as the papers have it: one clock for all, and cables that take no time."""
+        switches = {
+            name: replace(switch, profile=switch.profile.with_exact_clocks())
+            for name, switch in self.switches.items()
+        }
+        return replace(self, switches=MappingProxyType(switches))
+
     def cabled(self, cabling: Path | None) -> Lab:
         """The lab with the real boards of a cabling; as it is without one. Raises `InputError`."""
-        return self if cabling is None else load_lab(self.path, cabling)
+        if cabling is None:
+            return self
+        lab = load_lab(self.path, cabling)
+        return lab.with_exact_clocks() if self.has_exact_clocks else lab
 
     def behind(self, backend: Backend) -> tuple[Switch, ...]:
         """The switches of one backend, in the order of the file."""
@@ -158,12 +176,11 @@ class Lab:
 
     def peer(self, end: Endpoint) -> Endpoint | None:
         """What is plugged in at `end`, if anything."""
-        for link in self.links:
-            if link.a == end:
-                return link.b
-            if link.b == end:
-                return link.a
-        return None
+        return self.far_end(end.node, end.port)
+
+    def far_end(self, node: str, port: int) -> Endpoint | None:
+        """What is plugged in at a port of a node, if anything."""
+        return self._far_ends.get((node, port))
 
     def cables(self) -> Iterator[tuple[Endpoint, Endpoint]]:
         """Every cable, once from each end: (own end, far end)."""
@@ -173,19 +190,26 @@ class Lab:
 
     def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
-        return self._ways.get(node, ())
+        against = self._against_one_way
+        return tuple((port, far) for port, far in self.neighbours(node) if (node, port) not in against)
+
+    def arrivals(self, node: str) -> tuple[Endpoint, ...]:
+        """The far ends of the cables by which flows come to a node, in order of its ports."""
+        against = self._against_one_way
+        return tuple(far for _, far in self.neighbours(node) if (far.node, far.port) not in against)
 
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
         return self._neighbours.get(node, ())
 
     @cached_property
-    def _ways(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
-        against = {(link.b.node, link.b.port) for link in self.links if link.one_way}
-        return {
-            node: tuple((port, far) for port, far in cables if (node, port) not in against)
-            for node, cables in self._neighbours.items()
-        }
+    def _far_ends(self) -> Mapping[tuple[str, int], Endpoint]:
+        return {(end.node, end.port): far for end, far in self.cables()}
+
+    @cached_property
+    def _against_one_way(self) -> frozenset[tuple[str, int]]:
+        """Ends by which no flow leaves."""
+        return frozenset((link.b.node, link.b.port) for link in self.links if link.one_way)
 
     @cached_property
     def _neighbours(self) -> Mapping[str, tuple[tuple[int, Endpoint], ...]]:
@@ -336,6 +360,7 @@ class _Checker:
         self._path = path
         self._file = file
         self._cabling = cabling
+        self._devices = OnDemand(load_device)
 
     def lab(self) -> Lab:
         for name in self._file.hosts:
@@ -371,7 +396,7 @@ class _Checker:
     def _switch(self, name: str) -> Switch:
         file = self._file.switches[name]
         try:
-            profile = load_device(file.profile)
+            profile = self._devices[file.profile]
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
         if self._file.control_port > profile.ports.count.value:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from loko.document import Strict
 from loko.quantity import Count, Factor
+from loko.tolerance import Tolerant
 
 
 class LinuxPorts(Strict):
@@ -55,7 +56,7 @@ class Interference(Strict):
     stall_shape: Factor
 
 
-class LinuxSwitch(Strict):
+class LinuxSwitch(Tolerant):
     """All that the simulator knows of such a switch."""
 
     format: Literal[1]

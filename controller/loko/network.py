@@ -1,12 +1,22 @@
-"""Paths through a lab."""
+"""Paths through a lab, and flows on them."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
-from loko.document import InputError
+from pydantic import RootModel
+
+from loko.document import InputError, Strict, read
+from loko.flow import Flow
 from loko.lab import Lab
+from loko.on_demand import OnDemand
+
+_NEAR: Final = 64
+"""Switches whose paths are known; with three cables to others at each switch, all that are four hops away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +27,61 @@ class Hop:
     output_port: int
 
 
-def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
-    """The switches from one host to another, in order; among equally short paths the one of lowest ports.
+class _HopDocument(Strict):
+    switch: str
+    output_port: int
 
-    Raises `InputError` for a host that the lab does not have, or if both are one.
+
+class _PathsFile(RootModel[dict[str, list[_HopDocument]]]):
+    """By id of a flow, the hops of its path."""
+
+
+def load_paths(file: Path) -> dict[str, tuple[Hop, ...]]:
+    """Read the paths of flows by id, as `dump_paths` gives them. Raises `InputError` in one line."""
+    if not file.is_file():
+        raise InputError(f"paths '{file}': no such file")
+    return {
+        flow_id: tuple(Hop(switch=hop.switch, output_port=hop.output_port) for hop in hops)
+        for flow_id, hops in read(file, _PathsFile).root.items()
+    }
+
+
+def dump_paths(paths: Mapping[str, Sequence[Hop]]) -> dict[str, list[dict[str, object]]]:
+    """The paths as plain values, for JSON."""
+    return {flow_id: [asdict(hop) for hop in path] for flow_id, path in paths.items()}
+
+
+class Routed(Protocol):
+    """A flow on the path that was decided for it: all that a table is made from. `Admitted` is one.
+
+    Whoever installs or replays a flow is handed this, and finds no path of its own: two searches drift apart
+    as soon as one of them knows which switches are full.
     """
-    refuse_ends(lab, source, destination)
-    return shortest_paths(lab, source)[destination]
+
+    @property
+    def flow(self) -> Flow:
+        """The flow."""
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """The switches that it crosses, in order."""
+
+
+class RoutedFlow(NamedTuple):
+    """A flow on a path that no admission control was asked for, such as of an experiment's document."""
+
+    flow: Flow
+    path: tuple[Hop, ...]
+
+
+def on_shortest_paths(lab: Lab, flows: Sequence[Flow]) -> tuple[RoutedFlow, ...]:
+    """Each flow on the shortest path. Raises `InputError` as `shortest_path`."""
+    return tuple(RoutedFlow(flow, shortest_path(lab, flow.source, flow.destination)) for flow in flows)
+
+
+def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
+    """As `ShortestPaths.between`, for those who ask once."""
+    return ShortestPaths(lab).between(source, destination)
 
 
 def refuse_ends(lab: Lab, source: str, destination: str) -> None:
@@ -35,17 +93,139 @@ def refuse_ends(lab: Lab, source: str, destination: str) -> None:
         raise InputError(f"a flow from {source} to itself crosses no switch; give another destination")
 
 
-def shortest_paths(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
-    """The shortest paths from a host to all others, each as `shortest_path` gives it."""
-    paths: dict[str, tuple[Hop, ...]] = {source: ()}
-    waiting = deque([source])
-    while waiting:
-        node = waiting.popleft()
-        for port, far in lab.ways(node):
-            if far.node not in paths:
-                hop = () if node == source else (Hop(switch=node, output_port=port),)
-                paths[far.node] = (*paths[node], *hop)
-                if far.node in lab.switches:
-                    waiting.append(far.node)
-    del paths[source]
-    return {name: path for name, path in paths.items() if name in lab.hosts}
+class ShortestPaths:
+    """The shortest paths of a lab. No path is kept: what is kept grows with the switches, not with the pairs.
+
+    Of each switch where paths begin, those to the switches near it are known. Longer ones are looked for from
+    both ends at once, level by level, always on the side that has fewer switches to go on from. So a short
+    path costs as much in a large network as in a small one.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._begins: dict[str, str] = {}
+        """By host that has sent: where its cable leads."""
+        self._ends: dict[str, Hop] = {}
+        """By host that was sent to: the last hop of every path to it."""
+        self._onward = OnDemand(self._ways_on)
+        """By switch: the cables to others, in order of ports."""
+        self._backward = OnDemand(self._ways_back)
+        """By switch: those from which a cable leads to it."""
+        self._near = OnDemand(self._nearest)
+        """By switch: those that are reached first from it, each with the last hop of its path."""
+
+    def between(self, source: str, destination: str) -> tuple[Hop, ...]:
+        """The switches from one host to another, in order; among equally short paths the one of lowest ports.
+
+        Raises `InputError` for a host that the lab does not have, if both are one, or if no path leads there.
+        """
+        begin, end = self._begins.get(source), self._ends.get(destination)
+        if begin is None or end is None or source == destination:
+            refuse_ends(self._lab, source, destination)
+            begin = self._begins[source] = self._first_node(source, destination)
+            if begin == destination:  # a cable between the two
+                return ()
+            end = self._ends[destination] = self._last_hop(source, destination)
+        hops = self._hops(begin, end.switch)
+        if hops is None:
+            raise self._no_path(source, destination)
+        hops.append(end)
+        return tuple(hops)
+
+    def _hops(self, begin: str, end: str) -> list[Hop] | None:
+        """From one switch to another, without the last; none if no path leads there."""
+        came = self._near[begin]
+        return _way_back(came, begin, end) if end in came or end == begin else self._far_hops(begin, end)
+
+    def _nearest(self, begin: str) -> dict[str, Hop]:
+        onward, waiting = self._onward, deque([begin])
+        came: dict[str, Hop] = {}
+        while waiting and len(came) < _NEAR:
+            for hop, far in onward[waiting.popleft()]:
+                if far not in came and far != begin:
+                    came[far] = hop
+                    waiting.append(far)
+        return came
+
+    def _far_hops(self, begin: str, end: str) -> list[Hop] | None:
+        """As `_hops`, for two switches.
+
+        `front` has the switches of one distance from the beginning, in the order of the ports that lead
+        there. So the first of them that is met from the end is on the path of lowest ports.
+        """
+        came: dict[str, Hop] = {}
+        left = {end: 0}
+        """Switches that are known to be so far from the end."""
+        front, rear = [begin], [end]
+        onward, backward = self._onward, self._backward
+        distance = 0
+        while front and rear:
+            following = []
+            if len(front) <= len(rear):
+                for here in front:
+                    for hop, far in onward[here]:
+                        if far not in came and far != begin:
+                            came[far] = hop
+                            if far in left:
+                                return [*_way_back(came, begin, far), *self._way_on(left, far)]
+                            following.append(far)
+                front = following
+            else:
+                distance += 1
+                for there in rear:
+                    for near in backward[there]:
+                        if near not in left:
+                            left[near] = distance
+                            following.append(near)
+                rear = following
+                for here in front:  # where the two sides meet, if they do
+                    if here in left:
+                        return [*_way_back(came, begin, here), *self._way_on(left, here)]
+        return None
+
+    def _way_on(self, left: dict[str, int], node: str) -> Iterator[Hop]:
+        """By the lowest ports that come nearer to the end."""
+        for distance in range(left[node] - 1, -1, -1):
+            hop, node = next(way for way in self._onward[node] if left.get(way[1]) == distance)
+            yield hop
+
+    def _ways_on(self, switch: str) -> tuple[tuple[Hop, str], ...]:
+        switches = self._lab.switches
+        return tuple(
+            (Hop(switch=switch, output_port=port), far.node)
+            for port, far in self._lab.ways(switch)
+            if far.node in switches
+        )
+
+    def _ways_back(self, switch: str) -> tuple[str, ...]:
+        switches = self._lab.switches
+        return tuple(near.node for near in self._lab.arrivals(switch) if near.node in switches)
+
+    def _first_node(self, source: str, destination: str) -> str:
+        """Where the cable of a host leads; it has one."""
+        for _, far in self._lab.ways(source):
+            return far.node
+        raise self._no_path(source, destination)
+
+    def _last_hop(self, source: str, destination: str) -> Hop:
+        for near in self._lab.arrivals(destination):
+            if near.node in self._lab.switches:
+                return Hop(switch=near.node, output_port=near.port)
+        raise self._no_path(source, destination)
+
+    def _no_path(self, source: str, destination: str) -> InputError:
+        return InputError(
+            f"lab '{self._lab.name}': no path leads from {source} to {destination}; some cables are used one"
+            " way only"
+        )
+
+
+def _way_back(came: dict[str, Hop], begin: str, end: str) -> list[Hop]:
+    """The hops to a switch, of the last hop to each switch on the way."""
+    hops = []
+    while end != begin:
+        hop = came[end]
+        hops.append(hop)
+        end = hop.switch
+    hops.reverse()
+    return hops

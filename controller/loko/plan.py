@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import Allocation
@@ -11,6 +12,7 @@ from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
 from loko.mix import Mix
+from loko.network import Hop
 from loko.routing import admit
 from loko.scenario import Scenario, of_lokos_tables
 
@@ -62,17 +64,23 @@ def scenario_of(flows: Sequence[Flow], *, entries: int, mix: Mix | None = None) 
     return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
 
 
-def plan(lab: Lab, flows: Sequence[Flow], admission: Admission) -> Plan:
+def plan(
+    lab: Lab,
+    flows: Sequence[Flow],
+    admission: Admission,
+    paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
+) -> Plan:
     """Request the flows in their order from any scheme, each on the best path that has room.
 
-    Raises `InputError` if a flow names unknown hosts or repeats another.
+    A flow whose id is in `paths` is requested on that path, and on no other: somebody has decided it already.
+    Raises `InputError` if a flow names unknown hosts or repeats another, or if a path does not lead along it.
     """
     refuse_doubles(flows)
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:
         try:
-            answer = admit(lab, admission, flow)
+            answer = admit(lab, admission, flow, path=paths.get(flow.id))
         except InputError as error:
             raise InputError(f"flow '{flow.id}': {error}") from None
         if isinstance(answer, Admitted):

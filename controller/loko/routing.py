@@ -3,37 +3,41 @@
 Cost is the number of switches; among equally short paths the one of lowest ports comes first. Paths are tried
 in order of cost, so the first that is admitted is a delay-constrained least-cost path, whatever the admission
 scheme counts. Switches without any room are left out of the search. The search is exact as long as no more
-than `MOST_PATHS` paths are cheaper than the answer; rings and trees have one or two.
+than `MOST_PATHS` paths are cheaper than the answer; rings and trees have one or two. In a large network with
+many ways that is soon reached, so what a refusal costs is bounded, however many switches there are.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from typing import Final
+import math
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Refusal
+from loko.admission import Admission, Admitted, Change, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, refuse_ends
+from loko.on_demand import OnDemand
 
 MOST_PATHS: Final = 256
-_NS_PER_MS: Final = 1e6
 
 
 def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
     """What the admission control would answer on the best path; admits nothing.
 
     If no path will do, the refusal is that of the shortest one, or, if the flow fits but is too slow, that of
-    the fastest; its remedy says so. Raises `InputError` as `Admission.check`.
+    the fastest. Its remedy is what would be granted instead, on whichever path. Raises `InputError` as
+    `Admission.check`.
     """
     first = admission.check(flow)
     if isinstance(first, Admitted) and (deadline_ns is None or first.guarantee_ns <= deadline_ns):
         return first
     fastest = first if isinstance(first, Admitted) else None
     tried = 1
-    for path in paths(lab, flow.source, flow.destination, leave_out=_full(lab, admission)):
+    for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission)):
         answer = admission.check(flow, path)
         tried += 1
         if isinstance(answer, Refusal):
@@ -43,21 +47,46 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
         if fastest is None or answer.guarantee_ns < fastest.guarantee_ns:
             fastest = answer
     if fastest is not None and deadline_ns is not None:
-        return too_slow(fastest, deadline_ns)
+        return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
     assert isinstance(first, Refusal)
-    others = "" if tried <= 2 else f"; none of {tried - 1} paths has room"
-    return first._replace(advice=f"{first.remedy}{others}")
+    ask = partial(route, lab, admission, deadline_ns=deadline_ns)
+    return first._replace(advice=partial(what_fits, ask, admission.check), paths=max(tried - 1, 1))
 
 
-def admit(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None = None) -> Admitted | Refusal:
-    """Admit a flow on the best path, or say why not. Raises `InputError` as `Admission.request`."""
-    answer = route(lab, admission, flow, deadline_ns)
+def admit(
+    lab: Lab,
+    admission: Admission,
+    flow: Flow,
+    deadline_ns: float | None = None,
+    path: Sequence[Hop] | None = None,
+) -> Admitted | Refusal:
+    """Admit a flow on the best path, or on the one that is given, or say why not.
+
+    Raises `InputError` as `Admission.request`.
+    """
+    if path is None:
+        answer = route(lab, admission, flow, deadline_ns)
+    else:
+        answer = _on_path(admission, path, deadline_ns, flow)
     if isinstance(answer, Refusal):
         return answer
     return admission.request(flow, answer.path)
 
 
-def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
+def _on_path(
+    admission: Admission, path: Sequence[Hop], deadline_ns: float | None, flow: Flow
+) -> Admitted | Refusal:
+    """As `route`, but no other path is tried."""
+    answer = admission.check(flow, path)
+    if isinstance(answer, Refusal):
+        ask = partial(_on_path, admission, path, deadline_ns)
+        return answer._replace(advice=partial(what_fits, ask, admission.check))
+    if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
+        return _too_slow(answer, deadline_ns)
+    return answer
+
+
+def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
     """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
     hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
     return Refusal(
@@ -68,30 +97,88 @@ def too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
         requested=delay_ns,
         allowed=deadline_ns,
         unit="ns",
-        advice=f"a deadline of at least {admitted.guarantee_ns / _NS_PER_MS:.3f} ms, the best of all paths",
+        advice=Change(deadline_ns=math.ceil(admitted.guarantee_ns)),
     )
 
 
 def paths(
-    lab: Lab, source: str, destination: str, *, leave_out: frozenset[str] = frozenset()
+    lab: Lab, source: str, destination: str, *, leave_out: Container[str] = frozenset()
 ) -> Iterator[tuple[Hop, ...]]:
-    """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`."""
+    """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`.
+
+    The search goes on from what can become a path of least cost first (A*: Hart, Nilsson, Raphael 1968).
+    """
     refuse_ends(lab, source, destination)
-    waiting: list[tuple[int, tuple[tuple[str, int], ...], str]] = []
-    for _, far in lab.ways(source):
-        heapq.heappush(waiting, (0, (), far.node))
+    left = _Left(lab, destination, leave_out)
+    marks: OnDemand[str, int] = OnDemand(lambda _: 1 << len(marks))
+    """By node: a bit. So it takes one step, however long a path is, to see whether a node is on it."""
+
+    def ways_on(node: str) -> list[_Way]:
+        return [
+            _Way(port, far.node, marks[far.node], switches, Hop(switch=node, output_port=port))
+            for port, far in lab.ways(node)
+            if (switches := left.switches(far.node)) is not None
+        ]
+
+    ways: OnDemand[str, list[_Way]] = OnDemand(ways_on)
+    # Beginnings of paths: their least cost, their ports, where they lead, what they cross, their hops.
+    waiting: list[tuple[int, tuple[int, ...], str, int, tuple[Hop, ...]]] = [
+        (way.switches, (), way.node, way.mark, ()) for way in ways[source]
+    ]
     found = examined = 0
     while waiting and found < MOST_PATHS and examined < 64 * MOST_PATHS:
-        count, hops, node = heapq.heappop(waiting)
+        _, ports, node, crossed, hops = heapq.heappop(waiting)
         examined += 1
         if node == destination:
             found += 1
-            yield tuple(Hop(switch=switch, output_port=port) for switch, port in hops)
+            yield hops
             continue
-        if node not in lab.switches or node in leave_out or any(node == switch for switch, _ in hops):
-            continue
-        for port, far in lab.ways(node):
-            heapq.heappush(waiting, (count + 1, (*hops, (node, port)), far.node))
+        count = len(hops) + 1
+        for port, far, mark, switches, hop in ways[node]:
+            if not crossed & mark:
+                beginning = (count + switches, (*ports, port), far, crossed | mark, (*hops, hop))
+                heapq.heappush(waiting, beginning)
+
+
+class _Way(NamedTuple):
+    """A cable on the way to a destination."""
+
+    port: int
+    node: str
+    """Where it leads."""
+    mark: int
+    switches: int
+    """From there on."""
+    hop: Hop
+
+
+class _Left:
+    """How many switches there are from a node to the destination, at least; found only as far as needed."""
+
+    def __init__(self, lab: Lab, destination: str, leave_out: Container[str]) -> None:
+        self._lab = lab
+        self._leave_out = leave_out
+        self._known = {destination: 0}
+        self._farthest = [destination]
+
+    def switches(self, node: str) -> int | None:
+        """With the node itself; none if no path leads on from it."""
+        known = self._known
+        if node not in known and node in self._lab.switches and node not in self._leave_out:
+            while self._farthest and node not in known:
+                self._go_back()
+        return known.get(node)
+
+    def _go_back(self) -> None:
+        lab, known, leave_out = self._lab, self._known, self._leave_out
+        reached = []
+        for there in self._farthest:
+            for near in lab.arrivals(there):
+                name = near.node
+                if name not in known and name in lab.switches and name not in leave_out:
+                    known[name] = known[there] + 1
+                    reached.append(name)
+        self._farthest = reached
 
 
 def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str]) -> tuple[Hop, ...]:
@@ -109,10 +196,13 @@ def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str
     return tuple(hops)
 
 
-def _full(lab: Lab, admission: Admission) -> frozenset[str]:
-    """Switches with no room for whatever flow."""
-    return frozenset(
-        name
-        for name in lab.switches
-        if any(share.used >= share.allowed for share in admission.usage(name).shares)
-    )
+class _Full(Container[str]):
+    """Switches with no room for whatever flow. Each is looked at when the search comes there."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._known: OnDemand[str, bool] = OnDemand(
+            lambda name: any(share.used >= share.allowed for share in admission.usage(name).shares)
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._known[name]

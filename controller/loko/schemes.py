@@ -11,7 +11,7 @@ from typing import Final
 from loko.admission import Admission, LokoAdmission
 from loko.allocation import ALLOCATIONS, FIFTH_RATE, OPTIMISED, Scheme, allocation_name, scheme_named
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import HEARTBEAT, ControlTraffic
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
@@ -93,7 +93,7 @@ def admission_of(
     scenario: Scenario,
     *,
     mix: Mix | None = None,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
     fillers: int | None = None,
     target_ns: float | None = None,
@@ -101,11 +101,12 @@ def admission_of(
     """An empty admission control of a lab.
 
     `mix` is what `optimised` is made for, by default the lab's. `traffic`, which Loko and the packets reserve
-    for, is in CPU time; `control` is Loko's alone, the paper's token bucket of bytes; the rivals know of
-    neither. `target_ns`, the delay of each switch, is the packets' alone. By default tables are filled up
-    with dummies to the planned number of entries, whatever flows there are. Who does not says by `fillers`
-    how many entries that no frame hits stand beside those of the flows: with few entries frames follow each
-    other faster, which the packets must know.
+    for, is in CPU time; what the board does by itself comes on top of it. `AS_PRINTED` in its place, without
+    that, is for replays of the paper by Loko alone. `control` is Loko's alone, the paper's token bucket of
+    bytes; the rivals know of neither. `target_ns`, the delay of each switch, is the packets' alone. By
+    default tables are filled up with dummies to the planned number of entries, whatever flows there are. Who
+    does not says by `fillers` how many entries that no frame hits stand beside those of the flows: with few
+    entries frames follow each other faster, which the packets must know.
 
     Raises `InputError`.
     """
@@ -119,6 +120,10 @@ def admission_of(
             lab, allocations_of(lab, schemes, scenario, traffic), control, fillers=fillers or 0
         )
     if choice.scheme is SchemeName.PACKETS:
+        if traffic is AS_PRINTED:
+            raise InputError(
+                f"scheme {choice.scheme.value}: is not in the paper, so nothing of it can be as printed"
+            )
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
         if choice.is_optimised:
             targets = _targets(
@@ -139,7 +144,7 @@ def schemes_of(
     scenario: Scenario,
     *,
     mix: Mix | None = None,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
 ) -> dict[str, Scheme]:
     """How Loko allocates each switch, by the name of an allocation; the rest as in `admission_of`."""
@@ -165,7 +170,7 @@ def _targets(
     mix: Mix,
     *,
     largest_ns: Mapping[str, float] | None,
-    traffic: ControlTraffic | None,
+    traffic: ControlTraffic,
     fillers: int | None,
 ) -> dict[str, float]:
     streams = streams_of(lab, mix)
@@ -185,8 +190,3 @@ def _targets(
         traffic=traffic,
         fillers=fillers,
     )
-
-
-def heartbeat_of(choice: Choice) -> ControlTraffic | None:
-    """What a scheme that counts every message reserves for where tables stay as they are."""
-    return HEARTBEAT if choice.scheme is SchemeName.PACKETS else None

@@ -25,6 +25,7 @@ _REQUESTS: Final = {
     Message.BARRIER: messages.barrier_request,
     Message.FEATURES: messages.features_request,
     Message.TABLE_STATISTICS: messages.table_stats_request,
+    Message.HEARTBEAT: messages.table_stats_request,
     Message.FLOW_STATISTICS: messages.flow_stats_request,
 }
 SENDABLE: Final = tuple(_REQUESTS)
@@ -89,7 +90,7 @@ def network_of(
     case: Case, *, seed: int, settings: Mapping[str, Mapping[str, Setting]] | None = None
 ) -> switch_emulator.Network:
     """The case's lab with its flow tables. `settings` adds to the switches' configuration."""
-    tables = switch_entries(case.lab, case.flows, entries=case.entries)
+    tables = switch_entries(case.lab, case.admitted, entries=case.entries)
     return lab_network(case.lab, tables, seed=seed, profile_of=case.profile_of, settings=settings or {})
 
 

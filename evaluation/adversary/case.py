@@ -17,7 +17,7 @@ from loko.service import service_curve
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Flows that an admission scheme has accepted. Each follows the shortest path."""
+    """Flows that an admission scheme has accepted. Each follows the path on which it was."""
 
     lab: Lab
     scheme: str

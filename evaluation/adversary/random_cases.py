@@ -19,12 +19,15 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, lab_of
 from loko.mix import FlowKind, Mix
+from loko.routing import admit
 from loko.scenario import of_lokos_tables
 
 _PORTS: Final = 4
 _MOST_SWITCHES: Final = 12
 _REQUESTS: Final = 90
 _TOPPING_UP: Final = 6
+_ROUTED: Final = 0.5
+"""Part of the cases in which flows take other paths when the shortest has no room."""
 _LEAST_RATE_BPS: Final = 5_000
 _ENTRIES: Final = (6, 10, 17, 33, 64, 128)
 _SIZES: Final = (64, 65, 100, 128, 129, 200, 256, 257, 306, 384, 512, 548, 790, 1032, 1274, 1516, 1518)
@@ -37,6 +40,8 @@ class Drawn:
 
     seed: int
     case: Case
+    admission: Admission
+    """What has admitted it."""
     shape: str
     switches: int
     sizes: tuple[int, ...]
@@ -63,15 +68,18 @@ def drawn(seed: int, *, scheme: str | None = None) -> Drawn:
 
 def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     shape = rng.choice(SHAPES)
-    lab = _lab(rng, shape)
+    lab = random_lab(rng, shape)
     entries = rng.choice(_ENTRIES)
     sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
     control = _control(rng)
     admission = admission_named(scheme, lab, scenario, control=control, mix=_mix(rng, sizes))
-    admitted = tuple(_admitted(rng, lab, sizes, admission))
+    # Of its own, so that it changes nothing else of a seed's case.
+    is_routed = Random(f"{seed} paths").random() < _ROUTED
+    admitted = tuple(_admitted(rng, lab, sizes, admission, is_routed=is_routed))
     return Drawn(
         seed=seed,
+        admission=admission,
         case=Case(lab=lab, scheme=scheme, admitted=admitted, entries=entries, control=control),
         shape=shape,
         switches=len(lab.switches),
@@ -82,11 +90,13 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
 def _control(rng: Random) -> ControlTraffic:
     """Mostly something, and never so much that it leaves nothing to the flows."""
     kinds = rng.sample(SENDABLE, rng.choice((0, 1, 1, 2)))
-    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70).
+    # Of two statistics at once a reply is lost, since too much waits for acknowledgement (quirk 70). After
+    # two heartbeats at once the next would come too late to break the silence.
+    alone = (Message.FLOW_STATISTICS, Message.HEARTBEAT)
     return {
         kind: MessageRate(
             per_s=rng.choice((0.5, 1.0, 5.0)),
-            burst=1 if kind is Message.FLOW_STATISTICS else rng.choice((1, 1, 2)),
+            burst=1 if kind in alone else rng.choice((1, 1, 2)),
         )
         for kind in kinds
     }
@@ -107,8 +117,13 @@ def _mix(rng: Random, sizes: tuple[int, ...]) -> Mix:
     )
 
 
-def _admitted(rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admission) -> list[Admitted]:
-    """Whatever fits of many requests, large ones first, so that the last ones fill what is left."""
+def _admitted(
+    rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admission, *, is_routed: bool
+) -> list[Admitted]:
+    """Whatever fits of many requests, large ones first, so that the last ones fill what is left.
+
+    On the shortest path or, routed, on the best one that has room.
+    """
     hosts = list(lab.hosts)
     # In most cases a few hosts take part in all, so that their switches are used up.
     busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 3, 4, len(hosts)))))
@@ -119,15 +134,17 @@ def _admitted(rng: Random, lab: Lab, sizes: tuple[int, ...], admission: Admissio
         frame_bytes = rng.choice(sizes)
         shrink = 1 - number / _REQUESTS
         frames = rng.randint(1, max(1, round(most_frames * shrink)))
-        admission.request(
-            _flow(
-                number,
-                (source, destination),
-                frame_bytes,
-                rate_bps=max(_LEAST_RATE_BPS, round(largest * shrink * rng.random())),
-                burst_bytes=frames * frame_bytes + rng.choice((0, 0, frame_bytes // 2)),
-            )
+        flow = _flow(
+            number,
+            (source, destination),
+            frame_bytes,
+            rate_bps=max(_LEAST_RATE_BPS, round(largest * shrink * rng.random())),
+            burst_bytes=frames * frame_bytes + rng.choice((0, 0, frame_bytes // 2)),
         )
+        if is_routed:
+            admit(lab, admission, flow)
+        else:
+            admission.request(flow)
     for number in range(_REQUESTS, _REQUESTS + _TOPPING_UP):
         _top_up(rng, number, (busy, sizes), admission)
     return list(admission.admitted.values())
@@ -172,9 +189,10 @@ def _flow(
     )
 
 
-def _lab(rng: Random, shape: str) -> Lab:
+def random_lab(rng: Random, shape: str, *, most_switches: int = _MOST_SWITCHES) -> Lab:
+    """Switches of four ports, cabled at random in one of `SHAPES`, each with one or two hosts."""
     least = 3 if "ring" in shape or shape == "cycles" else 2
-    count = rng.randint(least, rng.choice((4, _MOST_SWITCHES)))
+    count = rng.randint(least, rng.choice((4, most_switches)))
     edges = _edges(rng, shape, count)
     free = {number: list(range(1, _PORTS + 1)) for number in range(count)}
     links: list[dict[str, object]] = []

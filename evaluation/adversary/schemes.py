@@ -8,7 +8,7 @@ from typing import Final
 
 from evaluation.adversary.case import Case
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -31,7 +31,7 @@ def admission_named(
     name = scheme.removesuffix(PRINTED)
     reserves = name in GUARANTEED and not scheme.endswith(PRINTED)
     admission = admission_of(
-        lab, choice_named(name), scenario, mix=mix, traffic=control if reserves else None
+        lab, choice_named(name), scenario, mix=mix, traffic=control if reserves else AS_PRINTED
     )
     if isinstance(admission, LokoAdmission):
         for switch, one in admission.allocations.items():
@@ -57,7 +57,7 @@ def filled(
     `too_many` adds flows that it refuses, as a fraction of those that it accepts, with the same guarantees: a
     mistake on purpose, to see that the instrument notices. Raises `InputError` if the scheme accepts none.
     """
-    control = control or {}
+    control = NO_MESSAGES if control is None else control
     scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=(frame_bytes,))
     mix = mix_of_equal(pairs, rate_bps=rate_bps, burst_bytes=burst_bytes, frame_bytes=frame_bytes)
     admission = admission_named(scheme, lab, scenario, control=control, mix=mix)
@@ -78,22 +78,23 @@ def filled(
             burst_bytes=burst_bytes,
             frame_bytes=frame_bytes,
         )
-        answer = alone.check(flow)
-        if isinstance(answer, Refusal):
+        lonely = alone.check(flow)
+        if isinstance(lonely, Refusal):
             continue
-        fits = all(passing[hop.switch] < entries for hop in answer.hops)
-        if pair in full or not fits or isinstance(admission.request(flow), Refusal):
-            full.add(pair)
-            refused.append(answer)
-        else:
+        fits = all(passing[hop.switch] < entries for hop in lonely.path)
+        answer = admission.request(flow, lonely.path) if pair not in full and fits else None
+        if isinstance(answer, Admitted):
             admitted.append(answer)
-            for hop in answer.hops:
+            for hop in answer.path:
                 passing[hop.switch] += 1
+        else:
+            full.add(pair)
+            refused.append(lonely)
     if not admitted:
         raise InputError(f"{scheme}: accepts none of these flows")
     more = refused[: math.ceil(too_many * len(admitted))]
     for one in more:
-        for hop in one.hops:
+        for hop in one.path:
             passing[hop.switch] += 1
     return Case(
         lab=lab,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -19,6 +19,7 @@ from evaluation.adversary.carriage import (
     network_of,
 )
 from evaluation.adversary.case import Case
+from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
 from evaluation.adversary.release import LEAD_NS, Instants, critical, instants, refill_ns
 
@@ -28,8 +29,9 @@ _LONGEST_ROUND_NS: Final = 500_000_000
 _SHORTEST_SPAN_NS: Final = 50_000_000
 _DIFFERENT: Final = 256
 """Critical instants of one trial that are different."""
-WAYS: Final = ("bursts", "greedy", "critical")
-"""How hosts send: the paper's random bursts, all they may for ever, or bursts that meet at a switch."""
+WAYS: Final = ("bursts", "greedy", "critical", "changes")
+"""How hosts send: the paper's random bursts, all they may for ever, or bursts that meet at a switch. Or flows
+come and go while they send."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +65,20 @@ def trial(
     case = found.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
+    releases: list[Instants] = []
+    most_changes_ns = _LONGEST_NS
+    if way == "changes":
+        history, most_changes_ns = random_history(
+            found.admission, case.lab, found.sizes, rng, entries=case.entries
+        )
+        case, releases = history.case(case), history.offers()
+        found = replace(found, case=case)
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
-    duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS))
+    duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS, most_changes_ns))
     network = network_of(case, seed=rng.getrandbits(63))
     if way == "critical":
         releases = _critical(case, np.random.default_rng(rng.getrandbits(63)), duration_ns)
+    if releases:
         add_releases(network, case, releases, observed=False, only=only)
     else:
         load = rng.choice((0.7, 0.95)) if way == "bursts" else 4.0

@@ -26,6 +26,7 @@ _REASONS: Final = {
     "flow_control.resume_units": "a paused switch that keeps frames does not show the end of the pause",
     "flow_control.": "no burst that was too long showed it",
     "buffer.": "several rules give the same number of frames of every length",
+    "tolerance.": "what promises allow for; no clock of the bench is surer than those that it would judge",
     "table.entries": "the switch took every entry that the bench tried",
     "cpu.action.output.": "contained in cpu.base and cpu.per_byte: every frame that comes out has it once",
     "cpu.control.interrupt_ps": "comes with every segment: only its sum with cpu.control.segment_ps shows",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from typing import Final
+
+ENDS_BY_ITSELF: Final = "LOKO_ENDS_BY_ITSELF"
+"""A variable in the environment of such a process: who ends what is left of a lab is to leave it alone."""
 
 
 class Afterwards:
@@ -20,6 +24,7 @@ class Afterwards:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                env={**os.environ, ENDS_BY_ITSELF: "1"},
             )
         finally:
             os.close(read_end)

@@ -11,6 +11,7 @@ from evaluation.live.cores import CorePlan
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
 from loko.lab import Backend, Lab
+from loko.network import Hop
 
 CONTROLLER_PORT = 6633
 """The board's default."""
@@ -31,14 +32,20 @@ class BuildRequest:
     """The file that says which of its switches are real boards."""
     flows: tuple[Flow, ...]
     """Without flows no controller is started."""
+    paths: Mapping[str, tuple[Hop, ...]]
+    """By id of a flow, the path on which it was admitted already; the controller decides on the others'."""
     allocation: str
     """The scheme by which the controller admits the flows."""
+    as_printed: bool
+    """Whether it reserves nothing, not even for what the boards do by themselves, as the paper."""
     entries: int
     """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
+    exact_clocks: bool = False
+    """Whether the flows were admitted as in the papers, by exact clocks (`Lab.with_exact_clocks`)."""
     containers: Containers | None = None
     """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
 

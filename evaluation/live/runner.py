@@ -18,20 +18,22 @@ from evaluation.traffic import FlowTraffic
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
 from loko.lab import Backend, Lab
+from loko.network import Routed
 
 
 class LiveRunner:
     """Carries traffic through emulated boards in real time (`evaluation.runner.Runner`).
 
-    The lab is started once, with the controller's tables for `flows`, and carries any number of runs.
+    The lab is started once, with the controller's tables for the flows, and carries any number of runs.
     """
 
     def __init__(
         self,
         lab: Lab,
-        flows: Sequence[Flow],
+        flows: Sequence[Flow | Routed],
         *,
         allocation: str = "fifth-rate",
+        as_printed: bool = False,
         entries: int = EVALUATION_ENTRIES,
         seed: int = 0,
         cores: CorePlan | None = None,
@@ -40,12 +42,16 @@ class LiveRunner:
     ) -> None:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
+        Those that come with a path, since they were admitted on it, are admitted and installed on no other.
+        `as_printed`: it reserves nothing for what the boards do by themselves, as the paper's figures.
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
         `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
         """
         self._lab = lab
-        self._flows = tuple(flows)
+        self._flows = tuple(one if isinstance(one, Flow) else one.flow for one in flows)
+        self._paths = {one.flow.id: one.path for one in flows if not isinstance(one, Flow)}
         self._allocation = allocation
+        self._as_printed = as_printed
         self._entries = entries
         self._seed = seed
         self._backend = backend
@@ -55,12 +61,22 @@ class LiveRunner:
         self._affinity = os.sched_getaffinity(0)
 
     @classmethod
-    def of(cls, lab: Lab, flows: Sequence[Flow], options: Options, *, allocation: str, entries: int) -> Self:
+    def of(
+        cls,
+        lab: Lab,
+        routed: Sequence[Routed],
+        options: Options,
+        *,
+        allocation: str,
+        as_printed: bool = False,
+        entries: int,
+    ) -> Self:
         """The runner that a replay's options ask for."""
         return cls(
             lab,
-            flows,
+            routed,
             allocation=allocation,
+            as_printed=as_printed,
             entries=entries,
             seed=options.seed,
             backend=options.backend,
@@ -79,11 +95,14 @@ class LiveRunner:
             lab=self._lab.path.resolve(),
             cabling=self._lab.cabling,
             flows=self._flows,
+            paths=self._paths,
             allocation=self._allocation,
+            as_printed=self._as_printed,
             entries=self._entries,
             cores=self._plan,
             seed=self._seed,
             backend=self._backend,
+            exact_clocks=self._lab.has_exact_clocks,
         )
         self._confinement, request = start(self._lab, request, self._builder)
         try:

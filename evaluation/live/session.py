@@ -28,6 +28,7 @@ from evaluation.live.switches import Switches, refuse
 from evaluation.runner import RunError, RunRecords
 from loko.flow import dump_flows
 from loko.lab import Lab, load_lab
+from loko.network import dump_paths
 
 CONTROLLER_TIMEOUT_S = 60.0
 _ECHO_RATE = "echo-rate"
@@ -111,9 +112,12 @@ class Session:
         containers = request.containers
         flows, ready = self._folder / "flows.json", self._folder / "controller.ready"
         flows.write_text(json.dumps(dump_flows(request.flows)), encoding="utf-8")
+        paths = self._folder / "paths.json"
+        paths.write_text(json.dumps(dump_paths(request.paths)), encoding="utf-8")
         options = {
             "--lab": self.lab.path,
             "--flows": flows,
+            "--paths": paths,
             "--allocation": request.allocation,
             "--entries": request.entries,
             **({"--backend": request.backend} if request.backend else {}),
@@ -122,6 +126,8 @@ class Session:
             "--echo-rate": self._folder / _ECHO_RATE,
         }
         words = [str(word) for option in options.items() for word in option]
+        words += ["--as-printed"] if request.as_printed else []
+        words += ["--exact-clocks"] if request.exact_clocks else []
         prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",

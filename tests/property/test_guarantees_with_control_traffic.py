@@ -159,7 +159,7 @@ def carried(case: Drawn, admitted: Sequence[Admitted]) -> Any:
     """The result of a run in which every sender uses its bucket up, as bursts or without pause."""
     flows = [one.flow for one in admitted]
     lab = case.lab
-    tables = switch_entries(lab, flows, entries=case.entries)
+    tables = switch_entries(lab, admitted, entries=case.entries)
     rng = np.random.default_rng(case.seed)
     network = switch_emulator.Network(seed=case.seed)
     with tempfile.TemporaryDirectory() as folder:

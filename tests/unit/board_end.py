@@ -18,6 +18,7 @@ class BoardEnd:
     """A board that connects, with the framework's part of the session done here.
 
     `lost` becomes true when the board gives up its connection. Events that name a quirk are in `events`.
+    `asked` counts its questions for a sign of life.
     """
 
     def __init__(self, config: dict[str, object] | None = None, *, start_ns: int = 3_000_000_000) -> None:
@@ -27,6 +28,7 @@ class BoardEnd:
         self.events: list[str] = []
         self.sent: list[bytes] = []
         self.replies_at_once = 0
+        self.asked = 0
 
     def open(self) -> None:
         self.board.connected(self.now_ns)
@@ -55,6 +57,7 @@ class BoardEnd:
         for output in self.board.outputs():
             if output.kind == "controller":
                 if output.data[1] == ECHO_REQUEST:
+                    self.asked += 1
                     self.board.segment(self.now_ns, bytes([1, ECHO_REPLY]) + output.data[2:8])
                 else:
                     messages.append(output.data)

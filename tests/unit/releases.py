@@ -14,6 +14,7 @@ from loko.controller.messages import session_segments
 from loko.entries import FlowEntry, filler_entries, switch_entries
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.network import on_shortest_paths
 
 SETTLED_NS = 600_000_000
 """All tables are installed by then, and the boards have nothing more to say to their controllers for long."""
@@ -72,7 +73,7 @@ class _Run:
     ) -> None:
         self._far = {(end.node, end.port): far for end, far in lab.cables()}
         self._hosts = lab.hosts
-        tables = switch_entries(lab, flows, entries=entries)
+        tables = switch_entries(lab, on_shortest_paths(lab, flows), entries=entries)
         self._boards: dict[str, Board] = {}
         for number, (name, switch) in enumerate(lab.switches.items()):
             board = Board(profile=switch.profile.name, config=dict(switch.config), seed=seed * 1000 + number)

@@ -22,6 +22,7 @@ class ScriptedBoard:
     """Connects, answers, and records each message that it received, in order.
 
     One read may return several segments, so `largest_read_bytes` is an upper bound of what was outstanding.
+    `closed` is set once the controller has ended the session, be it by a reset, or the board has vanished.
     """
 
     def __init__(self, address: tuple[str, int], datapath_id: int, *, loses: int | None = None) -> None:
@@ -33,7 +34,7 @@ class ScriptedBoard:
         self.answers = True
         self.closed = threading.Event()
         self._loses = loses
-        self._socket = socket.create_connection(address, timeout=10)
+        self._socket = socket.create_connection(address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(message(HELLO, 1, version=4))
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -41,7 +42,7 @@ class ScriptedBoard:
 
     def vanish(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(timeout=5)
+        self._thread.join()
 
     def ask_echo(self) -> None:
         self._socket.sendall(message(ECHO_REQUEST, 0xD2040000))
@@ -64,7 +65,7 @@ class ScriptedBoard:
                     if handler and (reply := handler(xid, segment[8:length])) and self.answers:
                         self._socket.sendall(reply)
                     segment = segment[length:]
-        except OSError:
+        except ConnectionError:  # a controller that is killed with something unread
             pass
         self._socket.close()
         self.closed.set()

@@ -89,7 +89,9 @@ class ServedBoards:
                 )
                 for name in self.lab.switches
             },
+            now_ns=self.now_ns,
             stored=self.store.load(),
+            debts=self.store.debts(),
             last_number=self.store.last_number(),
             fillers=filler_entries(self.lab, self.fillers),
         )
@@ -176,7 +178,7 @@ class ServedBoards:
             if all(self.boards[name].is_open and self.keeper.drivers[name].complete for name in names):
                 away = set(self.boards) - set(names)
                 states = self.keeper.promises.values()
-                if all(one.state is FlowState.INSTALLED or one.waiting <= away for one in states):
+                if all(one.state is FlowState.INSTALLED or set() < one.waiting <= away for one in states):
                     return
             self.step(STEP_NS if any(end.is_open for end in self.boards.values()) else 100_000_000)
         raise AssertionError([(str(d.phase), n) for n, d in self.keeper.drivers.items()] + self.log[-5:])

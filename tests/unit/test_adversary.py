@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.evidence.attacks import star
+from benchmarks.evidence.attacks import star, succeeded
 from evaluation.adversary.carriage import (
     DRAIN_NS,
     RandomBursts,
@@ -20,6 +21,7 @@ from evaluation.adversary.carriage import (
     network_of,
 )
 from evaluation.adversary.case import Case
+from evaluation.adversary.changes import History, forgetful, random_history
 from evaluation.adversary.conformance import excess_bytes
 from evaluation.adversary.random_cases import drawn
 from evaluation.adversary.release import LEAD_NS, critical, instants, scattered, sustained, varied
@@ -144,6 +146,60 @@ def test_full_rate_as_printed_loses_packets_to_the_boards_own_timers() -> None:
     reserved = adversary(full_rate("full-rate"), generations=1, seed=1)
     assert reserved.damage.lost == 0
     assert reserved.damage.worst <= 1
+
+
+# Sets that change ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["packet-granular", "full-rate", "fifth-rate"])
+def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
+    """The paper's switch of 17 entries; the instrument notices a rule that forgets what was released."""
+    after_ns = (100_000,) if scheme == "fifth-rate" else (100_000, 1_000_000, 3_000_000, 30_000_000)
+    kept, forgotten = (
+        [succeeded(scheme, ns, forgets=forgets)[1] for ns in after_ns] for forgets in (False, True)
+    )
+    assert not any(verdict.broken or verdict.events for verdict in kept)
+    assert any(verdict.broken for verdict in forgotten)
+    few, many = (succeeded(scheme, ns, forgets=False)[0] for ns in (100_000, 100_000_000))
+    assert few < many  # they come as soon as there is room
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=SEEDS)
+def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
+    found = drawn(seed)
+    history, duration_ns = random_history(
+        found.admission, found.case.lab, found.sizes, Random(seed), entries=found.case.entries
+    )
+    assert 0 < history.entries <= found.case.entries
+    case = history.case(found.case)
+    network = network_of(case, seed=seed)
+    add_releases(network, case, history.offers(), observed=True)
+    result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    for number, life in enumerate(history.lives):
+        assert all(life.since_ns <= at_ns <= life.until_ns for at_ns in life.offers_ns)
+        assert result.flows[number]["nonconforming"] == 0
+        if life.until_ns < duration_ns:
+            sent_ns = result.sent_ns[result.flow == number]
+            last_ns = life.until_ns + case.admitted[number].delays_ns[0]  # no frame waits longer for its link
+            assert (sent_ns <= last_ns).all()
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=SEEDS)
+def test_no_packet_of_a_changing_set_is_lost_or_late(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
+        found = trial(seed, packets=10_000)
+    assert not found.failed, (found.verdict.broken, found.verdict.events)
+
+
+def test_a_rule_that_forgets_what_was_released_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By random histories, too; these are the first few trials."""
+    monkeypatch.setattr("evaluation.adversary.trial.WAYS", ("changes",))
+    begin = History.__init__
+    monkeypatch.setattr(History, "__init__", lambda self, admission: begin(self, forgetful(admission)))
+    assert any(trial(seed, packets=10_000).failed for seed in range(20))
 
 
 @pytest.mark.parametrize("scheme", ["silo", "qjump-paper"])

@@ -23,7 +23,7 @@ from loko.scenario import (
 from loko.service import Rounding, service_curve
 from loko.split import echo_traffic, split
 
-ZODIAC = load_profile("zodiac-fx")
+ZODIAC = load_profile("zodiac-fx").with_exact_clocks()
 SERVICE = service_curve(ZODIAC, EVALUATION)
 FULL, FIFTH = allocate(SERVICE, FULL_RATE), allocate(SERVICE, FIFTH_RATE)
 

@@ -99,25 +99,36 @@ def test_openflow_on_the_controllers_link_is_recognised() -> None:
 
 
 class Switch(threading.Thread):
-    """Connects and answers as it is told: for each message of a type, these bytes."""
+    """Connects and answers as it is told: for each message of a type, these bytes.
+
+    `broken` is what broke its session, or None. An endpoint that hangs up before it has read every answer
+    breaks it: TCP resets a connection that is closed with something unread.
+    """
 
     def __init__(self, port, answers) -> None:
         super().__init__(daemon=True)
         self.session = socket.create_connection(("127.0.0.1", port))
         self.answers = answers
         self.heard: list[int] = []
+        self.broken: ConnectionError | None = None
         self.start()
 
     def run(self) -> None:
-        buffer = b""
         with self.session:
-            while data := self.session.recv(4096):
-                buffer += data
-                messages, buffer = whole_messages(buffer)
-                for one in messages:
-                    self.heard.append(one[1])
-                    if answer := self.answers.get(one[1]):
-                        self.session.sendall(answer)
+            try:
+                self._serve()
+            except ConnectionError as error:
+                self.broken = error
+
+    def _serve(self) -> None:
+        buffer = b""
+        while data := self.session.recv(4096):
+            buffer += data
+            messages, buffer = whole_messages(buffer)
+            for one in messages:
+                self.heard.append(one[1])
+                if answer := self.answers.get(one[1]):
+                    self.session.sendall(answer)
 
 
 def message(kind, body=b""):
@@ -131,28 +142,45 @@ FEATURES = message(of.OFPT_FEATURES_REPLY, (0x2A).to_bytes(8, "big") + bytes(16)
 def endpoint():
     with ControllerEndpoint("127.0.0.1", 0) as opened:
         yield opened
-    for thread in threading.enumerate():
-        if isinstance(thread, Switch):
-            thread.join(10)
 
 
-def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint) -> None:
+@pytest.fixture
+def switch(endpoint):
+    """Connects a switch that gives these answers. No session may break while the endpoint keeps it."""
+    connected: list[Switch] = []
+
+    def connect(answers) -> Switch:
+        connected.append(Switch(endpoint.port, answers))
+        return connected[-1]
+
+    yield connect
+    broken = [one.broken for one in connected if one.broken]
+    endpoint.close()
+    for one in connected:
+        one.join(10)
+    assert not broken
+    assert not any(one.is_alive() for one in connected), "hung up, and the switch does not notice"
+
+
+def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint, switch) -> None:
     unasked = message(of.OFPT_ECHO_REQUEST) + message(of.OFPT_PACKET_IN, bytes(12))
     answers = {
         of.OFPT_FEATURES_REQUEST: FEATURES,
         of.OFPT_BARRIER_REQUEST: unasked + message(of.OFPT_BARRIER_REPLY),
     }
-    switch = Switch(endpoint.port, answers)
+    connected = switch(answers)
     assert endpoint.accept(10) == 0x2A
     endpoint.load(flow_mods(Table(entries=9, match=Match.PORT, action=Action.OUTPUT)))
-    switch.session.shutdown(socket.SHUT_WR)
+    connected.session.shutdown(socket.SHUT_WR)
     with pytest.raises(RunError, match="the switch closed the connection"):
         endpoint.expect(of.OFPT_BARRIER_REPLY)
-    switch.join(10)
-    assert switch.heard.count(of.OFPT_FLOW_MOD) == 9
+    endpoint.hang_up()
+    connected.join(10)
+    assert not connected.is_alive()
+    assert connected.heard.count(of.OFPT_FLOW_MOD) == 9
     # Six entries fit a segment, and each segment is confirmed; the echo was answered each time.
-    assert switch.heard.count(of.OFPT_BARRIER_REQUEST) == 2
-    assert switch.heard.count(of.OFPT_ECHO_REPLY) == 2
+    assert connected.heard.count(of.OFPT_BARRIER_REQUEST) == 2
+    assert connected.heard.count(of.OFPT_ECHO_REPLY) == 2
 
 
 @pytest.mark.parametrize(
@@ -162,22 +190,22 @@ def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint) 
         ("00030000", "the switch's table is full: "),
     ],
 )
-def test_an_error_of_the_switch_is_told(endpoint, body: str, said: str) -> None:
+def test_an_error_of_the_switch_is_told(endpoint, switch, body: str, said: str) -> None:
     answers = {
         of.OFPT_FEATURES_REQUEST: FEATURES,
         of.OFPT_BARRIER_REQUEST: message(of.OFPT_ERROR, bytes.fromhex(body)),
     }
-    Switch(endpoint.port, answers)
+    switch(answers)
     assert endpoint.accept(10) == 0x2A
     with pytest.raises(RunError, match=said):
         endpoint.load([barrier_request(1)])
 
 
-def test_no_switch_and_a_silent_one_are_waited_for_in_vain(endpoint) -> None:
+def test_no_switch_and_a_silent_one_are_waited_for_in_vain(endpoint, switch) -> None:
     assert endpoint.accept(0.05) is None
     with pytest.raises(RunError, match=r"no switch is connected to 127\.0\.0\.1"):
         endpoint.write(b"")
-    Switch(endpoint.port, {of.OFPT_FEATURES_REQUEST: FEATURES})
+    switch({of.OFPT_FEATURES_REQUEST: FEATURES})
     assert endpoint.accept(10) == 0x2A
     with pytest.raises(RunError, match=r"no message of type 19 within 0\.05 s"):
         endpoint.expect(of.OFPT_BARRIER_REPLY, timeout_s=0.05)

@@ -83,7 +83,7 @@ def test_openflow_is_switched_at_the_console(on: bool, word: bytes) -> None:
     reader.start()
     endpoint = cast(ControllerEndpoint, Endpoint(obeys=True))
     switch_openflow(hardware(os.ttyname(far)), endpoint, on=on)
-    reader.join(5)
+    reader.join()
     assert bytes(typed).lstrip(b"\x7f").split(b"\r") == [b"", b"exit", b"openflow", word, b"exit", b""]
     os.close(near)
     os.close(far)

@@ -43,9 +43,9 @@ def test_hosts_send_what_is_admitted(one: Deployment) -> None:
     for system in one.systems:
         deployed = deploy(one, system)
         assert deployed.shown == {0, 1}
-        for flow, sender in zip(deployed.flows, deployed.senders, strict=True):
-            assert 0 <= flow.rate_bps - sender.shaper_rate_bps < 1
-            assert 0 <= flow.burst_bytes - sender.shaper_burst_bytes < 1
+        for admitted, sender in zip(deployed.flows, deployed.senders, strict=True):
+            assert 0 <= admitted.flow.rate_bps - sender.shaper_rate_bps < 1
+            assert 0 <= admitted.flow.burst_bytes - sender.shaper_burst_bytes < 1
 
 
 def test_what_silo_refuses_is_not_deployed() -> None:

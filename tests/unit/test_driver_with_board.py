@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 import pytest
 from board_end import BoardEnd, Pair
 
-from loko.controller.driver import LISTABLE, REFRESH_NS, WATCH_INTERVAL_NS, Driver, Phase
+from loko.controller.driver import HEARTBEAT_NS, LISTABLE, REFRESH_NS, Driver, Phase
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Add, DeleteStrict, Entry, encode, entry_of
 from loko.entries import FlowEntry
@@ -219,7 +219,7 @@ def test_table_that_was_cleared_is_filled_again() -> None:
     both.end.board.console(both.end.now_ns, b"\ropenflow\rclear flows\r")
     both.step(100_000_000)
     assert table(both) == []
-    both.run(WATCH_INTERVAL_NS + S)
+    both.run(HEARTBEAT_NS + S)
     both.settle()
     assert table(both) == expected(*(entry(number) for number in range(5)))
     assert Note("its table has 0 entries instead of 5; comparing", warning=True) in both.notices
@@ -334,7 +334,7 @@ def test_silence_ends_the_connection() -> None:
     both = pair()
     both.connect()
     both.settle()
-    both.end.wait(WATCH_INTERVAL_NS)
+    both.end.wait(HEARTBEAT_NS)
     both.driver.poll(both.end.now_ns)
     assert both.driver.poll(both.end.now_ns + 6 * S) == []
     assert both.driver.notices() == [Failed("it did not answer within 5 s")]

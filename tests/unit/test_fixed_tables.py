@@ -10,9 +10,10 @@ from loko.controller.fixed_tables import FixedTables
 from loko.controller.wire import decode, segment
 from loko.entries import switch_entries
 from loko.lab import load_lab
+from loko.network import on_shortest_paths
 
 LAB = load_lab("two-switch")
-TABLES = switch_entries(LAB, FLOWS)
+TABLES = switch_entries(LAB, on_shortest_paths(LAB, FLOWS))
 S = 1_000_000_000
 
 

@@ -186,7 +186,7 @@ def test_strangers_are_reported_and_count(tmp_path: Path) -> None:
     assert isinstance(served.request(flow(1)), Granted)
     answer = served.request(flow(2))
     assert isinstance(answer, Denied)
-    assert answer.refusal.remedy == "remove the 1 entries of others in its table"
+    assert answer.refusal.remedy == "remove entries of others, 1 at s1"
 
 
 def test_restart_restores_in_safe_and_secure_mode(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from loko.document import LABS, InputError
 from loko.entries import switch_entries
 from loko.flow import Flow, FlowDocument, dump_flows, load_flows
 from loko.lab import Backend, Endpoint, load_lab, ring_lab
-from loko.network import Hop, shortest_path
+from loko.network import Hop, on_shortest_paths, shortest_path
 from loko.ring import Ring
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
@@ -190,7 +190,7 @@ def test_paths_cross_both_switches() -> None:
 
 
 def test_tables_end_with_the_used_entries_in_increasing_priority() -> None:
-    tables = switch_entries(LAB, FLOWS)
+    tables = switch_entries(LAB, on_shortest_paths(LAB, FLOWS))
     for switch, ports in (("s1", [3, 1, 3, 2]), ("s2", [1, 3, 2, 3])):
         table = tables[switch]
         assert len(table) == 17
@@ -206,9 +206,9 @@ def test_tables_end_with_the_used_entries_in_increasing_priority() -> None:
 
 def test_tables_must_hold_their_flows() -> None:
     with pytest.raises(InputError, match="s1: 4 flows pass, 3 entries are planned"):
-        switch_entries(LAB, FLOWS, entries=3)
+        switch_entries(LAB, on_shortest_paths(LAB, FLOWS), entries=3)
     with pytest.raises(InputError, match="its table holds 128"):
-        switch_entries(LAB, FLOWS, entries=129)
+        switch_entries(LAB, on_shortest_paths(LAB, FLOWS), entries=129)
 
 
 def test_flows_survive_a_file(tmp_path: Path) -> None:

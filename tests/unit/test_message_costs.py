@@ -25,6 +25,7 @@ from loko.device import load_profile
 from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
 from loko.lab import load_lab
+from loko.network import on_shortest_paths
 
 LAB = load_lab("two-switch")
 ZODIAC = load_profile("zodiac-fx")
@@ -101,7 +102,7 @@ def delay_ns(entries: int, request: bytes | None, *, of_frame: bool) -> int:
     board = switch_emulator.Board(profile="zodiac-fx", config={"ofchecks": False}, seed=1)
     now_ns = 2_500_000_000
     board.connected(now_ns)
-    for data in session_segments(switch_entries(LAB, [FLOW], entries=entries)["s1"]):
+    for data in session_segments(switch_entries(LAB, on_shortest_paths(LAB, [FLOW]), entries=entries)["s1"]):
         now_ns += SPACING_NS
         board.segment(now_ns, data)
     now_ns += SPACING_NS

@@ -12,7 +12,7 @@ from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.allocation import FULL_RATE
 from loko.control_traffic import Message, MessageRate
 from loko.controller.wire import Add, Barrier, DeleteStrict, entry_of, segment
-from loko.device import load_profile
+from loko.device import load_profile, profile_text
 from loko.document import InputError
 from loko.entries import filler_entries
 from loko.flow import Flow
@@ -49,9 +49,9 @@ def accepted(admission: Admission, flows) -> int:
 
 
 def test_as_many_frames_as_the_delay_target_has_room_for() -> None:
-    # Nine frames of 206.6 us follow each other by 26.1 us on the link; ten would be later than 1.86 ms.
+    # Frames of 206.6 us follow each other by 26.1 us on the link. Beside timers and keepalive nine are late.
     admission = PacketAdmission(RING, EVALUATION)
-    assert accepted(admission, [flow(number) for number in range(20)]) == 9
+    assert accepted(admission, [flow(number) for number in range(20)]) == 8
     two_links = PacketAdmission(RING, EVALUATION)
     flows = [replace_source(flow(number), "ab"[number % 2]) for number in range(20)]
     assert accepted(two_links, flows) == 8
@@ -83,7 +83,7 @@ def test_refusals_and_usage_name_the_same_quantities() -> None:
     usage = admission.usage("s1")
     assert (refusal.switch, refusal.quantity, refusal.unit) == ("s1", "delay", "us")
     assert usage.share("delay").used == refusal.used
-    assert usage.share("delay").allowed * 1e3 <= usage.delay_ns <= PAPER_D_NS
+    assert usage.share("delay").allowed * 1e3 <= usage.delay_ns <= default_targets(RING, EVALUATION)["s1"]
     fast = admission.check(flow(11, source=2, rate_bps=13e6))
     assert isinstance(fast, Refusal)
     assert fast.quantity == "rate"
@@ -119,7 +119,7 @@ def numbered(asked, frame_bytes=306) -> list[Flow]:
 
 @settings(max_examples=20, deadline=None)
 @given(requests, st.randoms())
-def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> None:
+def test_cancelling_restores_exactly_and_order_does_not_matter(asked, random) -> None:
     admission = PacketAdmission(RING, EVALUATION)
     flows = numbered(asked)
     half = len(flows) // 2
@@ -130,7 +130,7 @@ def test_release_restores_exactly_and_order_does_not_matter(asked, random) -> No
     guarantees = dict(admission.admitted)
     random.shuffle(later)
     for flow_id in later:
-        admission.release(flow_id)
+        admission.cancel(flow_id)
     assert {name: admission.usage(name) for name in RING.switches} == before
     kept = [one for one in flows if one.id in guarantees]
     random.shuffle(kept)
@@ -154,12 +154,16 @@ def test_intervals_that_are_left_out_change_nothing(asked, target_ns, random) ->
     """The same answers and the same use, whatever comes and goes, as with the whole grid."""
     targets = dict.fromkeys(RING.switches, target_ns)
     part, whole = (kind(RING, EVALUATION, targets) for kind in (PacketAdmission, WholeGrid))
-    for one in numbered(asked):
+    for number, one in enumerate(numbered(asked)):
         assert part.request(one) == whole.request(one)
         if part.admitted and random.random() < 0.3:
             gone = random.choice(list(part.admitted))
-            part.release(gone)
-            whole.release(gone)
+            has_sent = random.random() < 0.5
+            for admission in (part, whole):
+                if has_sent:
+                    admission.release(gone, now_ns=number * 5_000_000)
+                else:
+                    admission.cancel(gone)
         if random.random() < 0.3:
             assert [part.usage(name) for name in RING.switches] == [
                 whole.usage(name) for name in RING.switches
@@ -184,8 +188,15 @@ def test_ring_of_the_server_is_that_of_the_board() -> None:
 
 
 def test_a_target_that_no_frame_keeps_is_wrong_input() -> None:
-    with pytest.raises(InputError, match=r"s1: no frame is forwarded within 0.300 ms; allow 0.385 ms"):
+    with pytest.raises(InputError, match=r"s1: no frame is forwarded within 0.300 ms; allow 0.495 ms"):
         PacketAdmission(RING, EVALUATION, dict.fromkeys(RING.switches, 0.3e6))
+
+
+def test_sizes_that_the_ring_cannot_bear_are_wrong_input() -> None:
+    """Beside what interrupts the CPU; no longer delay would help, so none is advised."""
+    scenario = of_lokos_tables(entries=24, packet_sizes_bytes=(306, 1516))
+    with pytest.raises(InputError, match="s1: its receive ring cannot bear frames of 306 and 1516 bytes"):
+        PacketAdmission(RING, scenario, dict.fromkeys(RING.switches, 9e6))
 
 
 def test_a_cpu_faster_than_its_links_is_wrong_input() -> None:
@@ -253,17 +264,17 @@ def critical(admitted, target: str, at_ns: int, draw_late) -> dict[int, list[int
     return releases
 
 
-SIZES = st.sampled_from([(306,), (64,), (1516,), (64, 306), (306, 1516)])
+SIZES = st.sampled_from([(306,), (64,), (1516,), (64, 306), (306, 1024)])
 WHEN = st.tuples(st.integers(0, 249_999_999), st.integers(0, 999))
 """When the critical instant is, beside the timers, and the seed of the boards' phases."""
-TARGETS = st.lists(st.sampled_from([1.2e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
+TARGETS = st.lists(st.sampled_from([1.25e6, 1.5e6, PAPER_D_NS]), min_size=5, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SIZES, st.booleans(), TARGETS, requests, WHEN, st.randoms())
 def test_no_frame_is_lost_or_late_whatever_was_admitted(sizes, full, targets, asked, when, random) -> None:
     """Any phase of main loops and timers, any switch as the critical one, cyclic dependencies included."""
-    full = full or 1516 in sizes  # with few entries the CPU would be faster than a link with such frames
+    full = full or max(sizes) > 306  # with few entries the CPU would be faster than a link with such frames
     phase_ns, seed = when
     scenario = of_lokos_tables(entries=ENTRIES, packet_sizes_bytes=sizes)
     admission = PacketAdmission(
@@ -344,7 +355,7 @@ def test_no_frame_is_lost_or_late_while_tables_change(sizes, fillers, asked, whe
 
 
 def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
-    """That the test above can fail: as many flows as fit without changes, and two changes at once."""
+    """That the test above can fail: as many flows as fit without changes, and three changes at once."""
     quiet = PacketAdmission(RING, EVALUATION)
     answers = [quiet.request(flow(number)) for number in range(20)]
     admitted = [one for one in answers if isinstance(one, Admitted)]
@@ -353,7 +364,7 @@ def test_changes_that_nobody_reserved_for_make_a_frame_late() -> None:
     (one,) = filler_entries(RING, 1)
     absent = entry_of(one, cookie=1)
     change = segment([Barrier(1), DeleteStrict(2, absent), DeleteStrict(3, absent)])
-    control = {"s1": [(start_ns - 20_000, change), (start_ns - 10_000, change)]}  # without a pace
+    control = {"s1": [(start_ns - 10_000 * ahead, change) for ahead in (3, 2, 1)]}  # without a pace
     flows = [one.flow for one in admitted]
     seen = carry(RING, flows, releases, entries=17, seed=1, control=control)
     lost, ratio = worst(admitted, seen)
@@ -403,3 +414,42 @@ def test_the_papers_delay_is_the_default_target() -> None:
     assert {round(target / 1e6, 2) for target in default_targets(load_lab("ring"), EVALUATION).values()} == {
         1.86
     }
+
+
+def test_what_interrupts_a_waiting_frame_counts_in_long_intervals_too() -> None:
+    """Second frames that come after more than 400 ms, where one affine curve stands for all staircases."""
+    lab = load_lab("two-switch")
+    scenario = of_lokos_tables(entries=128, packet_sizes_bytes=(64,))
+    admission = PacketAdmission(
+        lab,
+        scenario,
+        dict.fromkeys(lab.switches, 30e6),
+        traffic={Message.ECHO: MessageRate(per_s=3000)},  # 40 % of the CPU, so of the time that a frame waits
+    )
+    rarely = [Flow(f"f{n}", "H1", "H2", 2000 + n, 7000, 127.0, 1.9 * 64, 64) for n in range(20)]
+    always = Flow("always", "H2", "H1", 1999, 7000, 0.2335e6, 64.0, 64)
+    assert isinstance(admission.request(always), Admitted)
+    assert 5 < accepted(admission, rarely) < 20
+    flows = [one.flow for one in admission.admitted.values()]
+    server = frame_server(
+        lab.switches["s1"].profile, scenario, traffic={Message.ECHO: MessageRate(per_s=3000)}
+    )
+    work_ns = server.work_for(30e6)
+    share, service_ns = server.interruption.share, server.times[64].service_ns
+    for at_ns in range(400_000_000, 1_000_000_000, 100_000):
+        frames = sum(int((one.burst_bytes + one.rate_bps / 8e9 * at_ns) / 64) for one in flows)
+        late_ns = server.first_work_ns() + share * work_ns
+        assert late_ns + frames * service_ns + share * at_ns - at_ns <= work_ns  # equation 1
+
+
+def test_a_cpu_that_takes_frames_before_it_has_handed_over_the_last_is_wrong_input(tmp_path) -> None:
+    """A3; 1.06 is within the 6 % of section 3.4.2."""
+    for factor, says in ((1.034, r"give at most 1\.032"), (1.06, "cpu.capacity_factor: with 1.06")):
+        path = tmp_path / f"{factor}.toml"
+        path.write_text(profile_text("zodiac-fx", capacity_factor=factor))
+        with pytest.raises(InputError, match=says) as refused:
+            frame_server(load_profile(path), EVALUATION)
+        assert "\n" not in str(refused.value)
+    path = tmp_path / "as-advised.toml"
+    path.write_text(profile_text("zodiac-fx", capacity_factor=1.032))
+    assert frame_server(load_profile(path), EVALUATION).times[306].work_ns > 0

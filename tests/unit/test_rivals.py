@@ -17,8 +17,8 @@ from loko.rivals import Epsilon, QJump, QJumpAdmission, Rival, SiloAdmission, Si
 from loko.scenario import EVALUATION
 from loko.service import service_curve
 
-ZODIAC = load_lab("two-switch")
-BANANA = load_lab("two-switch-banana-pi")
+ZODIAC = load_lab("two-switch").with_exact_clocks()
+BANANA = load_lab("two-switch-banana-pi").with_exact_clocks()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
 FRAME = 306
 MBPS = 1e6
@@ -165,7 +165,7 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
         asked = flow(number, pair, rate_bps, burst_bytes)
         if asked.id in admission.admitted:
             if releases:
-                admission.release(asked.id)
+                admission.cancel(asked.id)
             continue
         before = {name: admission.usage(name) for name in ZODIAC.switches}
         if isinstance(admission.request(asked), Refusal):
@@ -185,4 +185,4 @@ def test_use_depends_on_the_set_of_flows_only(rival, requests) -> None:
 @pytest.mark.parametrize("rival", list(Rival))
 def test_unknown_flows_cannot_be_released(rival) -> None:
     with pytest.raises(InputError, match="not admitted"):
-        rival_admission(rival, ZODIAC, EVALUATION).release("f0")
+        rival_admission(rival, ZODIAC, EVALUATION).release("f0", now_ns=0)

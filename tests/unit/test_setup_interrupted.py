@@ -30,6 +30,7 @@ STAND_INS = {
     "maturin": 'mkdir -p "${@: -1}"; touch "${@: -1}/module.whl"',
     "uv": 'if [ "$1" = --version ]; then echo "uv 0.9.0"; else touch "$WORK/.venv/module"; fi',
 }
+PATIENCE_S = 120
 PYTHON = 'test -e "$WORK/.venv/module"'
 """Whether the module can be imported."""
 
@@ -73,7 +74,7 @@ class Step:
 
     def run(self) -> str:
         running = self.begin()
-        output, _ = running.communicate(timeout=30)
+        output, _ = running.communicate(timeout=PATIENCE_S)
         assert running.returncode == 0, output
         return output
 
@@ -81,7 +82,7 @@ class Step:
         (self.folder / "slow").touch()
         (self.folder / "building").unlink(missing_ok=True)
         running = self.begin()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not (self.folder / "building").exists():
             assert running.poll() is None, "ended before the build"
             assert time.monotonic() < deadline, "does not get to the build"

@@ -3,7 +3,8 @@
 `Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
 """
 
-from loko.admission.answer import Admitted, HopTerm, Refusal
+from loko.admission.advice import what_fits, what_fits_on
+from loko.admission.answer import Admitted, Change, HopTerm, Refusal
 from loko.admission.register import Register
 from loko.admission.scheme import Admission, Share, Usage
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
@@ -12,10 +13,13 @@ __all__ = [
     "ROUNDING",
     "Admission",
     "Admitted",
+    "Change",
     "HopTerm",
     "LokoAdmission",
     "Refusal",
     "Register",
     "Share",
     "Usage",
+    "what_fits",
+    "what_fits_on",
 ]

@@ -6,6 +6,7 @@ dataclasses, and what only people read is put together when it is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -57,6 +58,34 @@ class Admitted(NamedTuple):
         )
 
 
+class Change(NamedTuple):
+    """What a request that was refused would have to ask for instead. What is None may stay as it is."""
+
+    rate_bps: int | None = None
+    """At most."""
+    burst_bytes: int | None = None
+    """At most."""
+    deadline_ns: int | None = None
+    """At least."""
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in self)
+
+    def __str__(self) -> str:
+        """In the units in which a request is written."""
+        rate_bps, burst_bytes, deadline_ns = self
+        parts = (
+            None if burst_bytes is None else f"a burst of at most {burst_bytes} bytes",
+            None if rate_bps is None else f"a rate of at most {rate_bps} bit/s",
+            None if deadline_ns is None else f"a deadline of at least {deadline_ns} ns",
+        )
+        return " and ".join(part for part in parts if part)
+
+    def as_values(self) -> dict[str, int]:
+        """What would change, by the names that a request has for it."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
 class Refusal(NamedTuple):
     """Why a flow does not fit: the first limit along its path that it would exceed."""
 
@@ -69,16 +98,40 @@ class Refusal(NamedTuple):
     allowed: float
     unit: str
     """Of the three numbers: bit/s, bytes, entries, ..."""
-    advice: str | Callable[[Refusal], str] = ""
-    """The remedy, or what finds it."""
+    advice: str | Change | Callable[[Refusal], Change] = ""
+    """The remedy, or what finds it: only if somebody reads it, as that takes many decisions."""
+    paths: int = 1
+    """So many were tried; the limit is that of the first."""
+
+    @property
+    def change(self) -> Change:
+        """What to ask for instead: that is granted, as things are when this is read. Empty if nothing is."""
+        if isinstance(self.advice, str):
+            return Change()
+        return self.advice if isinstance(self.advice, Change) else self.advice(self)
 
     @property
     def remedy(self) -> str:
-        """What would make this limit fit, if that is simple to say."""
-        return self.advice if isinstance(self.advice, str) else self.advice(self)
+        """In words: what to ask for instead, or what else to do. Empty if nothing smaller is granted."""
+        return self.advice if isinstance(self.advice, str) else str(self.change)
 
-    def as_values(self) -> dict[str, str | float]:
+    def __eq__(self, other: object) -> bool:
+        """Whether they say the same; how advice would be found is no part of it."""
+        return isinstance(other, Refusal) and self._said == other._said
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        return (*self[:7], self.paths)
+
+    def as_values(self) -> dict[str, object]:
         """All but the flow as plain values, for JSON."""
+        change = self.change
         return {
             "switch": self.switch,
             "quantity": self.quantity,
@@ -86,11 +139,20 @@ class Refusal(NamedTuple):
             "requested": self.requested,
             "allowed": self.allowed,
             "unit": self.unit,
-            "remedy": self.remedy,
+            "paths": self.paths,
+            "remedy": self.advice if isinstance(self.advice, str) else str(change),
+            "would_fit": change.as_values(),
         }
 
     def __str__(self) -> str:
+        used, requested, allowed = _up(self.used), _up(self.requested), math.floor(self.allowed)
         return (
-            f"{self.flow.id}: {self.quantity} at {self.switch}: {self.used:.0f} used + {self.requested:.0f}"
-            f" requested > {self.allowed:.0f} {self.unit} allowed"
+            f"{self.flow.id}: {self.quantity} at {self.switch}: {used} used + {requested} requested"
+            f" > {allowed} {self.unit} allowed"
+            + (f"; none of {self.paths} paths fits" if self.paths > 1 else "")
         )
+
+
+def _up(value: float) -> int:
+    """Rounded so that what is too much reads as too much; not by what arithmetic has added."""
+    return math.ceil(round(value, 3))

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.flow import FiveTuple, Flow
 from loko.lab import Lab
-from loko.network import Hop, refuse_ends, shortest_paths
+from loko.network import Hop, ShortestPaths
 
 Route = TypeVar("Route")
 """What a scheme has to know of a path."""
+_KEPT: Final = 1 << 16
+"""Switches on the paths that are kept, in each of two generations: those of a ring of 31 many times over."""
+_LEAST_SWITCHES: Final = 8
+"""A shorter path counts as one of so many, because of what any path takes."""
 
 
 class Register(Generic[Route]):
     """The admitted flows of a lab, by id and by what tells them apart on the wire. Each call is O(path)."""
 
     def __init__(self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route]) -> None:
-        """`prepare` makes of a source and a path what the scheme needs; it is kept for shortest paths."""
+        """`prepare` makes of a source and a path what the scheme needs.
+
+        Of shortest paths it is kept, for those that were asked for last: for so many as a bound allows.
+        """
         self.lab = lab
         self._prepare = prepare
+        self._paths = ShortestPaths(lab)
         self._admitted: dict[str, Admitted] = {}
         self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
-        self._paths_from: dict[str, dict[str, tuple[Hop, ...]]] = {}
-        self._far = {(end.node, end.port): far.node for end, far in lab.cables()}
+        self._older: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
+        self._room = _KEPT
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
         """The accepted flows by id, in order of admission."""
 
@@ -39,15 +47,12 @@ class Register(Generic[Route]):
         """
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._double(flow)
-        ends = source, destination = flow[1:3]
-        known = self._shortest.get(ends)
-        if known is None:
-            hops = self._shortest_path(source, destination)
-            known = self._shortest[ends] = hops, self._prepare(source, hops)
+        ends = flow[1:3]
+        known = self._shortest.get(ends) or self._shortest_route(ends)
         if path is None or path is known[0]:
             return known[1]
         self._refuse_broken(flow, path)
-        return self._prepare(source, tuple(path))
+        return self._prepare(flow.source, tuple(path))
 
     def add(self, admitted: Admitted) -> None:
         """Note an accepted flow."""
@@ -68,12 +73,17 @@ class Register(Generic[Route]):
         self._admitted.clear()
         self._five_tuples.clear()
 
-    def _shortest_path(self, source: str, destination: str) -> tuple[Hop, ...]:
-        """As the function of that name, but all paths from a source are looked for at once, and kept."""
-        refuse_ends(self.lab, source, destination)
-        if source not in self._paths_from:
-            self._paths_from[source] = shortest_paths(self.lab, source)
-        return self._paths_from[source][destination]
+    def _shortest_route(self, ends: tuple[str, str]) -> tuple[tuple[Hop, ...], Route]:
+        """Of the older generation, or looked for. Once the younger one is full, it takes that one's place."""
+        known = self._older.get(ends)
+        if known is None:
+            path = self._paths.between(*ends)
+            known = path, self._prepare(ends[0], path)
+        self._room -= max(len(known[0]), _LEAST_SWITCHES)
+        if self._room < 0:
+            self._older, self._shortest, self._room = self._shortest, {}, _KEPT
+        self._shortest[ends] = known
+        return known
 
     def _double(self, flow: Flow) -> InputError:
         if flow.id in self._admitted:
@@ -82,16 +92,17 @@ class Register(Generic[Route]):
         return InputError(f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port")
 
     def _refuse_broken(self, flow: Flow, path: Sequence[Hop]) -> None:
-        node: str | None = self._far.get((flow.source, 1))
-        switches = self.lab.switches
+        lab = self.lab
+        end = lab.far_end(flow.source, 1)
         seen: set[str] = set()
         for hop in path:
-            if hop.switch != node or node in seen or node not in switches:
+            node = hop.switch
+            if end is None or end.node != node or node in seen or node not in lab.switches:
                 break
             seen.add(node)
-            node = self._far.get((node, hop.output_port))
+            end = lab.far_end(node, hop.output_port)
         else:
-            if node == flow.destination and path:
+            if end is not None and end.node == flow.destination and path:
                 return
         ways = ", ".join(f"{hop.switch}:{hop.output_port}" for hop in path)
         raise InputError(

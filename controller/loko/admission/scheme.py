@@ -47,8 +47,10 @@ class Usage(NamedTuple):
 class Admission(Protocol):
     """The admitted flows of a network. A request is granted at every switch of its path, or nowhere.
 
-    A guarantee once given holds whatever is admitted later. What is used depends on the set of admitted
-    flows only, not on their order or on what was released in between.
+    A guarantee once given holds whatever is admitted and released later. What is used depends on the set of
+    admitted flows, not on their order, and on what was released: that counts until it provably no longer
+    matters. Time is passed in, by `advance` and `release`; requests are judged at the latest instant that
+    was told, so to tell nothing is safe. Delay targets and allocations are fixed for the life of the object.
     """
 
     @property
@@ -69,11 +71,38 @@ class Admission(Protocol):
         frames that the model does not cover.
         """
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def advance(self, now_ns: int) -> None:
+        """Let time pass, on any clock that never goes back. What was released counts less and less."""
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+
+        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        """
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
 
     def release_all(self) -> None:
-        """Give back what all flows use: as `release` of each, but without looking at them."""
+        """Begin anew, as if no flow had ever sent: for the next of several plans."""
+
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until none of it is on its way and it counts nowhere.
+
+        Then its burst is in the debt alone.
+        """
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The names of what a flow shares with others: mostly the switches of its path."""
+
+    def debt(self, server: str) -> float | None:
+        """What released flows that count no longer may have left there, if anything, for `restore`.
+
+        In the scheme's own unit.
+        """
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now."""

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, groupby, repeat
 from typing import Final, NamedTuple
 
-from loko.admission.answer import Admitted, Refusal
+from loko.admission.advice import what_fits_on
+from loko.admission.answer import Admitted, Change, Refusal
+from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
 from loko.admission.scheme import Share, Usage
 from loko.allocation import Allocation
-from loko.calculus import NOTHING, TokenBucket
+from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.on_demand import OnDemand
 from loko.scenario import Unknown
 
 ROUNDING: Final = 1e-9
@@ -37,8 +41,9 @@ Sizes = tuple[int, ...] | range
 class LokoAdmission:
     """Admission by token buckets.
 
-    A decision costs O(path), however many flows are admitted; where it gets tight, and at a release, the sums
-    of a switch's flows are made anew, of which its table holds no more than 128.
+    A decision costs O(path), however many flows are admitted; where it gets tight, and while released flows
+    matter, the sums of a switch's flows are made anew, of which its table holds no more than 128. The
+    allocations stay what they are as long as the object lives.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class LokoAdmission:
         self.allocations = allocations
         """Of each switch."""
         self._register = Register(lab, self._prepare)
-        self._switches = {
-            name: _Switch.empty(name, allocations[name], control, fillers) for name in lab.switches
-        }
+        self._clock = Clock()
+        self._owes = False  # until a flow is released
+        self._switches: OnDemand[str, _Switch] = OnDemand(
+            lambda name: _Switch.empty(name, allocations[name], control, fillers, self._clock)
+        )
 
     @property
     def scheme(self) -> str:
@@ -72,7 +79,9 @@ class LokoAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        return self._register.route(flow, path).decide(flow)
+        route = self._register.route(flow, path)
+        answer = route.decide(flow)
+        return answer if isinstance(answer, Admitted) else self._advised(answer, route, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -87,35 +96,101 @@ class LokoAdmission:
             rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
-        return answer
+            return answer
+        return self._advised(answer, route, path)
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def _advised(self, refusal: Refusal, route: _Route, path: Sequence[Hop] | None) -> Refusal:
+        """With the advice to wait if that helps, else with what finds the remedy.
+
+        Not by `_replace`, which takes as long as the decision.
+        """
+        advice: str | Callable[[Refusal], Change] | None = None
+        if self._owes and any(switch.owes() for switch in route.switches):
+            advice = patience(self._clock.now_ns, route.fits_ns(refusal.flow))
+        return _new(Refusal, (*refusal[:7], advice or partial(what_fits_on, self.check, path), 1))
+
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+
+        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
+        self._owes = True
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        admitted = self._register.remove(flow_id)
+        rate_bps = admitted.flow.rate_bps
+        ends_ns = self._ends_ns(admitted)
+        for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
+            self._switches[hop.switch].leave(sent_ns + math.ceil(end_ns), rate_bps, burst_bytes)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         admitted = self._register.remove(flow_id)
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
             self._switches[hop.switch].remove(admitted.flow.rate_bps, burst_bytes)
 
     def release_all(self) -> None:
-        """Give back what all flows use: as `release` of each, but without looking at them."""
+        """Begin anew, as if no flow had ever sent."""
         self._register.clear()
+        self._owes = False
         for switch in self._switches.values():
-            if switch.entries:
+            if switch.entries or switch.debt.is_open:
                 switch.clear()
 
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        return math.ceil(max(self._ends_ns(self._register.admitted[flow_id])))
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The switches on a flow's path."""
+        return tuple(hop.switch for hop in admitted.path)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows that count no longer may have left at a switch, in bytes, if anything."""
+        return self._switches[server].debt_bytes() or None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        self._owes = True
+        for server, amount in debts.items():
+            self._switches[server].restore(amount)
+
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now. It depends on the set of flows only, not on their history."""
+        """What is used of a switch now.
+
+        It depends on the set of flows, and on what was released shortly before, not on older history.
+        """
         return self._switches[switch].usage()
 
+    def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
+        """Of each switch on the path, how long a flow counts there after its last frame was sent.
+
+        And in the end, when that frame is at its destination at the latest.
+        """
+        first = self._switches[admitted.path[0].switch]
+        passed_ns = first.sender_queue_ns
+        for hop, delay_ns in zip(admitted.path, admitted.delays_ns, strict=True):
+            yield passed_ns + self._switches[hop.switch].latency_ns
+            passed_ns += delay_ns
+        yield passed_ns
+
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
-        switches = tuple(self._switches[hop.switch] for hop in path)
-        alike = groupby(switches, key=lambda switch: switch.delay_ns)
-        return _Route(
-            path=path,
-            switches=switches,
-            parts=tuple((delay_ns, tuple(part)) for delay_ns, part in alike),
-            delays_ns=tuple(switch.delay_ns for switch in switches),
-            sizes=tuple({switch.sizes: switch for switch in reversed(switches)}.items()),
-        )
+        every = self._switches
+        switches = tuple([every[hop.switch] for hop in path])
+        delays_ns = tuple([switch.delay_ns for switch in switches])
+        sizes = tuple({switch.sizes: switch for switch in reversed(switches)}.items())
+        parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
+        if len(set(delays_ns)) == 1:
+            parts = ((delays_ns[0], switches),)
+        else:
+            alike = groupby(switches, key=lambda switch: switch.delay_ns)
+            parts = tuple((delay_ns, tuple(part)) for delay_ns, part in alike)
+        return _new(_Route, (path, switches, parts, delays_ns, sizes))
 
 
 class _Route(NamedTuple):
@@ -146,6 +221,14 @@ class _Route(NamedTuple):
         bursts_bytes = self.bursts_bytes(rate_bps, flow.burst_bytes)
         return _new(Admitted, (flow, self.path, bursts_bytes, self.delays_ns))
 
+    def fits_ns(self, flow: Flow) -> float:
+        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
+        bursts = self.bursts_bytes(flow.rate_bps, flow.burst_bytes)
+        return max(
+            switch.fits_ns(flow.rate_bps, burst_bytes)
+            for switch, burst_bytes in zip(self.switches, bursts, strict=True)
+        )
+
     def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
         bursts: list[float] = []
@@ -174,6 +257,15 @@ class _Switch:
     delay_ns: float
     sizes: Sizes
     """Frames for which the service curve was made; no guarantee would hold for others."""
+    clock: Clock
+    free_bps: float
+    """All of R that is left to flows, given away or not: what flows leave of it works off the debt."""
+    latency_ns: float
+    """T': what has come is served at that rate from then on; so long a released flow goes on to count."""
+    sender_queue_ns: float
+    """Longest wait for the link of a flow's own host, which is no slower than R."""
+    debt: Debt[tuple[float, float]] = field(init=False, default_factory=Debt)
+    """In bytes. Of a flow, its rate and its burst are kept."""
     rates: list[float] = field(init=False)
     bursts: list[float] = field(init=False)
     """Of all flows, and of the control traffic."""
@@ -196,7 +288,9 @@ class _Switch:
         self.clear()
 
     @classmethod
-    def empty(cls, name: str, allocation: Allocation, control: TokenBucket, fillers: int) -> _Switch:
+    def empty(
+        cls, name: str, allocation: Allocation, control: TokenBucket, fillers: int, clock: Clock
+    ) -> _Switch:
         scenario = allocation.service.scenario
         sizes: Sizes = tuple(scenario.frame_bytes)
         if isinstance(scenario.packet_sizes_bytes, Unknown):
@@ -210,15 +304,24 @@ class _Switch:
             max_entries=(table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers,
             delay_ns=allocation.delay_ns,
             sizes=sizes,
+            clock=clock,
+            free_bps=allocation.splits.max_rate_bps,
+            latency_ns=allocation.splits.latency_ns,
+            sender_queue_ns=time_ns(
+                size_bytes=allocation.max_burst_bytes, rate_bps=allocation.service.rate_bps
+            ),
         )
 
     def clear(self) -> None:
         self.rates = [self.control.rate_bps]
         self.bursts = [self.control.burst_bytes]
         self.entries = 0
+        self.debt.clear()
         self._sum()
 
     def add(self, rate_bps: float, burst_bytes: float) -> None:
+        if self.debt.is_open:
+            self._settle()
         self.rates.append(rate_bps)
         self.bursts.append(burst_bytes)
         self.entries += 1
@@ -227,15 +330,46 @@ class _Switch:
         self.rate_room = self.rate_room - rate_bps if self.entries < self.max_entries else _NO_ROOM
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
+        if self.debt.is_open:
+            self._settle()
         self.rates.remove(rate_bps)
         self.bursts.remove(burst_bytes)
         self.entries -= 1
         self._sum()
 
+    def leave(self, until_ns: int, rate_bps: float, burst_bytes: float) -> None:
+        """A flow was released; it counts until then."""
+        share = rate_bps / _BITS_NS_PER_BYTE_S
+        self.debt.leave(until_ns, share=share, burst=burst_bytes, kept=(rate_bps, burst_bytes))
+
+    def restore(self, debt_bytes: float) -> None:
+        self.debt.restore(debt_bytes, self.clock.now_ns)
+        self._sum()
+
+    def owes(self) -> bool:
+        """Whether what was released matters still."""
+        if self.debt.is_open:
+            self._settle()
+        return self.debt.is_open
+
+    def debt_bytes(self) -> float:
+        """Of flows that were released and count no longer; 0 if there is none."""
+        return max(self.debt.amount, 0.0) if self.owes() else 0.0
+
+    def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
+        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
+        leaving = [one.kept for one in self.debt.leaving]
+        left_bps = self.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
+        enough = self.max_burst_bytes - math.fsum(
+            [*self.bursts, *(-burst for _, burst in leaving), burst_bytes]
+        )
+        if left_bps < 0 or enough < 0 or self.entries - len(leaving) >= self.max_entries:
+            return math.inf
+        return self.debt.paid_ns(self._spare(), enough)
+
     def usage(self) -> Usage:
         """With the shares in the order in which they are checked."""
-        if self.summed != self.entries:
-            self._sum()
+        self._know()
         shares = (
             _new(Share, ("rate", self.used_bps, self.max_rate_bps, "bit/s")),
             _new(Share, ("burst", self.used_bytes, self.max_burst_bytes, "bytes")),
@@ -245,25 +379,42 @@ class _Switch:
 
     def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
         """The first limit that the flow would exceed, if any, with the burst that it has here."""
-        if self.summed != self.entries:
-            self._sum()
+        self._know()
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
             allowed = self.max_rate_bps
-            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", _slower))
+            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", "", 1))
         if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
             allowed = self.max_burst_bytes
-            return _new(
-                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", _smaller)
-            )
+            return _new(Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", "", 1))
         if self.entries >= self.max_entries:
             used, allowed = float(self.entries), float(self.max_entries)
-            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", _elsewhere)
+            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries")
         return None
+
+    def _know(self) -> None:
+        if self.debt.is_open:
+            self._settle()
+        elif self.summed != self.entries:
+            self._sum()
+
+    def _settle(self) -> None:
+        self.debt.settle(self.clock.now_ns, self._spare, self._forget, lambda: 0.0)
+        self._sum()
+
+    def _spare(self) -> float:
+        """Bytes a nanosecond that the flows leave of what the switch serves."""
+        return (self.free_bps - math.fsum(self.rates)) / _BITS_NS_PER_BYTE_S
+
+    def _forget(self, kept: tuple[float, float]) -> None:
+        rate_bps, burst_bytes = kept
+        self.rates.remove(rate_bps)
+        self.bursts.remove(burst_bytes)
+        self.entries -= 1
 
     def _sum(self) -> None:
         self.used_bps = used_bps = math.fsum(self.rates)
-        self.used_bytes = used_bytes = math.fsum(self.bursts)
+        self.used_bytes = used_bytes = math.fsum(self.bursts) + max(self.debt.amount, 0.0)
         self.summed = self.entries
         self.burst_room = self.certain_bytes - used_bytes
         self.rate_room = self.certain_bps - used_bps if self.entries < self.max_entries else _NO_ROOM
@@ -275,24 +426,3 @@ class _Switch:
         return InputError(
             f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
         )
-
-
-def _elsewhere(_: Refusal) -> str:
-    return "release a flow that passes here"
-
-
-def _slower(refusal: Refusal) -> str:
-    room_bps = refusal.allowed - refusal.used
-    return f"a rate of at most {room_bps:.0f} bit/s" if room_bps >= 1 else _elsewhere(refusal)
-
-
-def _smaller(refusal: Refusal) -> str:
-    """What the flow itself could change to keep to a burst that leaves so much room."""
-    flow, room_bytes = refusal.flow, refusal.allowed - refusal.used
-    growth_bytes = refusal.requested - flow.burst_bytes
-    if room_bytes - growth_bytes >= flow.frame_bytes:
-        return f"a burst of at most {room_bytes - growth_bytes:.0f} bytes"
-    if growth_bytes > 0 and room_bytes > flow.burst_bytes:
-        rate_bps = flow.rate_bps * (room_bytes - flow.burst_bytes) / growth_bytes
-        return f"a rate of at most {rate_bps:.0f} bit/s, since the burst grows with it"
-    return "release a flow that passes here, or take a path with fewer switches"

@@ -9,23 +9,27 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final
 
 import typer
 
 from loko.allocation import FIFTH_RATE
 from loko.commands import wrong_input_ends
+from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
-from loko.flow import load_flows
+from loko.flow import Flow, load_flows
 from loko.lab import Backend, Lab, load_lab
+from loko.network import Hop, load_paths
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named, heartbeat_of
+from loko.schemes import admission_of, choice_named
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.controller")
@@ -42,10 +46,28 @@ def main(
             " qjump. Default: as the lab says, else fifth-rate."
         ),
     ] = None,
+    paths: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON: by id of a flow, its path as [{"switch": "s1", "output_port": 3}, ...]. Such a flow'
+            " is admitted on no other path. Default: the best one that has room."
+        ),
+    ] = None,
+    as_printed: Annotated[
+        bool,
+        typer.Option(help="Replay the paper: reserve nothing, not even for what boards do by themselves."),
+    ] = False,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
+    exact_clocks: Annotated[
+        bool,
+        typer.Option(
+            "--exact-clocks",
+            help="Admit as the papers do, as if no clock were ever off (docs/model.md, section 14).",
+        ),
+    ] = False,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -66,7 +88,11 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
-        tables = _admitted_tables(the_lab, flows, allocation, entries)
+        if exact_clocks:
+            the_lab = the_lab.with_exact_clocks()
+        decided = {} if paths is None else load_paths(paths)
+        requested = load_flows(flows)
+        tables = admitted_tables(the_lab, requested, allocation, entries, decided, as_printed=as_printed)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
@@ -177,18 +203,28 @@ class Controller:
         unfinished.replace(self._ready)
 
 
-def _admitted_tables(
-    lab: Lab, flows: str, allocation: str | None, entries: int
+def admitted_tables(
+    lab: Lab,
+    requested: Sequence[Flow],
+    allocation: str | None,
+    entries: int,
+    paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
+    *,
+    as_printed: bool = False,
 ) -> dict[str, tuple[FlowEntry, ...]]:
-    requested = load_flows(flows)
+    """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
+
+    Ends the program with status 1 if a flow is refused. Raises `InputError`.
+    """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
+    reserved = AS_PRINTED if as_printed else HEARTBEAT
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved), paths)
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)
         raise typer.Exit(1)
-    return switch_entries(lab, requested, entries=entries)
+    return switch_entries(lab, result.accepted, entries=entries)
 
 
 def _bound(text: str) -> socket.socket:

@@ -17,6 +17,7 @@ from collections import deque
 from enum import Enum, auto
 from typing import Final
 
+from loko.control_traffic import HEARTBEAT_NS, KEEPALIVE_AFTER_NS
 from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
 from loko.controller.wire import (
     Add,
@@ -38,8 +39,6 @@ OWN_MARK: Final = 0x4C6F
 """The first 16 bits of the cookies of this project's entries."""
 REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
-WATCH_INTERVAL_NS: Final = 2_000_000_000
-"""Time between counts of the table. The board asks for a sign of life after 2.5 s (quirk 7)."""
 REFRESH_NS: Final = 200_000_000_000
 """Age at which an entry is renewed: the firmware forgets entries from 512 s on (quirk 51)."""
 RETRY_NS: Final = 10_000_000_000
@@ -239,9 +238,20 @@ class Driver:
             return []
         if self.phase in (Phase.KEEPING, Phase.REWRITING):
             self._paced_ns = now_ns
+        self._mind_silence(now_ns)
         self._awaited = requests[0].xid
         self._asked_ns = now_ns
         return [requests]
+
+    def _mind_silence(self, now_ns: int) -> None:
+        """Tell of a promise that was not kept: silent for so long, the board may have asked (quirk 7)."""
+        silent_ns = now_ns - self._asked_ns
+        if self._asked_ns and self._pace_ns <= HEARTBEAT_NS and silent_ns >= KEEPALIVE_AFTER_NS:
+            self._note(
+                f"nothing was sent for {silent_ns / 1e9:.1f} s: it may have asked for a sign of life,"
+                " for which nothing is reserved",
+                warning=True,
+            )
 
     def _due(self, now_ns: int) -> Segment:
         if self.phase in (Phase.KEEPING, Phase.REWRITING):
@@ -250,7 +260,7 @@ class Driver:
                 return segment
         if self.phase is Phase.LISTING:
             return [FlowStats(self._next_xid())]
-        if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= WATCH_INTERVAL_NS:
+        if self.phase is not Phase.KEEPING or now_ns - self._heard_ns >= HEARTBEAT_NS:
             return [TableStats(self._next_xid())]
         if not self._checked and self._actual:
             return self._check_first()

@@ -25,10 +25,16 @@ class EchoLoad:
     the load or to what else is sent. What is late is not made up for.
     """
 
-    def __init__(self, switches: Callable[[], Mapping[int, Send]], sleep: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        switches: Callable[[], Mapping[int, Send]],
+        sleep: Callable[[float], None],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`switches` gives the connections by number, `sleep` lets other threads of the framework run."""
         self._switches = switches
         self._sleep = sleep
+        self._clock_s = clock_s
         self._rate_pps = 0.0
         self._lock = threading.Lock()
         self._outstanding: set[int] = set()
@@ -59,7 +65,7 @@ class EchoLoad:
 
     def run_forever(self) -> None:
         """Send to the switches in turn, so that each gets the rate. Ends with the thread."""
-        due = time.monotonic()
+        due = self._clock_s()
         while True:
             switches = dict(self._switches())
             with self._lock:
@@ -69,14 +75,14 @@ class EchoLoad:
                 }
             if not switches or self._rate_pps <= 0:
                 self._sleep(_IDLE_S)
-                due = time.monotonic()
+                due = self._clock_s()
                 continue
-            self._sleep(max(0.0, due - time.monotonic()))
+            self._sleep(max(0.0, due - self._clock_s()))
             self._turn += 1
             number = sorted(switches)[self._turn % len(switches)]
             self._request(number, switches[number])
             gap = 1 / (self._rate_pps * len(switches))
-            due = max(due + gap, time.monotonic() + gap / 2)
+            due = max(due + gap, self._clock_s() + gap / 2)
 
     def _request(self, number: int, send: Send) -> None:
         with self._lock:

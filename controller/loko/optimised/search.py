@@ -12,7 +12,7 @@ import numpy as np
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import OPTIMISED, SCHEMES, Allocation, Frontier, Scheme
 from loko.calculus import NOTHING, TokenBucket
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -59,7 +59,7 @@ class Judge:
         scenario: Scenario,
         mix: Mix,
         *,
-        traffic: ControlTraffic | None = None,
+        traffic: ControlTraffic | None = NO_MESSAGES,
         control: TokenBucket = NOTHING,
     ) -> None:
         """Raises `InputError` if the mix does not fit the lab or the scenario."""
@@ -112,7 +112,7 @@ def optimised_splits(
     scenario: Scenario,
     mix: Mix,
     *,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
 ) -> dict[str, Scheme]:
     """The split of every switch with which most of the mix, or what is worth most, is accepted.

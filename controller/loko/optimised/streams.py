@@ -13,7 +13,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.mix import FlowKind, Mix
-from loko.network import Hop, shortest_path, shortest_paths
+from loko.network import Hop, ShortestPaths
 
 _FIRST_PORT: Final = 1024
 _WORD: Final = (1 << 64) - 1
@@ -113,19 +113,14 @@ class _Paths:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._from: dict[str, dict[str, tuple[Hop, ...]]] = {}
+        self._shortest = ShortestPaths(lab)
 
     def between(self, source: str, destination: str) -> tuple[Hop, ...]:
         """Raises `InputError` if there is none."""
-        if source not in self._from and source in self._lab.hosts:
-            self._from[source] = shortest_paths(self._lab, source)
         try:
-            return self._from[source][destination]
-        except KeyError:
-            try:
-                return shortest_path(self._lab, source, destination)  # says what is wrong
-            except InputError as error:
-                raise InputError(f"mix: {error}") from None
+            return self._shortest.between(source, destination)
+        except InputError as error:
+            raise InputError(f"mix: {error}") from None
 
     @cached_property
     def by_length(self) -> dict[int, list[tuple[str, str]]]:

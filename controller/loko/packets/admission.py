@@ -1,37 +1,39 @@
 """Packet-granular admission: accepted as long as no frame can be later than the switch's fixed delay target.
 
 The theorem and its proof: docs/packet-granular.md. All work is counted in whole nanoseconds of the CPU, so
-that releasing a flow restores exactly what was there.
+that a flow that no longer counts leaves nothing behind but its debt.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import Final, NamedTuple
 
-from loko.admission import Admitted, Refusal, Register, Usage
-from loko.allocation import FULL_RATE, allocate
+from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
+from loko.admission.debt import Clock, patience
+from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.device import deterministic
 from loko.flow import Flow
-from loko.lab import Endpoint, Lab
+from loko.lab import Lab
+from loko.lab_allocation import allocations_of
 from loko.network import Hop
-from loko.packets.server import frame_server
+from loko.on_demand import OnDemand
+from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid
 from loko.packets.switch import Load, SwitchUse
 from loko.scenario import Scenario, Unknown
-from loko.service import service_curve
 
 SCHEME: Final = "packet-granular"
 
 
 def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
     """The delay bound of the paper's full-rate allocation, for each switch: 1.86 ms in section 6."""
-    return {
-        name: allocate(service_curve(deterministic(switch.profile), scenario), FULL_RATE).delay_ns
-        for name, switch in lab.switches.items()
-    }
+    return {name: one.delay_ns for name, one in allocations_of(lab, FULL_RATE, scenario).items()}
 
 
 class _Passage(NamedTuple):
@@ -80,7 +82,7 @@ class PacketAdmission:
         scenario: Scenario,
         targets: Mapping[str, float] | None = None,
         *,
-        traffic: ControlTraffic | None = None,
+        traffic: ControlTraffic = NO_MESSAGES,
         fillers: int | None = None,
         grid: Grid | None = None,
     ) -> None:
@@ -91,41 +93,24 @@ class PacketAdmission:
         a single frame in time.
         """
         self._register = Register(lab, self._prepare)
-        self._loads: dict[str, list[tuple[SwitchUse, Load]]] = {}
-        self._far = dict(lab.cables())
-        wanted = targets or default_targets(lab, scenario)
-        servers = {
-            name: frame_server(
-                deterministic(switch.profile),
-                scenario,
-                traffic,
-                least_entries=None if fillers is None else fillers + 1,
-                control_wait_ns=None if lab.controller is None else wanted[name],
-            )
-            for name, switch in lab.switches.items()
-        }
-        entries = scenario.entries
-        self._switches = {
-            name: SwitchUse(
-                name,
-                server,
-                grid or Grid.standard(),
-                target_ns=wanted[name],
-                max_entries=(
-                    lab.switches[name].profile.table.entries.value
-                    if isinstance(entries, Unknown)
-                    else entries
-                )
-                - (fillers or 0),
-            )
-            for name, server in servers.items()
-        }
-        for name, switch in self._switches.items():
-            for port, far in lab.neighbours(name):
-                if far.node in servers:
-                    switch.shape_by_switch(port, servers[far.node])
-                else:
-                    switch.shape_by_link(port)
+        self._clock = Clock()
+        self._owes = False  # until a flow is released
+        self._number = 0
+        self._loads: dict[str, tuple[int, list[tuple[SwitchUse, Load]]]] = {}
+        self._lab = lab
+        self._targets = dict(targets or default_targets(lab, scenario))
+        self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
+        self._grid = grid or Grid.standard()
+        self._servers: dict[tuple[int, float | None], FrameServer] = {}
+        self._switches = OnDemand(self._switch)
+        # One switch of each kind at once: it shows whether such a switch can forward anything.
+        kinds: dict[tuple[int, float], str] = {}
+        for name, switch in lab.switches.items():
+            kinds.setdefault((id(switch.profile), self._targets[name]), name)
+        for name in kinds.values():
+            self._server(name)
+        for name in kinds.values():
+            self._switches[name] = self._switch(name)
 
     @property
     def scheme(self) -> str:
@@ -139,7 +124,8 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        return self._decide(flow, self._register.route(flow, path))[0]
+        answer = self._decide(flow, self._register.route(flow, path))[0]
+        return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -150,27 +136,76 @@ class PacketAdmission:
         answer, loads = self._decide(flow, self._register.route(flow, path))
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            self._loads[flow.id] = loads
+            self._number += 1
+            self._loads[flow.id] = self._number, loads
             for switch, load in loads:
-                switch.add(flow.id, load)
-        return answer
+                switch.add(self._number, load)
+            return answer
+        return self._advised(answer, path)
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`.
+
+        It counts on as long as what it has sent may matter. Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
+        self._owes = True
+        admitted = self._register.remove(flow_id)
+        number, loads = self._loads.pop(flow_id)
+        last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        reaches_ns = accumulate(admitted.delays_ns, initial=float(self._sender_queue_ns(loads)))
+        for (switch, load), reach_ns in zip(loads, reaches_ns, strict=False):
+            switch.leave(last_ns + math.ceil(reach_ns) + switch.server.cable_ns, number, load)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         self._register.remove(flow_id)
-        for switch, load in self._loads.pop(flow_id):
-            switch.remove(flow_id, load)
+        number, loads = self._loads.pop(flow_id)
+        for switch, load in loads:
+            switch.remove(number, load)
 
     def release_all(self) -> None:
-        """Give back what all flows use: as `release` of each, but without looking at them."""
+        """Begin anew, as if no flow had ever sent."""
         self._register.clear()
+        self._owes = False
         self._loads.clear()
         for switch in self._switches.values():
             switch.clear()
 
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        queue_ns = self._sender_queue_ns(self._loads[flow_id][1])
+        return math.ceil(queue_ns + self._register.admitted[flow_id].guarantee_ns)
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The switches on a flow's path."""
+        return tuple(hop.switch for hop in admitted.path)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows that count no longer may have left at a switch, in ns of its CPU, if anything.
+
+        It may be negative: then it matters only to flows whose bursts add up to more than the delay target.
+        """
+        return self._switches[server].debt_ns
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        self._owes = True
+        for server, debt_ns in debts.items():
+            self._switches[server].restore(debt_ns)
+
     def usage(self, switch: str) -> Usage:
-        """What is used of a switch now. It depends on the set of flows only, not on their history."""
+        """What is used of a switch now. It depends on the set of flows that count only."""
         return self._switches[switch].usage()
+
+    def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
+        """With what finds the remedy, unless waiting helps."""
+        return refusal._replace(advice=refusal.advice or partial(what_fits_on, self.check, path))
 
     def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         passages = route.passages(flow.frame_bytes)
@@ -178,7 +213,7 @@ class PacketAdmission:
         for switch, input_port, jitter_ns, _, service_ns in passages:
             load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
             if (refusal := switch.refusal(flow, load)) is not None:
-                return refusal, []
+                return self._with_patience(refusal, passages), []
             loads.append((switch, load))
         bursts = [
             flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
@@ -187,10 +222,62 @@ class PacketAdmission:
         delays_ns = tuple(passage.delay_ns for passage in passages)
         return Admitted(flow, route.path, tuple(bursts), delays_ns), loads
 
+    def _with_patience(self, refusal: Refusal, passages: Sequence[_Passage]) -> Refusal:
+        """With the advice to wait, if that helps."""
+        if not self._owes or not any(passage.switch.owes() for passage in passages):
+            return refusal
+        flow, fits_ns = refusal.flow, 0.0
+        for switch, input_port, jitter_ns, _, service_ns in passages:
+            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
+            fits_ns = max(fits_ns, switch.fits_ns(flow, load))
+        advice = patience(self._clock.now_ns, fits_ns)
+        return refusal if advice is None else refusal._replace(advice=advice)
+
+    @staticmethod
+    def _sender_queue_ns(loads: Sequence[tuple[SwitchUse, Load]]) -> int:
+        first = loads[0][0]
+        return first.server.sender_queue_ns(first.work_ns)
+
     def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
         ways = []
-        before = Endpoint(node=source, port=1)
+        end = self._lab.far_end(source, 1)
         for hop in path:
-            ways.append((self._switches[hop.switch], self._far[before].port))
-            before = Endpoint(node=hop.switch, port=hop.output_port)
+            assert end is not None, "the register has checked the path"
+            ways.append((self._switches[hop.switch], end.port))
+            end = self._lab.far_end(hop.switch, hop.output_port)
         return _Route(path, ways)
+
+    def _server(self, name: str) -> FrameServer:
+        """Switches of the same profile and wait share one."""
+        device = self._lab.switches[name].profile
+        wait_ns = None if self._lab.controller is None else self._targets[name]
+        kind = id(device), wait_ns
+        if kind not in self._servers:
+            fillers = self._fillers
+            self._servers[kind] = frame_server(
+                deterministic(device),
+                self._scenario,
+                self._traffic,
+                least_entries=None if fillers is None else fillers + 1,
+                control_wait_ns=wait_ns,
+            )
+        return self._servers[kind]
+
+    def _switch(self, name: str) -> SwitchUse:
+        lab, entries = self._lab, self._scenario.entries
+        if isinstance(entries, Unknown):
+            entries = lab.switches[name].profile.table.entries.value
+        switch = SwitchUse(
+            name,
+            self._server(name),
+            self._grid,
+            target_ns=self._targets[name],
+            max_entries=entries - (self._fillers or 0),
+            clock=self._clock,
+        )
+        for port, far in lab.neighbours(name):
+            if far.node in lab.switches:
+                switch.shape_by_switch(port, self._server(far.node))
+            else:
+                switch.shape_by_link(port)
+        return switch

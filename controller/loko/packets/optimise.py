@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from loko.admission import Admitted
-from loko.control_traffic import ControlTraffic
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -28,7 +28,7 @@ def optimised_targets(
     largest_ns: Mapping[str, float] | None = None,
     rounds: int = 1,
     worth: Callable[[Admitted], float] = lambda _: 1.0,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic = NO_MESSAGES,
     fillers: int | None = None,
 ) -> dict[str, float]:
     """Delay targets in ns with which most flows of all samples fit, each requested in its order.
@@ -59,8 +59,7 @@ def optimised_targets(
         value = 0.0
         for flows in samples:
             value += sum(_requested(admission, flow, worth) for flow in flows)
-            for flow_id in list(admission.admitted):
-                admission.release(flow_id)
+            admission.release_all()
         return value, -sum(chosen.values())
 
     uniform = [(step,) * len(lab.switches) for step in range(len(PARTS))]
@@ -84,5 +83,5 @@ def _requested(admission: PacketAdmission, flow: Flow, worth: Callable[[Admitted
     if not isinstance(answer, Admitted):
         return 0.0
     if not (value := worth(answer)):
-        admission.release(flow.id)
+        admission.cancel(flow.id)
     return value

@@ -1,7 +1,8 @@
 """A switch as a server of whole frames: how long each takes, at most and at least, and what fits the ring.
 
-Delay terms: docs/architecture.md; lemmas: docs/packet-granular.md. Times that bound from above are rounded up
-to whole nanoseconds, the others down.
+Delay terms: docs/architecture.md; lemmas: docs/packet-granular.md. All times are those that the fastest
+sender counts: bounds from above while the board is as slow as it may be, bounds from below while it is as
+fast (`loko.tolerance`). The former are rounded up to whole nanoseconds, the latter down.
 """
 
 from __future__ import annotations
@@ -9,9 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
-from loko.control_traffic import ControlTraffic, TimeBucket, interference, replies_ns, ring_units
+from loko.control_traffic import (
+    NO_MESSAGES,
+    ControlTraffic,
+    TimeBucket,
+    interference,
+    replies_ns,
+    ring_units,
+)
 from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
@@ -33,11 +42,13 @@ class FrameTimes:
     idle_ns: int
     """C: from its first bit on the way in to the first on the way out, through an idle switch, at most."""
     least_idle_ns: int
-    """The same, at least."""
+    """The same, at least. Neither has the cable on the way in, which takes the same time for all frames."""
     links_ns: int
     """The part of C on links on the way in: front link and the link to the CPU."""
     wire_ns: int
     """On a front link a frame keeps the next one waiting this long: preamble, frame, gap; at least."""
+    longest_wire_ns: int
+    """The same, at most."""
     least_work_ns: int
     """From the beginning of the pass until the frame is handed to the MAC, at least."""
     work_ns: int
@@ -61,23 +72,28 @@ class FrameServer:
     """What takes the CPU away from frames: at most burst + share t in any interval t."""
     bunching_ns: int
     """By how much replies to the controller may delay one frame behind the CPU and not the next."""
+    cable_ns: int
+    """How long the cable on the way in is, in time."""
 
     @property
     def largest_work_ns(self) -> int:
         """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
         return self._least_lost_ns() - 1 - 2 * self.spread_ns
 
-    @property
+    @cached_property
     def spread_ns(self) -> int:
         """Twice as much as frames of different sizes may overtake each other on a link; 0 for one size."""
-        links_ns = [times.links_ns for times in self.times.values()]
-        return max(links_ns) - min(links_ns)
+        return self._longest_links_ns - min(times.links_ns for times in self.times.values())
+
+    @cached_property
+    def _longest_links_ns(self) -> int:
+        return max(times.links_ns for times in self.times.values())
 
     def delay_ns(self, frame_bytes: int, work_ns: int) -> int:
         """Bound on the time from first bit in to first bit out, if no more work is unfinished (lemma 2)."""
         times = self.times[frame_bytes]
-        links_ns = max(each.links_ns for each in self.times.values())
-        return work_ns + self.spread_ns - times.service_ns + times.idle_ns + links_ns - times.links_ns
+        behind_ns = self._longest_links_ns - times.links_ns
+        return work_ns + self.spread_ns - times.service_ns + self.cable_ns + times.idle_ns + behind_ns
 
     def work_for(self, delay_ns: float) -> int:
         """The most unfinished work with which no frame of any size is delayed longer, nor lost."""
@@ -85,13 +101,20 @@ class FrameServer:
         return min(math.floor(delay_ns) - slowest_ns, self.largest_work_ns)
 
     def jitter_ns(self, frame_bytes: int, work_ns: int) -> int:
-        """Longest less shortest time from first bit in to first bit out."""
-        return self.delay_ns(frame_bytes, work_ns) - self.times[frame_bytes].least_idle_ns
+        """Longest less shortest time from first bit in to first bit out: the cable is in both."""
+        return self.delay_ns(frame_bytes, work_ns) - self.cable_ns - self.times[frame_bytes].least_idle_ns
 
     def sender_queue_ns(self, work_ns: int) -> int:
         """Longest wait of a frame for the link of its own host, behind its other flows (lemma 5)."""
-        slowest = max(times.wire_ns / (times.service_ns - times.wire_ns) for times in self.times.values())
-        return math.ceil(work_ns * slowest)
+        return math.ceil(work_ns * self._slowest)
+
+    @cached_property
+    def _slowest(self) -> float:
+        """Most that the link of a host takes of a frame's time beyond that of the CPU."""
+        return max(
+            times.longest_wire_ns / (times.service_ns - times.longest_wire_ns)
+            for times in self.times.values()
+        )
 
     def first_work_ns(self) -> int:
         """Work that may be there before any frame: waiting for the main loop, and what interrupts it."""
@@ -111,76 +134,97 @@ class FrameServer:
 def frame_server(
     profile: Profile,
     scenario: Scenario,
-    traffic: ControlTraffic | None = None,
+    traffic: ControlTraffic = NO_MESSAGES,
     *,
     least_entries: int | None = None,
     control_wait_ns: float | None = None,
 ) -> FrameServer:
     """The server of a device in a scenario, in the worst case over what the scenario leaves open.
 
-    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the timers of
-    the IP stack interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
+    `traffic` is what the controller may send while flows are guaranteed; without it nothing but the board
+    itself interrupts the frames. `least_entries` is the fewest that the table ever holds, by default
     all that are planned, as in Loko's tables with their dummies. Where segments of the controller come as
-    frames and so take a place in the ring, `control_wait_ns` is how long they wait there at most. Raises
-    `InputError` if the links are slower than the CPU: then frames also queue elsewhere than in front of it.
+    frames and so take a place in the ring, `control_wait_ns` is how long they wait there at most.
+
+    Raises `InputError` if the CPU takes a frame before it has handed over the one before, or if the links are
+    slower than it: then frames also queue elsewhere than in front of it.
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
         cases[case.frame_bytes].append(processing(profile, case))
         if least_entries is not None and least_entries < case.entries:
             cases[case.frame_bytes].append(processing(profile, replace(case, entries=least_entries)))
+    least_pause_ns = _least_pause_ns(profile, [case for found in cases.values() for case in found])
     times = {size: _times(profile, size, found) for size, found in cases.items()}
-    slowest_link_ns = max(_inner_ns(profile, size) + _gap_ns(profile) for size in times)
-    fastest_ns = min(each.least_service_ns for each in times.values())
+    stretch = profile.tolerance.stretch
+    slowest_link_ns = math.ceil(stretch * max(_inner_ns(profile, size) + _gap_ns(profile) for size in times))
+    fastest_ns = math.floor(least_pause_ns / stretch) + min(each.least_work_ns for each in times.values())
     if fastest_ns < slowest_link_ns:
         raise InputError(
             f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us,"
             f" a link up to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
         )
-    interruption, reserved, bunching = _interruption(profile), 0, 0
-    if traffic is not None:
-        found_load = interference(profile, traffic, scenario.entries)
-        burst_ns = found_load.messages.burst_ns + found_load.board.burst_ns
-        interruption = TimeBucket(share=found_load.share, burst_ns=burst_ns)
-        if control_wait_ns is not None:
-            reserved = ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
-        bunching = math.ceil(replies_ns(profile, traffic, scenario.entries))
+    taken = interference(profile, traffic, scenario.entries)
+    interruption = TimeBucket(share=taken.share, burst_ns=taken.messages.burst_ns + taken.board.burst_ns)
     return FrameServer(
         times=times,
         ring_units=profile.buffer.units.value,
-        reserved_units=reserved,
-        poll_ns=math.ceil(profile.cpu.loop_ps.value / _PS_PER_NS),
-        interruption=interruption,
-        bunching_ns=bunching,
+        reserved_units=(
+            0
+            if control_wait_ns is None
+            else ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
+        ),
+        poll_ns=math.ceil(stretch * profile.cpu.loop_ps.value / _PS_PER_NS),
+        interruption=interruption.stretched(stretch),
+        bunching_ns=math.ceil(stretch * replies_ns(profile, traffic, scenario.entries)),
+        cable_ns=math.ceil(stretch * profile.tolerance.cable_ns.value),
     )
+
+
+def _least_pause_ns(profile: Profile, cases: list[Processing]) -> float:
+    """From handing over a frame until the CPU takes the next one, at least.
+
+    Raises `InputError` if it took that one before (A3).
+    """
+    factor = profile.cpu.capacity_factor.value
+    longest = max(cases, key=lambda case: case.cpu_ns)
+    work_ns = longest.cpu_ns - _beside_work_ns(profile)
+    if longest.cpu_ns / factor < work_ns:
+        most = math.floor(1000 * longest.cpu_ns / work_ns) / 1000
+        raise InputError(
+            f"packet-granular: profile '{profile.name}', cpu.capacity_factor: with {factor:g} the CPU would"
+            f" take the next frame after {longest.cpu_ns / factor / 1e3:.1f} us, but it hands one over only"
+            f" after {work_ns / 1e3:.1f} us; give at most {most}"
+        )
+    return min(case.cpu_ns / factor - (case.cpu_ns - _beside_work_ns(profile)) for case in cases)
+
+
+def _beside_work_ns(profile: Profile) -> float:
+    """What p_CPU has beside the work: both transits and the mean wait for the main loop."""
+    transits_ps = 2 * profile.integrated_switch.transit_ps.value
+    return (transits_ps + profile.cpu.loop_ps.value / 2) / _PS_PER_NS
 
 
 def _times(profile: Profile, size: int, cases: list[Processing]) -> FrameTimes:
     wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)
+    keeps_ns = math.floor(wire_ns) + _gap_ns(profile)
     half_loop_ns = profile.cpu.loop_ps.value / _PS_PER_NS / 2
-    transits_ns = 2 * profile.integrated_switch.transit_ps.value / _PS_PER_NS
-    factor = profile.cpu.capacity_factor.value
-    # p_CPU contains both transits and the mean wait for the main loop; the least wait is 0.
-    works = [case.cpu_ns - transits_ns - half_loop_ns for case in cases]
+    factor, stretch = profile.cpu.capacity_factor.value, profile.tolerance.stretch
+    works = [case.cpu_ns - _beside_work_ns(profile) for case in cases]
+    # p_CPU contains the mean wait for the main loop; the least wait is 0.
     idle = [wire_ns + case.switch_ns - half_loop_ns for case in cases]
     return FrameTimes(
-        service_ns=math.ceil(max(case.cpu_ns for case in cases) / factor) + 1,
-        least_service_ns=math.floor(min(case.cpu_ns for case in cases) / factor),
-        idle_ns=math.ceil(max(idle)) + _ROUNDING_NS,
-        least_idle_ns=math.floor(min(idle)) - _ROUNDING_NS,
-        links_ns=math.ceil(wire_ns) + _inner_ns(profile, size),
-        wire_ns=math.floor(wire_ns) + _gap_ns(profile),
-        least_work_ns=math.floor(min(works)),
-        work_ns=math.ceil(max(works)),
+        service_ns=math.ceil(stretch * max(case.cpu_ns for case in cases) / factor) + 1,
+        least_service_ns=math.floor(min(case.cpu_ns for case in cases) / factor / stretch),
+        idle_ns=math.ceil(stretch * max(idle)) + _ROUNDING_NS,
+        least_idle_ns=math.floor(min(idle) / stretch) - _ROUNDING_NS,
+        links_ns=math.ceil(stretch * (math.ceil(wire_ns) + _inner_ns(profile, size))),
+        wire_ns=math.floor(keeps_ns / stretch),
+        longest_wire_ns=math.ceil(stretch * keeps_ns),
+        least_work_ns=math.floor(min(works) / stretch),
+        work_ns=math.ceil(stretch * max(works)),
         units=-(-size // profile.buffer.unit_bytes.value),
     )
-
-
-def _interruption(profile: Profile) -> TimeBucket:
-    """The timers of the IP stack (section 3.1)."""
-    timers = profile.cpu.timers
-    cost_ns = timers.cost_ps.value / _PS_PER_NS
-    return TimeBucket(share=cost_ns / timers.period_ns.value, burst_ns=cost_ns)
 
 
 def _inner_ns(profile: Profile, size: int) -> int:

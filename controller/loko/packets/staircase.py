@@ -21,6 +21,8 @@ _STEPS_NS: Final = (
     (1_000_000, 400_000_000),
 )
 """(width of the cells, up to where), in ns."""
+_CURVES: Final = 64
+"""Curves of each sort that are kept."""
 _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""
 
@@ -99,14 +101,35 @@ class Grid:
 
     def fluid(self, *, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
         """`first_ns` at once, then work at `ratio` times the interval and `ahead_ns`."""
-        work: Curve = np.ceil(first_ns + (self.right_ns + ahead_ns) * ratio).astype(np.int64)
-        return work
+        return _fluid(self, first_ns, ahead_ns, ratio)
 
     def one_by_one(self, *, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
-        work: Curve = (1 + (self.right_ns + ahead_ns) // spacing_ns) * service_ns
-        return work
+        return _one_by_one(self, service_ns, spacing_ns, ahead_ns)
 
     def interruption(self, share: float) -> Curve:
         """What interruptions take beyond their burst."""
-        return np.array([math.ceil(share * float(end)) for end in self.right_ns], dtype=np.int64)
+        return _interruption(self, share)
+
+
+# Switches of one kind, thousands of them, share these curves, so nobody may write to them.
+
+
+@lru_cache(maxsize=_CURVES)
+def _fluid(grid: Grid, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
+    return _fixed(np.ceil(first_ns + (grid.right_ns + ahead_ns) * ratio).astype(np.int64))
+
+
+@lru_cache(maxsize=_CURVES)
+def _one_by_one(grid: Grid, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
+    return _fixed((1 + (grid.right_ns + ahead_ns) // spacing_ns) * service_ns)
+
+
+@lru_cache(maxsize=_CURVES)
+def _interruption(grid: Grid, share: float) -> Curve:
+    return _fixed(np.array([math.ceil(share * float(end)) for end in grid.right_ns], dtype=np.int64))
+
+
+def _fixed(curve: Curve) -> Curve:
+    curve.flags.writeable = False
+    return curve

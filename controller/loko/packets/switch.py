@@ -6,11 +6,13 @@ the longer ones. The numbers are those of the whole grid.
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from loko.admission import Refusal, Share, Usage
+from loko.admission.debt import NONE, Clock, Debt
 from loko.admission.exact import ExactSum
 from loko.document import InputError
 from loko.flow import Flow
@@ -19,6 +21,8 @@ from loko.packets.staircase import Curve, Grid, Staircase
 
 _MARGIN_NS: Final = 1000
 """Far above what floating point may put a staircase above its affine curve."""
+_ROUNDING_NS: Final = 1
+"""Far above what floating point may take from a debt."""
 
 
 class Load(NamedTuple):
@@ -38,7 +42,7 @@ class _Port:
     def __init__(self, limit: Curve) -> None:
         self.limit = limit
         """What can come through it, whatever is offered."""
-        self.flows: dict[str, Staircase] = {}
+        self.flows: dict[int, Staircase] = {}
         self.offered = np.zeros_like(limit)
         """Sum of the flows' staircases."""
         self.shaped = np.zeros_like(limit)
@@ -55,7 +59,14 @@ class SwitchUse:
     """
 
     def __init__(
-        self, name: str, server: FrameServer, grid: Grid, *, target_ns: float, max_entries: int
+        self,
+        name: str,
+        server: FrameServer,
+        grid: Grid,
+        *,
+        target_ns: float,
+        max_entries: int,
+        clock: Clock,
     ) -> None:
         """Raises `InputError` if not even one frame would be in time."""
         self.name = name
@@ -64,6 +75,8 @@ class SwitchUse:
         """Most unfinished work: what the delay target allows."""
         self._grid = grid
         self._max_entries = max_entries
+        self._clock = clock
+        self._debt: Debt[tuple[int, Load]] = Debt()
         self._entries = 0
         self._share, self._burst = ExactSum(), ExactSum()
         self._ports: dict[int, _Port] = {}
@@ -82,6 +95,12 @@ class SwitchUse:
         self._allowed_ns = max(self.delay_ns(size) for size in server.times)
         needed = max(times.service_ns for times in server.times.values())
         if self._first_room < needed:
+            if self.work_ns == server.largest_work_ns:
+                sizes = " and ".join(map(str, server.times))
+                raise InputError(
+                    f"{name}: its receive ring cannot bear frames of {sizes} bytes beside what interrupts"
+                    " the CPU; plan for fewer sizes, shorter frames, or less control traffic"
+                )
             least = target_ns + needed - self._first_room
             raise InputError(
                 f"{name}: no frame is forwarded within {target_ns / 1e6:.3f} ms; allow {least / 1e6:.3f} ms"
@@ -151,53 +170,120 @@ class SwitchUse:
 
     def refusal(self, flow: Flow, load: Load) -> Refusal | None:
         """The first limit that the flow would exceed, if any."""
+        if not self.owes():
+            return self._refusal(flow, load)
+        refusal = self._refusal(flow, load)
+        if refusal is not None:
+            return refusal
+        slack_ns = self._enough_ns(load) - self._debt.amount
+        return None if slack_ns >= 0 else self._too_late(flow, math.floor(slack_ns))
+
+    def owes(self) -> bool:
+        """Whether what was released matters still."""
+        if self._debt.is_open:
+            self._settle()
+        return self._debt.is_open
+
+    def fits_ns(self, flow: Flow, load: Load) -> float:
+        """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
+        leaving = [one.kept for one in self._debt.leaving]
+        for number, other in leaving:
+            self._forget(number, other)
+        refusal = self._refusal(flow, load)
+        enough_ns = max(self._enough_ns(load), -self._burst.value - _ROUNDING_NS)
+        for number, other in leaving:
+            self._note(number, other)
+        return math.inf if refusal is not None else self._debt.paid_ns(self._spare(), enough_ns)
+
+    def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
+        """By what counts now, whatever was released before (equation 1)."""
         if self._entries >= self._max_entries:
             return _refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
-        first_ns = self.work_ns - self.server.first_work_ns()
-        if share > whole or burst_ns > first_ns + (whole - used - load.share) * self._grid.end_ns:
+        if share > whole or burst_ns > self._first_room + (whole - share) * self._grid.end_ns:
             percents = (100 * used, 100 * load.share, 100 * whole)
             return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
         cells = self._cells(share, burst_ns, 0)
         slack_ns = self._slack_ns(self._with(load, cells)) if cells else 0
-        if slack_ns >= 0:
-            return None
+        return None if slack_ns >= 0 else self._too_late(flow, slack_ns)
+
+    def _too_late(self, flow: Flow, slack_ns: int) -> Refusal:
+        """With the flow, so much less than nothing would be left of the room."""
         used_ns = self._worst_ns()
         # Beyond these cells there is room, so the worst is among them.
         asked_ns = self._allowed_ns - slack_ns - used_ns
         times_us = (used_ns / 1e3, asked_ns / 1e3, self._allowed_ns / 1e3)
         return _refused(flow, self.name, ("delay", "us"), times_us)
 
-    def add(self, flow_id: str, load: Load) -> None:
-        """Note a flow that fits."""
+    def add(self, number: int, load: Load) -> None:
+        """Note a flow that fits, by a number of its own."""
+        self.owes()
+        self._note(number, load)
+
+    def remove(self, number: int, load: Load) -> None:
+        """Forget a flow that was added with this load, and has sent nothing."""
+        self.owes()
+        self._forget(number, load)
+
+    def leave(self, until_ns: int, number: int, load: Load) -> None:
+        """A flow was released; it counts until then."""
+        self._debt.leave(until_ns, share=load.share, burst=load.burst_ns, kept=(number, load))
+
+    @property
+    def debt_ns(self) -> float | None:
+        """K: what released flows that count no longer may have left, in time of the CPU; none if nothing."""
+        return self._debt.amount if self.owes() and self._debt.amount > NONE else None
+
+    def restore(self, debt_ns: float) -> None:
+        """Take over a debt as of now."""
+        self._debt.restore(debt_ns, self._clock.now_ns)
+
+    def _settle(self) -> None:
+        self._debt.settle(
+            self._clock.now_ns,
+            self._spare,
+            lambda kept: self._forget(*kept),
+            lambda: -self._burst.value - _ROUNDING_NS,
+        )
+
+    def _spare(self) -> float:
+        """Part of the CPU's time that the flows leave."""
+        return self._whole - self._share.value
+
+    def _enough_ns(self, load: Load) -> float:
+        """So much of a debt may be left if a flow is to be admitted (D)."""
+        return self._first_room - _ROUNDING_NS - self._burst.value - load.burst_ns
+
+    def _note(self, number: int, load: Load) -> None:
         self._share.add(load.share)
         self._burst.add(load.burst_ns)
         self._entries += 1
-        self._ports[load.input_port].flows[flow_id] = load.staircase
+        self._ports[load.input_port].flows[number] = load.staircase
         if self._known:
             self._offer(load.input_port, load.staircase.work(self._grid, 0, self._known))
 
-    def remove(self, flow_id: str, load: Load) -> None:
-        """Forget a flow that was added with this load."""
+    def _forget(self, number: int, load: Load) -> None:
         self._share.remove(load.share)
         self._burst.remove(load.burst_ns)
         self._entries -= 1
-        del self._ports[load.input_port].flows[flow_id]
+        del self._ports[load.input_port].flows[number]
         if not self._entries:
             self._known = 0
         elif self._known:
             self._offer(load.input_port, -load.staircase.work(self._grid, 0, self._known))
 
     def clear(self) -> None:
-        """Forget all flows."""
+        """Forget all flows, and all that was released."""
+        self._debt.clear()
         self._share, self._burst = ExactSum(), ExactSum()
         self._entries = self._known = 0
         for port in self._ports.values():
             port.flows.clear()
 
     def usage(self) -> Usage:
-        """What is used now. It depends on the set of flows only, not on their history."""
+        """What is used now. It depends on the set of flows that count only, not on their history."""
+        self.owes()
         shares = (
             Share("delay", self._worst_ns() / 1e3, self._allowed_ns / 1e3, "us"),
             Share("rate", 100 * self._share.value, 100 * self._whole, "% of the CPU"),
@@ -272,11 +358,4 @@ class SwitchUse:
 def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
     """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
     used, requested, allowed = numbers
-    return Refusal(flow, switch, what[0], used, requested, allowed, what[1], _remedy)
-
-
-def _remedy(refusal: Refusal) -> str:
-    used, requested, allowed = refusal.used, refusal.requested, refusal.allowed
-    if refusal.quantity == "rate" and used < allowed < used + requested:
-        return f"a rate of at most {refusal.flow.rate_bps * (allowed - used) / requested:.0f} bit/s"
-    return "release a flow that passes here, or take a path with fewer switches"
+    return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission.debt import Clock, patience
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
@@ -15,6 +18,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, shortest_path
+from loko.rivals.bucket import SharedBucket
 from loko.scenario import Scenario
 from loko.service import service_curve
 
@@ -46,13 +50,14 @@ class QJump:
     """R, the rate of every link."""
     epsilon_ns: float
     """Cumulated processing time."""
+    stretch: float = 1.0
+    """What the fastest sender counts while the slowest clock counts 1 (`loko.tolerance`)."""
 
     @property
     def epoch_ns(self) -> float:
-        """2 n P / R + epsilon: the network epoch, and the greatest latency."""
-        return (
-            2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps) + self.epsilon_ns
-        )
+        """2 n P / R + epsilon: the network epoch, and the greatest latency. The fastest sender counts it."""
+        packets_ns = 2 * self.hosts * time_ns(size_bytes=self.packet_bytes, rate_bps=self.rate_bps)
+        return self.stretch * (packets_ns + self.epsilon_ns)
 
     @property
     def host_rate_bps(self) -> float:
@@ -70,6 +75,7 @@ class QJump:
             packet_bytes=frame_bytes,
             rate_bps=rates.pop(),
             epsilon_ns=_epsilon_ns(lab, scenario, epsilon),
+            stretch=max(switch.profile.tolerance.stretch for switch in lab.switches.values()),
         )
 
 
@@ -86,14 +92,6 @@ def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
     return switches * processing_ns
 
 
-@dataclass(kw_only=True)
-class _Sender:
-    """What a host sends."""
-
-    rate: ExactSum
-    burst: ExactSum
-
-
 class QJumpAdmission:
     """QJump as admission control: together, the flows of a host keep to one packet an epoch."""
 
@@ -101,7 +99,15 @@ class QJumpAdmission:
         """Start empty."""
         self._register = Register(lab, lambda _source, path: path)
         self._parameters = parameters
-        self._senders = {name: _Sender(rate=ExactSum(), burst=ExactSum()) for name in lab.hosts}
+        self._clock = Clock()
+        self._senders = {
+            name: SharedBucket(
+                rate_bps=parameters.host_rate_bps,
+                burst_bytes=float(parameters.packet_bytes),
+                clock=self._clock,
+            )
+            for name in lab.hosts
+        }
 
     @property
     def scheme(self) -> str:
@@ -117,9 +123,10 @@ class QJumpAdmission:
         """What `request` would answer: it looks at the sending host only, not at any switch."""
         path = self._register.route(flow, path)
         sender, parameters = self._senders[flow.source], self._parameters
+        used_bps, used_bytes = sender.used()
         limits = (
-            ("rate", sender.rate.value, flow.rate_bps, parameters.host_rate_bps, "bit/s"),
-            ("burst", sender.burst.value, flow.burst_bytes, float(parameters.packet_bytes), "bytes"),
+            ("rate", used_bps, flow.rate_bps, sender.rate_bps, "bit/s"),
+            ("burst", used_bytes, flow.burst_bytes, sender.burst_bytes, "bytes"),
         )
         for quantity, used, requested, allowed, unit in limits:
             if used + requested > allowed * (1 + ROUNDING):
@@ -131,6 +138,7 @@ class QJumpAdmission:
                     requested=requested,
                     allowed=allowed,
                     unit=unit,
+                    advice=self._patience(flow, sender) or partial(what_fits_on, self.check, path),
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
         part_ns = parameters.epoch_ns / len(path)
@@ -141,20 +149,57 @@ class QJumpAdmission:
         answer = self.check(flow, path)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            self._senders[flow.source].rate.add(flow.rate_bps)
-            self._senders[flow.source].burst.add(flow.burst_bytes)
+            self._senders[flow.source].add(flow.rate_bps, flow.burst_bytes)
         return answer
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
+
+        Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
         flow = self._register.remove(flow_id).flow
-        self._senders[flow.source].rate.remove(flow.rate_bps)
-        self._senders[flow.source].burst.remove(flow.burst_bytes)
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        self._senders[flow.source].leave(sent_ns, flow.rate_bps, flow.burst_bytes)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
+        flow = self._register.remove(flow_id).flow
+        self._senders[flow.source].remove(flow.rate_bps, flow.burst_bytes)
 
     def release_all(self) -> None:
-        """Give back what all flows use."""
-        for flow_id in list(self.admitted):
-            self.release(flow_id)
+        """Begin anew, as if no flow had ever sent."""
+        self._register.clear()
+        for sender in self._senders.values():
+            sender.clear()
+
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until it is at its destination."""
+        return math.ceil(self._register.admitted[flow_id].guarantee_ns)
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The sending host."""
+        return (admitted.flow.source,)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows of a host may have used up of its next packets, in bytes, if anything."""
+        return self._senders[server].debt_bytes() or None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        for server, amount in debts.items():
+            self._senders[server].restore(amount)
+
+    def _patience(self, flow: Flow, sender: SharedBucket) -> str:
+        """How long to wait, if that helps."""
+        if not sender.owes():
+            return ""
+        return patience(self._clock.now_ns, sender.fits_ns(flow.rate_bps, flow.burst_bytes)) or ""
 
     def usage(self, switch: str) -> Usage:
         """What passes a switch, against what all hosts together may send."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage
-from loko.admission.exact import ExactSum
+from loko.admission import ROUNDING, Admitted, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission.debt import Clock, patience
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
+from loko.rivals.bucket import SharedBucket
 from loko.service import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"
@@ -25,7 +28,7 @@ class SiloPort:
     """What Silo knows of an output port."""
 
     rate_bps: float
-    """R_i, the rate of its link."""
+    """R_i, the rate of its link, as the fastest sender counts it."""
     buffer_bytes: float
     """B_i, its part of the switch's buffer."""
 
@@ -50,23 +53,17 @@ def port_of(lab: Lab, switch: str, frame_bytes: int) -> SiloPort:
     reference = device if isinstance(device, Profile) else load_profile(REFERENCE_DEVICE)
     data_ports = reference.ports.count.value - 1  # the control port has no share
     frames = capacity_frames(reference, frame_bytes) // data_ports
-    return SiloPort(rate_bps=device.ports.link_rate_bps.value, buffer_bytes=frames * frame_bytes)
+    rate_bps = device.ports.link_rate_bps.value / device.tolerance.stretch
+    return SiloPort(rate_bps=rate_bps, buffer_bytes=frames * frame_bytes)
 
 
-@dataclass(kw_only=True)
-class _Queue:
-    """What is sent to an output port."""
-
-    port: SiloPort
-    rate: ExactSum = field(default_factory=ExactSum)
-    burst: ExactSum = field(default_factory=ExactSum)
-
-    def shares(self) -> tuple[Share, Share]:
-        """The two parts of p_i <= c_i, in the order in which they are checked (equations 9 and 11)."""
-        return (
-            Share(quantity="rate", used=self.rate.value, allowed=self.port.rate_bps, unit="bit/s"),
-            Share(quantity="burst", used=self.burst.value, allowed=self.port.buffer_bytes, unit="bytes"),
-        )
+def _shares(queue: SharedBucket) -> tuple[Share, Share]:
+    """The two parts of p_i <= c_i, in the order in which they are checked (equations 9 and 11)."""
+    rate_bps, burst_bytes = queue.used()
+    return (
+        Share(quantity="rate", used=rate_bps, allowed=queue.rate_bps, unit="bit/s"),
+        Share(quantity="burst", used=burst_bytes, allowed=queue.burst_bytes, unit="bytes"),
+    )
 
 
 class SiloAdmission:
@@ -76,7 +73,8 @@ class SiloAdmission:
         """Start empty."""
         self._register = Register(lab, lambda _source, path: path)
         self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
-        self._queues: dict[Hop, _Queue] = {}
+        self._queues: dict[Hop, SharedBucket] = {}
+        self._clock = Clock()
 
     @property
     def scheme(self) -> str:
@@ -91,10 +89,10 @@ class SiloAdmission:
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
         path = self._register.route(flow, path)
-        bursts, arrival = [], flow.arrival
-        for hop in path:
-            requested = {"rate": arrival.rate_bps, "burst": arrival.burst_bytes}
-            for share in self._queue(hop).shares():
+        bursts = self._bursts_bytes(flow, path)
+        for hop, burst_bytes in zip(path, bursts, strict=True):
+            requested = {"rate": flow.rate_bps, "burst": burst_bytes}
+            for share in _shares(self._queue(hop)):
                 if share.used + requested[share.quantity] > share.allowed * (1 + ROUNDING):
                     return Refusal(
                         flow=flow,
@@ -104,12 +102,10 @@ class SiloAdmission:
                         requested=requested[share.quantity],
                         allowed=share.allowed,
                         unit=share.unit,
+                        advice=self._patience(flow, path, bursts) or partial(what_fits_on, self.check, path),
                     )
-            bursts.append(arrival.burst_bytes)
-            # The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12).
-            arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
         delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
-        return Admitted(flow, path, tuple(bursts), delays_ns)
+        return Admitted(flow, path, bursts, delays_ns)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
@@ -117,23 +113,54 @@ class SiloAdmission:
         if isinstance(answer, Admitted):
             self._register.add(answer)
             for hop, burst_bytes in zip(answer.path, answer.bursts_bytes, strict=True):
-                queue = self._queue(hop)
-                queue.rate.add(flow.rate_bps)
-                queue.burst.add(burst_bytes)
+                self._queue(hop).add(flow.rate_bps, burst_bytes)
         return answer
 
-    def release(self, flow_id: str) -> None:
-        """Give back what a flow uses. Raises `InputError` if it was not admitted."""
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
+
+        Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        admitted = self._register.remove(flow_id)
+        ends_ns = self._ends_ns(admitted)
+        for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
+            self._queue(hop).leave(sent_ns + math.ceil(end_ns), admitted.flow.rate_bps, burst_bytes)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
         admitted = self._register.remove(flow_id)
         for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
-            queue = self._queue(hop)
-            queue.rate.remove(admitted.flow.rate_bps)
-            queue.burst.remove(burst_bytes)
+            self._queue(hop).remove(admitted.flow.rate_bps, burst_bytes)
 
     def release_all(self) -> None:
-        """Give back what all flows use."""
-        for flow_id in list(self.admitted):
-            self.release(flow_id)
+        """Begin anew, as if no flow had ever sent."""
+        self._register.clear()
+        for queue in self._queues.values():
+            queue.clear()
+
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
+        return math.ceil(max(self._ends_ns(self._register.admitted[flow_id])))
+
+    def servers(self, admitted: Admitted) -> tuple[str, ...]:
+        """The ports on a flow's path, as `switch:port`."""
+        return tuple(f"{hop.switch}:{hop.output_port}" for hop in admitted.path)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows may have left at a port, in bytes, if anything."""
+        return self._named(server).debt_bytes() or None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        for server, amount in debts.items():
+            self._named(server).restore(amount)
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch: of each output port that a flow leaves by, its rate and its buffer."""
@@ -146,7 +173,7 @@ class SiloAdmission:
                 unit=share.unit,
             )
             for number, queue in used
-            for share in queue.shares()
+            for share in _shares(queue)
         )
         return Usage(shares=tuple(shares), delay_ns=self._ports[switch].capacity_ns)
 
@@ -155,13 +182,43 @@ class SiloAdmission:
         queue = self._queues.get(Hop(switch=switch, output_port=output_port))
         if queue is None:
             return 0.0
-        return queue.port.bound_ns(TokenBucket(rate_bps=queue.rate.value, burst_bytes=queue.burst.value))
+        rate_bps, burst_bytes = queue.used()
+        return self._ports[switch].bound_ns(TokenBucket(rate_bps=rate_bps, burst_bytes=burst_bytes))
 
     def queue_capacity_ns(self, switch: str) -> float:
         """c_i of each output port of a switch (equation 10)."""
         return self._ports[switch].capacity_ns
 
-    def _queue(self, hop: Hop) -> _Queue:
+    def _bursts_bytes(self, flow: Flow, path: tuple[Hop, ...]) -> tuple[float, ...]:
+        """The burst grows by r c_i at every port that is left; the guarantee is the sum of c_i (12)."""
+        bursts, arrival = [], flow.arrival
+        for hop in path:
+            bursts.append(arrival.burst_bytes)
+            arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
+        return tuple(bursts)
+
+    def _patience(self, flow: Flow, path: tuple[Hop, ...], bursts: tuple[float, ...]) -> str:
+        """How long to wait, if that helps."""
+        queues = [self._queue(hop) for hop in path]
+        if not any(queue.owes() for queue in queues):
+            return ""
+        fits_ns = max(
+            queue.fits_ns(flow.rate_bps, burst) for queue, burst in zip(queues, bursts, strict=True)
+        )
+        return patience(self._clock.now_ns, fits_ns) or ""
+
+    def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
+        """When the last frame is at each port, and at its destination, after it was sent."""
+        return accumulate(admitted.delays_ns, initial=0.0)
+
+    def _named(self, server: str) -> SharedBucket:
+        switch, _, port = server.rpartition(":")
+        return self._queue(Hop(switch=switch, output_port=int(port)))
+
+    def _queue(self, hop: Hop) -> SharedBucket:
         if hop not in self._queues:
-            self._queues[hop] = _Queue(port=self._ports[hop.switch])
+            port = self._ports[hop.switch]
+            self._queues[hop] = SharedBucket(
+                rate_bps=port.rate_bps, burst_bytes=port.buffer_bytes, clock=self._clock
+            )
         return self._queues[hop]

@@ -30,8 +30,16 @@ class Guard:
     that change something, if it is given.
     """
 
-    def __init__(self, inner: Asgi, *, token: str | None, requests_per_s: float) -> None:
+    def __init__(
+        self,
+        inner: Asgi,
+        *,
+        token: str | None,
+        requests_per_s: float,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._inner = inner
+        self._clock_s = clock_s
         self._token = token
         self._rate = requests_per_s
         self._buckets: dict[str, tuple[float, float]] = {}
@@ -77,13 +85,15 @@ class Guard:
         return None
 
     def _has_room(self, client: str) -> bool:
-        now_s = time.monotonic()
+        now_s = self._clock_s()
         left, since_s = self._buckets.get(client, (self._rate, now_s))
         left = min(self._rate, left + (now_s - since_s) * self._rate)
         if len(self._buckets) > _MOST_CLIENTS:
             self._buckets.clear()
-        self._buckets[client] = (max(left - 1, 0), now_s)
-        return left >= 1
+        has_room = left >= 1
+        # What is refused takes nothing: who asks too fast gets the rate, not silence.
+        self._buckets[client] = (left - 1 if has_room else left, now_s)
+        return has_room
 
 
 async def answer(send: Send, status: int, code: str, message: str) -> None:

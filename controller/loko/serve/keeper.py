@@ -7,11 +7,13 @@ has heard of.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Admission, Admitted, Refusal
+from loko.admission import Admission, Admitted, Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Entry, Reply, entry_of
@@ -20,7 +22,7 @@ from loko.entries import FlowEntry, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.routing import admit, too_slow
+from loko.routing import admit
 from loko.serve.outcome import (
     Change,
     Conflict,
@@ -34,6 +36,7 @@ from loko.serve.outcome import (
     Insert,
     NotTaken,
     Outcome,
+    Owe,
     StoredFlow,
     Unavailable,
     Unknown,
@@ -58,6 +61,14 @@ class Promise:
     """Switches that have yet to confirm its state."""
     entries: Sequence[tuple[str, Entry]]
     """What stands for it in the tables, switch by switch."""
+    has_sent: bool = False
+    """Whether its host was told of it, so that frames of it may be on their way."""
+    staying: list[tuple[str, Entry]] = field(default_factory=list)
+    """Of a flow that is being removed: the entries that have yet to stay, for frames on their way."""
+    clear_ns: int = 0
+    """Of the same: from then on no frame is on its way, if none was sent since its removal began."""
+    cut_ns: int | None = None
+    """When its first switch had lost its entry: from then on no frame of it has come into the network."""
     tickets: list[int] = field(default_factory=list)
 
     @property
@@ -80,19 +91,27 @@ class FlowKeeper:
         admission: Admission,
         drivers: Mapping[str, Driver],
         *,
+        now_ns: int,
         stored: Sequence[StoredFlow] = (),
+        debts: Mapping[str, float] = MappingProxyType({}),
         last_number: int = 0,
         fillers: Sequence[FlowEntry] = (),
+        grace_ns: int = 0,
     ) -> None:
         """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more.
 
-        `fillers` stand in every table before any flow's entry does, and stay (`loko.entries.filler_entries`).
+        How long ago it was stored is not known, so it is as if no time had passed: `debts` are those of
+        released flows. `fillers` stand in every table before any flow's entry does, and stay
+        (`loko.entries.filler_entries`). After a flow is released its host may go on sending for `grace_ns`.
         """
         self.lab = lab
         self.admission = admission
         self.drivers = drivers
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
+        self._removing: dict[int, Promise] = {}
+        self._now_ns = now_ns
+        self._grace_ns = grace_ns
         self._ticket = 0
         self._last_number = max([last_number, *(one.number for one in stored)])
         self._effects = Effects()
@@ -103,13 +122,25 @@ class FlowKeeper:
         for driver in drivers.values():
             for entry in self._fillers:
                 driver.want(entry)
+        admission.advance(now_ns)
         for one in stored:
             self._take_up(one)
+        try:
+            admission.restore(debts, now_ns=now_ns)
+        except (KeyError, ValueError):
+            raise InputError("what released flows have left does not fit this lab any more") from None
+        self._owing = set(debts)
 
     @property
     def promises(self) -> Mapping[str, Promise]:
         """The flows by id, in the order of their requests."""
         return self._promises
+
+    @property
+    def due_ns(self) -> int | None:
+        """When `tick` has next something to do for a flow that is being removed."""
+        ahead = (promise.clear_ns for promise in self._removing.values() if promise.clear_ns > self._now_ns)
+        return min(ahead, default=None)
 
     def effects(self) -> Effects:
         """Take what is to be done since the last call."""
@@ -123,27 +154,29 @@ class FlowKeeper:
     ) -> int:
         """Admit and install a flow. Gives the ticket of the answer, which may be an effect at once."""
         self._ticket += 1
+        self._advance(now_ns)
         known = self._promises.get(flow.id)
         if known is not None:
             self._ask_again(known, flow)
             return self._ticket
         try:
-            answer = self._admit(flow, path, deadline_ns)
+            answer = admit(self.lab, self.admission, flow, deadline_ns, path)
         except InputError as error:
             self._answer(Wrong(str(error)))
             return self._ticket
         if isinstance(answer, Refusal):
             self._answer(Denied(answer))
         elif (obstacle := self._obstacle(answer)) is not None:
-            self.admission.release(flow.id)
+            self.admission.cancel(flow.id)
             self._answer(obstacle)
         else:
             self._accept(now_ns, answer)
         return self._ticket
 
     def release(self, now_ns: int, flow_id: str) -> int:
-        """Remove a flow. Gives the ticket of the answer."""
+        """Remove a flow, whose host has stopped sending it. Gives the ticket of the answer."""
         self._ticket += 1
+        self._advance(now_ns)
         promise = self._promises.get(flow_id)
         if promise is None:
             self._answer(Unknown(flow_id))
@@ -154,7 +187,7 @@ class FlowKeeper:
                 self._withdraw(now_ns, promise)
             promise.tickets.append(self._ticket)
             self._poll(now_ns, promise)
-            self._review_removal(promise)
+            self._review_removal(now_ns, promise)
         return self._ticket
 
     # What switches do.
@@ -177,7 +210,8 @@ class FlowKeeper:
         self._carry(now_ns, switch, self.drivers[switch].reply(now_ns, reply))
 
     def tick(self, now_ns: int) -> None:
-        """Let time pass. To be called several times a second."""
+        """Let time pass. To be called several times a second, and when it is due."""
+        self._advance(now_ns)
         for switch in self.drivers:
             self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
         for promise in list(self._promises.values()):
@@ -186,17 +220,11 @@ class FlowKeeper:
                 self._take_back(
                     now_ns, promise, Unavailable(promise.flow.id, silent, "no confirmation in time")
                 )
+        for promise in list(self._removing.values()):
+            self._review_removal(now_ns, promise)
+        self._write_debts(server for server in list(self._owing) if self.admission.debt(server) is None)
 
     # Requests.
-
-    def _admit(self, flow: Flow, path: Sequence[Hop] | None, deadline_ns: float | None) -> Admitted | Refusal:
-        if path is None:
-            return admit(self.lab, self.admission, flow, deadline_ns)
-        answer = self.admission.request(flow, path)
-        if isinstance(answer, Admitted) and deadline_ns is not None and answer.guarantee_ns > deadline_ns:
-            self.admission.release(flow.id)
-            return too_slow(answer, deadline_ns)
-        return answer
 
     def _ask_again(self, known: Promise, flow: Flow) -> None:
         if known.flow != flow:
@@ -223,24 +251,34 @@ class FlowKeeper:
                 return Unavailable(
                     flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
                 )
-            if not driver.strangers:
-                continue
-            entries = self.admission.usage(hop.switch).share("entries")
-            foreign = len(driver.strangers)
-            if entries.used + foreign > entries.allowed:
-                return Denied(
-                    Refusal(
-                        flow=flow,
-                        switch=hop.switch,
-                        quantity="entries",
-                        used=entries.used - 1 + foreign,
-                        requested=1,
-                        allowed=entries.allowed,
-                        unit="entries",
-                        advice=f"remove the {foreign} entries of others in its table",
-                    )
-                )
-        return None
+        return self._crowded_out(admitted)
+
+    def _crowded_out(self, admitted: Admitted) -> Denied | None:
+        """The refusal of an admitted flow for which the entries of others leave no place."""
+        too_many: dict[str, int] = {}
+        first: Share | None = None
+        for hop in admitted.path:
+            if foreign := len(self.drivers[hop.switch].strangers):
+                entries = self.admission.usage(hop.switch).share("entries")
+                entries = entries._replace(used=entries.used + foreign)
+                if entries.used > entries.allowed:
+                    too_many[hop.switch] = math.ceil(entries.used - entries.allowed)
+                    first = first or entries
+        if first is None:
+            return None
+        return Denied(
+            Refusal(
+                flow=admitted.flow,
+                switch=next(iter(too_many)),
+                quantity=first.quantity,
+                used=first.used - 1,
+                requested=1,
+                allowed=first.allowed,
+                unit=first.unit,
+                advice="remove entries of others, "
+                + ", ".join(f"{count} at {switch}" for switch, count in too_many.items()),
+            )
+        )
 
     def _accept(self, now_ns: int, admitted: Admitted) -> None:
         self._last_number += 1
@@ -263,33 +301,86 @@ class FlowKeeper:
         self._poll(now_ns, promise)
 
     def _withdraw(self, now_ns: int, promise: Promise) -> None:
-        """Begin to remove a flow."""
+        """Begin to remove a flow. Without frames on their way its entries go at once, else upstream first."""
         promise.state = FlowState.REMOVING
         promise.since_ns = now_ns
         promise.waiting = {hop.switch for hop in promise.admitted.path}
         self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
-        for switch, entry in promise.entries:
-            self.drivers[switch].unwant(entry)
+        self._begin_removal(now_ns, promise)
         self._tell_flow(promise, "is being removed")
+
+    def _begin_removal(self, now_ns: int, promise: Promise) -> None:
+        self._removing[promise.number] = promise
+        if promise.has_sent:
+            promise.staying = list(promise.entries)
+            promise.clear_ns = now_ns + self._grace_ns + self.admission.passage_ns(promise.flow.id)
+        else:
+            self._unwant(promise, promise.entries)
+
+    def _unwant(self, promise: Promise, entries: Sequence[tuple[str, Entry]]) -> None:
+        promise.staying = [one for one in promise.staying if one not in entries]
+        for switch, entry in entries:
+            self.drivers[switch].unwant(entry)
+
+    def _retire(self, now_ns: int, promise: Promise) -> None:
+        """Let entries go that no frame needs any more.
+
+        The first switch loses its entry once what was sent has arrived. If its host has gone on sending, that
+        ends there, and what is behind the first switch arrives before the others lose theirs. Where the first
+        switch is away, the others do not wait for it.
+        """
+        if not promise.staying or now_ns < promise.clear_ns:
+            return
+        first = promise.entries[0][0]
+        if len(promise.staying) == len(promise.entries):
+            self._unwant(promise, promise.staying[:1])
+        if first not in promise.waiting or not self.drivers[first].ready:
+            self._unwant(promise, promise.staying)
+        self._poll(now_ns, promise)
 
     def _take_back(self, now_ns: int, promise: Promise, outcome: Outcome) -> None:
         self._answer_all(promise, outcome)
         self._withdraw(now_ns, promise)
         self._poll(now_ns, promise)
 
-    def _review_removal(self, promise: Promise) -> None:
+    def _review_removal(self, now_ns: int, promise: Promise) -> None:
         """Answer those who wait for a removal, as soon as only switches that are away are missing."""
-        if promise.state is not FlowState.REMOVING:
-            return
+        if promise.state is FlowState.REMOVING:
+            self._retire(now_ns, promise)
+        if promise.number not in self._removing:
+            return  # it is not being removed, or no longer
         flow_id = promise.flow.id
         if not promise.waiting:
-            self._effects.writes.append(Erase(promise.number))
-            self.admission.release(flow_id)
-            del self._promises[flow_id], self._by_number[promise.number]
-            self._tell_flow(promise, "is removed")
-            self._answer_all(promise, Gone(flow_id))
+            if now_ns >= promise.clear_ns:
+                self._forget(now_ns, promise)
         elif not any(self.drivers[switch].ready for switch in promise.waiting):
             self._answer_all(promise, Gone(flow_id, tuple(sorted(promise.waiting))))
+
+    def _forget(self, now_ns: int, promise: Promise) -> None:
+        """A flow is gone everywhere, and nothing of it is on its way; what it has left is written down."""
+        flow_id = promise.flow.id
+        self._effects.writes.append(Erase(promise.number))
+        if promise.has_sent:
+            self.admission.release(flow_id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
+            self._write_debts(self.admission.servers(promise.admitted))
+        else:
+            self.admission.cancel(flow_id)
+        del self._promises[flow_id], self._by_number[promise.number], self._removing[promise.number]
+        self._tell_flow(promise, "is removed")
+        self._answer_all(promise, Gone(flow_id))
+
+    def _write_debts(self, servers: Iterable[str]) -> None:
+        debts = {server: self.admission.debt(server) for server in servers}
+        written = {
+            server: debt for server, debt in debts.items() if debt is not None or server in self._owing
+        }
+        if written:
+            self._effects.writes.append(Owe(written))
+        for server, debt in written.items():
+            if debt is None:
+                self._owing.discard(server)
+            else:
+                self._owing.add(server)
 
     # Switches.
 
@@ -305,7 +396,7 @@ class FlowKeeper:
                 case Installed(cookie=cookie):
                     self._installed(switch, cookie)
                 case Removed(cookie=cookie):
-                    self._removed(switch, cookie)
+                    self._removed(now_ns, switch, cookie)
                 case Rejected(cookie=cookie, reason=reason):
                     self._rejected(now_ns, switch, cookie, reason)
                 case Note(text=text, warning=warning):
@@ -331,17 +422,21 @@ class FlowKeeper:
             return
         if promise.state is FlowState.ACCEPTED:
             promise.state = FlowState.INSTALLED
+            promise.has_sent = True
             self._effects.writes.append(Change(promise.number, FlowState.INSTALLED))
             self._answer_all(promise, Granted(promise.flow.id, is_new=True))
             self._tell_flow(promise, "is installed")
         else:
             self._tell_flow(promise, "is installed again")
 
-    def _removed(self, switch: str, cookie: int) -> None:
+    def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
         if promise is not None and promise.state is FlowState.REMOVING:
             promise.waiting.discard(switch)
-            self._review_removal(promise)
+            if promise.has_sent and switch == promise.entries[0][0]:
+                promise.cut_ns = now_ns
+                promise.clear_ns = now_ns + self.admission.passage_ns(promise.flow.id)
+            self._review_removal(now_ns, promise)
 
     def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
         promise = self._promise_of(cookie)
@@ -368,9 +463,13 @@ class FlowKeeper:
                 promise.waiting.add(switch)
                 self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)
             else:
-                self._review_removal(promise)
+                self._review_removal(now_ns, promise)
 
     # Bookkeeping.
+
+    def _advance(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+        self.admission.advance(now_ns)
 
     def _take_up(self, stored: StoredFlow) -> None:
         flow = stored.flow
@@ -387,18 +486,19 @@ class FlowKeeper:
             since_ns=0,
             waiting={hop.switch for hop in answer.path},
             entries=self._entries(stored.number, answer),
+            has_sent=stored.state is not FlowState.ACCEPTED,
         )
         self._note(promise)
-        if stored.state is FlowState.INSTALLED:
+        if promise.has_sent:
             for switch, entry in promise.entries:
                 self.drivers[switch].want(entry)
+        if stored.state is FlowState.INSTALLED:
             return
         if stored.state is FlowState.ACCEPTED:
             self._tell_flow(promise, "was not confirmed before the restart; taking it back")
             promise.state = FlowState.REMOVING
             self._effects.writes.append(Change(stored.number, FlowState.REMOVING))
-        for switch, entry in promise.entries:
-            self.drivers[switch].unwant(entry)
+        self._begin_removal(self._now_ns, promise)
 
     def _note(self, promise: Promise) -> None:
         self._promises[promise.flow.id] = promise

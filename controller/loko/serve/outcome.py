@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -19,7 +20,7 @@ class FlowState(StrEnum):
     INSTALLED = "installed"
     """Every switch of its path has confirmed its entry: the requester was told, and a restart restores it."""
     REMOVING = "removing"
-    """Its entries are being removed. What it uses is given back when every switch has confirmed."""
+    """Its entries are being removed, upstream first. It counts until every switch has confirmed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,14 @@ class Erase:
     number: int
 
 
-Write = Insert | Change | Erase
+@dataclass(frozen=True, slots=True)
+class Owe:
+    """Write what released flows may have left at servers, by name; None where nothing is left."""
+
+    debts: Mapping[str, float | None]
+
+
+Write = Insert | Change | Erase | Owe
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,7 @@ class Effects:
     def must_wait(self) -> bool:
         """Whether the rest must wait until the disk has the writes.
 
-        A flow that is erased is on disk as one that goes, so that a restart would erase it again.
+        A flow that is erased is on disk as one that goes, so that a restart would erase it again. Its debt is
+        written with that, and before any flow that is admitted later.
         """
-        return not all(isinstance(write, Erase) for write in self.writes)
+        return not all(isinstance(write, Erase | Owe) for write in self.writes)

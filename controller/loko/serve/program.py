@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ from loko.serve.views import ServiceView
 
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
+_GRACE_NS: Final = 250_000_000
+"""Hosts of a companion hear that a flow is to go when the service does, and need some time to stop."""
 _TURN_S: Final = 0.0005
 """How long a thread may keep the interpreter from another. At each statement of a transaction the disk's
 thread waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
@@ -98,9 +101,12 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         lab,
         admission,
         drivers,
+        now_ns=time.monotonic_ns(),
         stored=store.load(),
+        debts=store.debts(),
         last_number=store.last_number(),
         fillers=filler_entries(lab, settings.fillers),
+        grace_ns=_GRACE_NS if settings.companion is not None else 0,
     )
 
 

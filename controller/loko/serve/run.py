@@ -43,7 +43,7 @@ class Operation:
         self._watchers: set[asyncio.Queue[News]] = set()
         self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
-        self._flush_is_due = self._is_flushing = False
+        self._flush_is_due = self._is_flushing = self._is_waking = False
         self._loop = asyncio.get_running_loop()
         self._ticking = self._loop.create_task(self._tick_forever())
         self._flush_soon()
@@ -126,6 +126,18 @@ class Operation:
             self.keeper.tick(time.monotonic_ns())
             self._flush_soon()
 
+    def _wake_when_due(self) -> None:
+        """A flow that is being removed waits for milliseconds, not for the next tick."""
+        due_ns = self.keeper.due_ns
+        if due_ns is not None and not self._is_waking:
+            self._is_waking = True
+            self._loop.call_later(max(0, due_ns - time.monotonic_ns()) / 1e9, self._wake)
+
+    def _wake(self) -> None:
+        self._is_waking = False
+        self.keeper.tick(time.monotonic_ns())
+        self._flush_soon()
+
     def _flush_soon(self) -> None:
         self._flush_is_due = True
         if not self._is_flushing:
@@ -136,6 +148,7 @@ class Operation:
         """Carry out the effects. While the disk is busy with some, more come together for the next time."""
         self._flush_is_due = False
         effects = self.keeper.effects()
+        self._wake_when_due()
         if effects.writes:
             written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
             written.add_done_callback(self._check_disk)

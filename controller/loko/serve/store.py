@@ -11,7 +11,7 @@ from typing import Final, Self
 from loko.document import InputError
 from loko.flow import FlowDocument
 from loko.network import Hop
-from loko.serve.outcome import Change, Erase, FlowState, Insert, StoredFlow, Write
+from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Write
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS flows (
     flow TEXT NOT NULL,
     path TEXT NOT NULL
 ) STRICT;
+CREATE TABLE IF NOT EXISTS debts (server TEXT PRIMARY KEY, amount REAL NOT NULL) STRICT;
 """
 
 
@@ -85,6 +86,10 @@ class Store:
             for number, state, flow, path in rows
         ]
 
+    def debts(self) -> dict[str, float]:
+        """What released flows may have left, by server, as it was when it was written."""
+        return dict(self._database.execute("SELECT server, amount FROM debts"))
+
     def last_number(self) -> int:
         """The highest number that was ever given, also to a flow that is gone."""
         row = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
@@ -113,18 +118,28 @@ class Store:
                 self._database.execute("UPDATE flows SET state = ? WHERE number = ?", (state.value, number))
             case Erase(number=number):
                 self._database.execute("DELETE FROM flows WHERE number = ?", (number,))
+            case Owe(debts=debts):
+                for server, amount in debts.items():
+                    self._database.execute("DELETE FROM debts WHERE server = ?", (server,))
+                    if amount is not None:
+                        self._database.execute("INSERT INTO debts VALUES (?, ?)", (server, amount))
 
     def _compare(self, circumstances: Mapping[str, str]) -> None:
         """Flows were guaranteed under these circumstances; under others the guarantees would not hold."""
-        is_empty = self._database.execute("SELECT count(*) FROM flows").fetchone()[0] == 0
-        if is_empty:
+        flows, debts = (
+            self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our names
+            for table in ("flows", "debts")
+        )
+        if not flows and not debts:
             self._database.executemany(
                 "INSERT OR REPLACE INTO circumstances VALUES (?, ?)", list(circumstances.items())
             )
             return
         for name, value in self._database.execute("SELECT name, value FROM circumstances").fetchall():
             if circumstances.get(name, value) != value:
+                held = "flows that were" if flows else "what flows have left that were"
+                mend = "delete them" if flows else "serve once more as before for a second"
                 raise InputError(
-                    f"--store {self._path}: holds flows that were admitted with {name} {value}, not"
-                    f" {circumstances[name]}; delete them first, or give another store"
+                    f"--store {self._path}: holds {held} admitted with {name} {value}, not"
+                    f" {circumstances[name]}; {mend} first, or give another store"
                 )

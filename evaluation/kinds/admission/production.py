@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.executor import each_done
+from evaluation.figure import lab_of
 from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
 from evaluation.kinds.admission.picture import chart_of
 from evaluation.kinds.admission.trial import RunRow, carry_out, trial_of
@@ -16,7 +17,6 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.device import deterministic
-from loko.lab import load_lab
 from loko.scenario import of_lokos_tables
 from loko.service import Service, service_curve
 
@@ -146,6 +146,6 @@ def _mean(rows: Rows, column: str) -> float:
 
 
 def _service(figure: AdmissionFigure) -> Service:
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     return service_curve(deterministic(next(iter(lab.switches.values())).profile), scenario)

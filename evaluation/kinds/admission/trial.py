@@ -34,6 +34,7 @@ class Trial:
     """Some runs of one scheme at one path length. Its result depends on nothing else."""
 
     lab: str
+    exact_clocks: bool
     scheme: SchemeName
     hops: int
     first_run: int
@@ -72,6 +73,7 @@ def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: ra
     """Some runs of a figure."""
     return Trial(
         lab=figure.lab,
+        exact_clocks=figure.exact_clocks,
         scheme=scheme,
         hops=hops,
         first_run=runs.start,
@@ -188,9 +190,10 @@ def _empty(trial: Trial) -> Admission:
 
 @lru_cache(maxsize=8)
 def _made(trial: Trial) -> Admission:
+    lab = _lab(trial.lab)
     return empty_admission(
         trial.scheme,
-        _lab(trial.lab),
+        lab.with_exact_clocks() if trial.exact_clocks else lab,
         of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,)),
         expected(trial),
         trial.buffer_factor,

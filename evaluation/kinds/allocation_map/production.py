@@ -51,6 +51,8 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
 def allocations(figure: AllocationMap, scheme: str) -> Cells:
     """The allocation of every cell under a scheme."""
     profile = load_profile(figure.profile)
+    if figure.exact_clocks:
+        profile = profile.with_exact_clocks()
     return {
         (entries, size): allocate(
             service_curve(profile, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,))),

@@ -11,11 +11,11 @@ from evaluation.adversary.schemes import filled
 from evaluation.adversary.search import Found
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.executor import each_done
+from evaluation.figure import lab_of
 from evaluation.kinds.attack.document import Attacked, AttackFigure, Effort
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
-from loko.lab import load_lab
 
 Task = tuple[AttackFigure, Attacked, Effort, int]
 
@@ -32,7 +32,7 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
         found[place] = done
         progress.advance(f"{figure.figure}: {figure.schemes[place].label}")
     attacks = [found[place] for place in range(len(tasks))]
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     outcome = Outcome(
         chart=_chart(figure, attacks, effort),
         findings={
@@ -54,7 +54,7 @@ def carry_out(task: Task) -> Attack:
     figure, attacked, effort, seed = task
     case = filled(
         attacked.scheme,
-        load_lab(figure.lab),
+        lab_of(figure),
         [(pair.source, pair.destination) for pair in figure.pairs],
         rate_bps=figure.rate_bps,
         burst_bytes=figure.burst_bytes,

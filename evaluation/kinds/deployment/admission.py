@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.figure import lab_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
 from evaluation.traffic import FlowTraffic, allocation_of
+from loko.admission import Admitted
 from loko.calculus import TokenBucket
+from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.plan import plan, scenario_of
 from loko.rivals import Epsilon, QJump
 from loko.scenario import of_lokos_tables
@@ -27,7 +30,8 @@ class Deployed:
 
     system: System
     lab: Lab
-    flows: tuple[Flow, ...]
+    flows: tuple[Admitted, ...]
+    """Each on the path on which it was admitted."""
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
     senders: tuple[FlowTraffic, ...]
@@ -42,10 +46,10 @@ def _number(flow: Flow) -> int:
 
 def deploy(figure: Deployment, system: System) -> Deployed:
     """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
-    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario))
+    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED))
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
     guarantees = {admitted.guarantee_ns for admitted in result.accepted}
@@ -56,7 +60,7 @@ def deploy(figure: Deployment, system: System) -> Deployed:
     return Deployed(
         system=system,
         lab=lab,
-        flows=flows,
+        flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
             FlowTraffic.conforming(

@@ -6,14 +6,17 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
 from evaluation.traffic import FlowTraffic
+from loko.admission import Admitted
+from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import Lab
 from loko.network import shortest_path
 from loko.plan import plan, scenario_of
-from loko.schemes import admission_of, choice_named, heartbeat_of
+from loko.schemes import admission_of, choice_named
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
@@ -27,37 +30,36 @@ class AdmittedPaths:
 
     lab: Lab
     requested: int
-    flows: tuple[Flow, ...]
-    hops: tuple[int, ...]
-    guarantees_ns: tuple[float, ...]
+    flows: tuple[Admitted, ...]
+    """Each on the path on which it was admitted."""
     senders: tuple[FlowTraffic, ...]
+
+    @property
+    def hops(self) -> tuple[int, ...]:
+        """Of each flow, the links between switches on its path."""
+        return tuple(len(one.path) - 1 for one in self.flows)
 
     def guarantee_ns(self, hops: int) -> float:
         """The largest guarantee of the flows with so many hops."""
-        return max(
-            guarantee for guarantee, mine in zip(self.guarantees_ns, self.hops, strict=True) if mine == hops
-        )
+        return max(one.guarantee_ns for one in self.flows if len(one.path) - 1 == hops)
 
 
 def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
     """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
-    lab = load_lab(figure.lab)
+    lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
     choice = choice_named(figure.scheme)
     scenario = scenario_of(requested, entries=figure.entries)
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=heartbeat_of(choice)))
-    flows = [admitted.flow for admitted in result.accepted]
-    if not flows:
+    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=HEARTBEAT))
+    if not result.accepted:
         raise InputError(f"{figure.name}: {figure.scheme} admits none of the flows; lower rate_bps")
     return AdmittedPaths(
         lab=lab,
         requested=len(requested),
-        flows=tuple(flows),
-        hops=tuple(len(admitted.hops) - 1 for admitted in result.accepted),
-        guarantees_ns=tuple(admitted.guarantee_ns for admitted in result.accepted),
+        flows=result.accepted,
         senders=tuple(
-            FlowTraffic.conforming(number, flow, queue_frames=_QUEUE_FRAMES)
-            for number, flow in enumerate(flows)
+            FlowTraffic.conforming(number, admitted.flow, queue_frames=_QUEUE_FRAMES)
+            for number, admitted in enumerate(result.accepted)
         ),
     )
 

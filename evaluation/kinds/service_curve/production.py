@@ -20,7 +20,10 @@ from loko.service import Service, service_curve
 
 def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
     """The curve with its terms. Raises `InputError` if the profile gives no worst case."""
-    service = service_curve(load_profile(figure.profile), figure.scenario())
+    profile = load_profile(figure.profile)
+    if figure.exact_clocks:
+        profile = profile.with_exact_clocks()
+    service = service_curve(profile, figure.scenario())
     allocations = [allocate(service, scheme_named(name)) for name in figure.allocations]
     terms = [(term.name, term.value_ns / 1e3) for term in service.terms]
     outcome = Outcome(

@@ -31,12 +31,12 @@ class Runners:
     def runner(self, plan: Plan) -> Runner:
         """The runner for a sweep. Raises `RunError` or `InputError` if it cannot be set up."""
         setting, options = plan.setting, plan.options
-        flows = setting.admitted()
+        routed = setting.admitted()
         key = repr(
             (
                 options.mode,
                 setting.lab.path,
-                flows,
+                routed,
                 plan.sweep.entries,
                 options.capacity_factor,
                 options.backend,
@@ -51,15 +51,16 @@ class Runners:
 
                     runner: Runner = LiveRunner.of(
                         setting.lab,
-                        flows,
+                        routed,
                         options,
                         allocation=plan.sweep.allocation,
+                        as_printed=True,
                         entries=plan.sweep.entries,
                     )
                 else:
                     runner = VirtualRunner(
                         setting.lab.with_backend(options.backend),
-                        flows,
+                        routed,
                         entries=plan.sweep.entries,
                         capacity_factor=options.capacity_factor,
                     )

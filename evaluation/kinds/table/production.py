@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from evaluation.figure import notes_of
+from evaluation.figure import lab_of, notes_of
 from evaluation.kinds.table.document import Table
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, versions
 from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
 from evaluation.traffic import allocation_of
-from loko.lab import load_lab
 
 _KB: Final = 1024
 
@@ -22,7 +21,7 @@ def produce(tables: Sequence[Table], options: Options, _progress: Progress) -> l
 
 
 def _table_result(table: Table, options: Options) -> FigureResult:
-    lab = load_lab(table.lab)
+    lab = lab_of(table)
     rows: list[list[str | float]] = []
     for scheme in table.schemes:
         found = allocation_of(table, lab, scheme)

@@ -105,6 +105,23 @@ pub struct Profile {
     pub table: Table,
     /// Time that the CPU spends.
     pub cpu: Cpu,
+    /// What promises allow for beyond these numbers. The emulator only reads it.
+    pub tolerance: Option<Tolerance>,
+}
+
+/// What promises about a device allow for: here clocks are exact, and cables as long as a network says.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tolerance {
+    /// How slow or fast the device's clocks may be, in millionths.
+    #[serde(deserialize_with = "number")]
+    pub board_clock_ppm: u64,
+    /// How slow or fast the clock of a host may be that sends to it.
+    #[serde(deserialize_with = "number")]
+    pub sender_clock_ppm: u64,
+    /// How long a signal may take through a cable.
+    #[serde(deserialize_with = "number")]
+    pub cable_ns: u64,
 }
 
 /// How a measured profile came about.

@@ -1,10 +1,15 @@
 // Ask for a flow and release one, and say what became of it.
 
 import { byId, html } from "./dom.js";
-import { milliseconds, quantity } from "./units.js";
+import { milliseconds, quantity, request } from "./units.js";
 
 const FIRST_SOURCE_PORT = 5000;
 const FIRST_DESTINATION_PORT = 6000;
+
+/** What would be granted, in the units of the form, to the last digit: it is typed in. */
+function asTyped(changes) {
+  return Object.entries(changes ?? {}).map(([name, value]) => request[name].limit(value)).join(" and ");
+}
 
 export class Requests {
   /** `limited(switch)` is called with the switch that limited a refused flow, or null. */
@@ -35,7 +40,7 @@ export class Requests {
     const flow = {
       source: fields.source.value,
       destination: fields.destination.value,
-      rate_bps: Number(fields.rate.value) * 1000,
+      rate_bps: request.rate_bps.read(fields.rate.value),
       burst_bytes: Number(fields.burst.value),
       frame_bytes: Number(fields.frame.value),
     };
@@ -49,7 +54,7 @@ export class Requests {
     flow.udp_source = Number(fields.udp_source.value) || free("udp_source", FIRST_SOURCE_PORT);
     flow.udp_destination = Number(fields.udp_destination.value) || free("udp_destination", FIRST_DESTINATION_PORT);
     flow.id = fields.id.value.trim() || this.name(flow);
-    if (fields.deadline.value) flow.deadline_ns = Number(fields.deadline.value) * 1e6;
+    if (fields.deadline.value) flow.deadline_ns = request.deadline_ns.read(fields.deadline.value);
     return flow;
   }
 
@@ -125,7 +130,9 @@ export class Requests {
         + ` + ${quantity(error.requested, error.unit)} asked for`
         + ` > ${quantity(error.allowed, error.unit)} allowed.`,
     ];
-    if (error.remedy) lines.push(`To make it fit: ${error.remedy}.`);
+    const remedy = asTyped(error.would_fit) || error.remedy;
+    lines.push(remedy ? `To make it fit: ${remedy}.` : "No smaller rate or burst fits beside the flows that are there.");
+    if (error.paths > 1) lines.push(`None of ${error.paths} paths fits.`);
     this.show("bad", `${id} does not fit`, ...lines);
   }
 

@@ -28,6 +28,22 @@ export function quantity(value, unit) {
   return `${figures(value)} ${unit}`;
 }
 
+/** What is asked for: from what the form's field says, in its unit, and a limit as it can be typed there. */
+export const request = {
+  rate_bps: {
+    read: (kbps) => Math.round(Number(kbps) * 1e3),
+    limit: (bps) => `a rate of at most ${bps / 1e3} kbit/s`,
+  },
+  burst_bytes: {
+    read: Number,
+    limit: (bytes) => `a burst of at most ${bytes} bytes`,
+  },
+  deadline_ns: {
+    read: (ms) => Math.round(Number(ms) * 1e6),
+    limit: (ns) => `a deadline of at least ${ns / 1e6} ms`,
+  },
+};
+
 /** Used of allowed, the unit once. */
 export function share(used, allowed, unit) {
   if (unit === "bit/s" && allowed >= 1e3) {

@@ -15,10 +15,10 @@ while [ "$pid" -gt 1 ] && [ -r "/proc/$pid/status" ]; do
     pid=$(awk '$1 == "PPid:" { print $2 }' "/proc/$pid/status")
 done
 
-"$@" & # with job control: a process group of its own
-readonly group=$!
-
+group=
 end() {
+    group=${group:-${!-}}
+    [ -n "$group" ] || exit 130
     kill -TERM -- "-$group" 2>/dev/null
     for _ in $(seq 50); do
         kill -0 -- "-$group" 2>/dev/null || break
@@ -27,7 +27,10 @@ end() {
     kill -KILL -- "-$group" 2>/dev/null
     exit 130
 }
-trap end HUP INT TERM
+trap end HUP INT TERM # before there is something to end
+
+"$@" & # with job control: a process group of its own
+group=$!
 
 while kill -0 "$group" 2>/dev/null; do
     for pid in "${owners[@]}"; do

@@ -42,6 +42,16 @@ fn a_number_may_be_plain() {
 }
 
 #[test]
+fn a_profile_may_say_nothing_of_tolerances() {
+    let profile = Profile::from_toml(ZODIAC_FX).unwrap();
+    assert_eq!(profile.tolerance.unwrap().board_clock_ppm, 100);
+    let (without, _) = ZODIAC_FX.split_once("[tolerance]").unwrap();
+    assert!(Profile::from_toml(without).unwrap().tolerance.is_none());
+    let typo = refusal("board_clock_ppm = ", "board_clock_pmp = 1");
+    assert!(typo.contains("board_clock_pmp"), "{typo}");
+}
+
+#[test]
 fn a_number_may_be_measured() {
     let number =
         "entries = { value = 64, source = \"measured\", range = [64, 64], standard_error = 0.5, \

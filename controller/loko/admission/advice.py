@@ -1,0 +1,85 @@
+"""What would fit instead of a flow that was refused: found by asking, when somebody reads it.
+
+No formula of one limit can say it: what keeps to that limit may exceed the next one, at another switch. So
+the answer is a request that was tried, and is granted as things are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from loko.admission.answer import Admitted, Change, Refusal
+from loko.document import InputError
+from loko.flow import Flow
+from loko.network import Hop
+
+Ask = Callable[[Flow], Admitted | Refusal]
+"""Decides on a request, whole; admits nothing."""
+Check = Callable[[Flow, Sequence[Hop] | None], Admitted | Refusal]
+"""Decides on a request on one path, as `Admission.check`."""
+_LEAST_RATE_BPS: Final = 1
+
+
+def what_fits_on(check: Check, path: Sequence[Hop] | None, refusal: Refusal) -> Change:
+    """What would fit on the path on which a flow was refused."""
+    return what_fits(lambda flow: check(flow, path), check, refusal)
+
+
+def what_fits(ask: Ask, check: Check, refusal: Refusal) -> Change:
+    """The most that is granted of what was asked for, in whole bit/s and bytes; empty if nothing smaller is.
+
+    Of rate and burst one alone is lowered if that does, first the one that was too much; else the burst to
+    one frame, and then the rate. `ask` decides as whoever will be asked again; `check` is quicker, on a path
+    that has granted something smaller.
+    """
+    flow = refusal.flow
+    low = flow._replace(rate_bps=min(flow.rate_bps, _LEAST_RATE_BPS), burst_bytes=flow.frame_bytes)
+    try:
+        if isinstance(ask(low), Refusal):
+            return Change()
+        by_burst_first = refusal.quantity.startswith(("burst", "delay"))
+        for lower in (_burst, _rate) if by_burst_first else (_rate, _burst):
+            if change := lower(flow, ask, check):
+                return change
+        rate = _rate(flow._replace(burst_bytes=flow.frame_bytes), ask, check)
+        return rate._replace(burst_bytes=flow.frame_bytes) if rate else Change()
+    except InputError:  # such as of an id that is in use by now
+        return Change()
+
+
+def _rate(flow: Flow, ask: Ask, check: Check) -> Change:
+    most = _most(
+        lambda value: flow._replace(rate_bps=float(value)),
+        (_LEAST_RATE_BPS, math.ceil(flow.rate_bps) - 1),
+        ask,
+        check,
+    )
+    return Change() if most is None else Change(rate_bps=most)
+
+
+def _burst(flow: Flow, ask: Ask, check: Check) -> Change:
+    most = _most(
+        lambda value: flow._replace(burst_bytes=float(value)),
+        (flow.frame_bytes, math.ceil(flow.burst_bytes) - 1),
+        ask,
+        check,
+    )
+    return Change() if most is None else Change(burst_bytes=most)
+
+
+def _most(request: Callable[[int], Flow], between: tuple[int, int], ask: Ask, check: Check) -> int | None:
+    """The largest value that is granted; more is never easier than less."""
+    least, most = between
+    found = None
+    while least <= most and isinstance(answer := ask(request(least)), Admitted):
+        found, refused = least, most + 1
+        while refused - found > 1:  # on the path that granted the least
+            middle = (found + refused) // 2
+            if isinstance(check(request(middle), answer.path), Admitted):
+                found = middle
+            else:
+                refused = middle
+        least = found + 1  # which another path may have room for
+    return found

@@ -1,0 +1,77 @@
+"""What promises about a device allow for beyond its own numbers (docs/model.md, section 14).
+
+A rate is promised in the clock of its sender and served in the clock of the board. `Tolerance.stretch` is
+what brings the two together, and every admission scheme counts with it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+from pydantic import model_validator
+
+from loko.document import Strict
+from loko.quantity import Count
+
+_PER_PPM: Final = 1e-6
+_MOST_PPM: Final = 10_000
+_MOST_CABLE_NS: Final = 1_000_000
+
+
+class Tolerance(Strict):
+    """How far clocks may be off, and how long cables may be."""
+
+    board_clock_ppm: Count
+    """How slow or fast the device's clocks may be, in millionths."""
+    sender_clock_ppm: Count
+    """How slow or fast the clock of a host may be that sends to it."""
+    cable_ns: Count
+    """How long a signal may take through a cable."""
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        for name, most in (
+            ("board_clock_ppm", _MOST_PPM),
+            ("sender_clock_ppm", _MOST_PPM),
+            ("cable_ns", _MOST_CABLE_NS),
+        ):
+            if not 0 <= (value := getattr(self, name).value) <= most:
+                raise ValueError(f"{name} {value} is not in 0 to {most}")
+        return self
+
+    @property
+    def stretch(self) -> float:
+        """What the fastest sender counts while the slowest clock counts 1: at least 1.
+
+        A rate is promised in the clock of its sender. So a time of the device counts this much longer, and
+        its rate is so much less.
+        """
+        fastest = 1 + _PER_PPM * self.sender_clock_ppm.value
+        slowest = 1 - _PER_PPM * max(self.board_clock_ppm.value, self.sender_clock_ppm.value)
+        return fastest / slowest
+
+
+def _assumed(value: int, note: str) -> Count:
+    return Count(value=value, source="assumption", note=note)
+
+
+UNSTATED: Final = Tolerance(
+    board_clock_ppm=_assumed(100, "as of the Zodiac FX"),
+    sender_clock_ppm=_assumed(100, "as of the Zodiac FX"),
+    cable_ns=_assumed(556, "100 m"),
+)
+"""Of a device whose profile says nothing."""
+EXACT: Final = Tolerance(
+    board_clock_ppm=_assumed(0, "exact"), sender_clock_ppm=_assumed(0, "exact"), cable_ns=_assumed(0, "none")
+)
+"""As the papers have it: one clock for all, and cables that take no time."""
+
+
+class Tolerant(Strict):
+    """What every profile of a device has: how far off all may be about which promises are made."""
+
+    tolerance: Tolerance = UNSTATED
+
+    def with_exact_clocks(self) -> Self:
+        """The profile as the papers have it: one clock for all, and cables that take no time."""
+        return self.model_copy(update={"tolerance": EXACT})

@@ -1,0 +1,260 @@
+"""Sets that change: flows are requested, send, are released, and others take their place, when it hurts.
+
+Requests and releases follow an admission control that has the time passed in; what is sent is planned beside
+it and carried afterwards, with one table in which every flow that ever lived has its entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from evaluation.adversary.case import Case
+from evaluation.adversary.release import LEAD_NS, Instants
+from loko.admission import Admission, Admitted, Refusal
+from loko.flow import Flow
+from loko.lab import Lab
+
+_MS_NS: Final = 1_000_000
+_STEPS_OF_A_WAIT: Final = 16
+_LONGEST_WAIT_NS: Final = 400 * _MS_NS
+_TAIL_NS: Final = 20 * _MS_NS
+_AFTER_NS: Final = (0, 1, 100_000, _MS_NS, 10 * _MS_NS, 30 * _MS_NS)
+"""From the last frame of a set to its release, and from there to the next requests."""
+_LOADS: Final = (0.5, 0.9, 0.99, 0.999, 0.999)
+_ROUNDS: Final = 12
+_LEAST_RATE_BPS: Final = 1_000
+
+
+@dataclass(kw_only=True)
+class Life:
+    """A flow from its admission to its release."""
+
+    admitted: Admitted
+    since_ns: int
+    until_ns: float = math.inf
+    offers_ns: list[int] = field(default_factory=list)
+
+
+class History:
+    """What happens to a network from time to time. `now_ns` never goes back."""
+
+    def __init__(self, admission: Admission, *, begin_ns: int = LEAD_NS) -> None:
+        """Begin with no flow at all."""
+        admission.release_all()
+        admission.advance(begin_ns)
+        self._admission = admission
+        self.now_ns = begin_ns
+        self.lives: list[Life] = []
+        """All that were ever admitted, in order."""
+        self._passing: Counter[str] = Counter()
+
+    @property
+    def entries(self) -> int:
+        """The most that a table needs for all of them."""
+        return max(self._passing.values(), default=0)
+
+    def wait(self, duration_ns: int) -> None:
+        """Let time pass."""
+        self.now_ns += duration_ns
+        self._admission.advance(self.now_ns)
+
+    def request(self, flow: Flow) -> Life | Refusal:
+        """Ask for a flow now."""
+        answer = self._admission.request(flow)
+        if isinstance(answer, Refusal):
+            return answer
+        self.lives.append(Life(admitted=answer, since_ns=self.now_ns))
+        self._passing.update(hop.switch for hop in answer.path)
+        return self.lives[-1]
+
+    def insist(self, flow: Flow, longest_ns: int) -> Life | None:
+        """Ask again and again, so that it comes as soon as it fits; none if that takes too long."""
+        begin_ns = self.now_ns
+        while isinstance(answer := self.request(flow), Refusal):
+            if not answer.remedy.startswith("ask again in") or self.now_ns - begin_ns > longest_ns:
+                return None
+            wait_ms = int(answer.remedy.split()[3])
+            self.wait(max(wait_ms * _MS_NS // _STEPS_OF_A_WAIT, 50_000))
+        return answer
+
+    def send(self, life: Life, *, first_ns: int, frames: int) -> None:
+        """Send so many frames from an instant on that is not before now, as fast as the bucket allows."""
+        life.offers_ns += conforming(life.admitted.flow, first_ns=max(first_ns, self.now_ns), frames=frames)
+
+    def release(self, life: Life) -> None:
+        """Release a flow now, or as soon as it has sent what it was to send."""
+        if life.offers_ns:
+            self.wait(max(0, life.offers_ns[-1] - self.now_ns))
+        life.until_ns = self.now_ns
+        self._admission.release(life.admitted.flow.id, now_ns=self.now_ns)
+
+    def case(self, case: Case) -> Case:
+        """The same lab with the flows that lived."""
+        return replace(case, admitted=tuple(life.admitted for life in self.lives))
+
+    def offers(self) -> list[Instants]:
+        """By life: when its frames are offered."""
+        return [np.array(life.offers_ns, dtype=np.int64) for life in self.lives]
+
+
+def forgetful(admission: Admission) -> Admission:
+    """What is released counts no longer: a mistake on purpose, to see that the instrument notices."""
+
+    def release(flow_id: str, **_: object) -> None:
+        admission.cancel(flow_id)
+
+    admission.release = release  # type: ignore[method-assign]
+    return admission
+
+
+def conforming(flow: Flow, *, first_ns: int, frames: int) -> list[int]:
+    """The earliest releases that keep to the flow's bucket, full at `first_ns`."""
+    whole = int(flow.burst_bytes // flow.frame_bytes)
+    spacing_ns = flow.frame_bytes * 8e9 / math.floor(flow.rate_bps)
+    return [first_ns + math.ceil(max(0, place - whole + 1) * spacing_ns) for place in range(frames)]
+
+
+def succession(
+    admission: Admission,
+    *,
+    stay: list[Flow],
+    first: list[Flow],
+    second: list[Flow],
+    after_ns: int,
+    duration_ns: int,
+    delivered: bool = True,
+) -> History:
+    """Flows that stay send all they may. The first others send a frame, and are released when it has arrived.
+
+    Or, if not `delivered`, as soon as it is sent. After so long the second ones take their place, as many as
+    fit, and send theirs.
+    """
+    history = History(admission)
+    staying = [life for flow in stay if isinstance(life := history.request(flow), Life)]
+    leaving = [life for flow in first if isinstance(life := history.request(flow), Life)]
+    for life in staying:
+        flow = life.admitted.flow
+        frames = int(duration_ns * flow.rate_bps / 8e9 / flow.frame_bytes)
+        history.send(life, first_ns=history.now_ns, frames=frames)
+    for life in leaving:
+        history.send(life, first_ns=history.now_ns, frames=1)
+    history.wait(_passage(leaving) if delivered else 0)
+    for life in leaving:
+        history.release(life)
+    history.wait(after_ns)
+    for flow in second:
+        if isinstance(life := history.request(flow), Life):
+            history.send(life, first_ns=history.now_ns, frames=1)
+    return history
+
+
+def random_history(
+    admission: Admission, lab: Lab, sizes: tuple[int, ...], rng: Random, *, entries: int
+) -> tuple[History, int]:
+    """Round after round: as many flows as fit send bursts that meet, some are released, others come.
+
+    Beside them a few flows that stay use the rate up to a part of what fits, 99.9 % at most. Gives the
+    history and how long it takes; it ends when the tables cannot hold more flows.
+    """
+    history = History(admission)
+    hosts = list(lab.hosts)
+    busy = rng.sample(hosts, min(len(hosts), rng.choice((2, 2, 3, 4))))
+    maker = _Maker(rng, busy, sizes)
+    staying = _stay(history, admission, maker, rng.choice(_LOADS), rng.choice((0, 1, 2, 3)))
+    brief: list[Life] = []
+    for _ in range(_ROUNDS):
+        brief += _fill(history, maker, rng, entries)
+        if history.entries >= entries:
+            break
+        meet_ns = history.now_ns + rng.choice((0, 300_000, 3 * _MS_NS))
+        for life in brief:
+            if not life.offers_ns or rng.random() < 0.3:
+                flow = life.admitted.flow
+                refill_ns = flow.burst_bytes * 8e9 / flow.rate_bps
+                if not life.offers_ns or life.offers_ns[-1] + refill_ns <= meet_ns:
+                    history.send(life, first_ns=meet_ns, frames=int(flow.burst_bytes // flow.frame_bytes))
+        history.wait(max(0, meet_ns - history.now_ns) + rng.choice((*_AFTER_NS, _passage(brief))))
+        for life in [life for life in brief if rng.random() < rng.choice((0.5, 1.0))]:
+            brief.remove(life)
+            history.release(life)
+        history.wait(rng.choice(_AFTER_NS))
+    until_ns = history.now_ns + _TAIL_NS
+    for life in staying:
+        flow = life.admitted.flow
+        frames = int((until_ns - LEAD_NS) * flow.rate_bps / 8e9 / flow.frame_bytes) + 1
+        life.offers_ns = conforming(flow, first_ns=LEAD_NS, frames=frames)
+    return history, until_ns
+
+
+def _passage(lives: list[Life]) -> int:
+    return max((math.ceil(life.admitted.guarantee_ns) for life in lives), default=0)
+
+
+class _Maker:
+    """Flows of a few hosts, with ids and ports that no other has."""
+
+    def __init__(self, rng: Random, hosts: list[str], sizes: tuple[int, ...]) -> None:
+        self._rng, self._hosts, self._sizes = rng, hosts, sizes
+        self._count = 0
+
+    def flow(self, *, rate_bps: int = _LEAST_RATE_BPS, frames: int = 1) -> Flow:
+        """Between any two of the hosts."""
+        self._count += 1
+        source, destination = self._rng.sample(self._hosts, 2)
+        size = self._rng.choice(self._sizes)
+        return Flow(
+            f"f{self._count}",
+            source,
+            destination,
+            5000 + self._count,
+            6000 + self._count,
+            float(rate_bps),
+            float(frames * size),
+            size,
+        )
+
+
+def _stay(history: History, admission: Admission, maker: _Maker, load: float, count: int) -> list[Life]:
+    """Flows that together use about so much of the rate that fits beside a single frame each."""
+    found = []
+    for place in range(count):
+        wanted = maker.flow()
+        least, most = _LEAST_RATE_BPS, 20_000_000
+        if isinstance(admission.check(wanted), Refusal):
+            continue
+        while most - least > _LEAST_RATE_BPS // 10:
+            middle = (least + most) // 2
+            if isinstance(admission.check(wanted._replace(rate_bps=float(middle))), Refusal):
+                most = middle
+            else:
+                least = middle
+        share = load if place == count - 1 else load / count
+        life = history.request(wanted._replace(rate_bps=float(max(_LEAST_RATE_BPS, int(share * least)))))
+        if isinstance(life, Life):
+            found.append(life)
+    return found
+
+
+def _fill(history: History, maker: _Maker, rng: Random, entries: int) -> list[Life]:
+    """As many brief flows as fit, the first as soon as it fits."""
+    found: list[Life] = []
+    patient = rng.random() < 0.8
+    misses = 0
+    while misses < 4 and history.entries < entries:
+        flow = maker.flow(rate_bps=rng.choice((1_000, 1_000, 20_000)), frames=rng.choice((1, 1, 2, 4)))
+        if patient and not found:
+            life = history.insist(flow, _LONGEST_WAIT_NS)
+        else:
+            answer = history.request(flow)
+            life = answer if isinstance(answer, Life) else None
+        if life is None:
+            misses += 1
+        else:
+            found.append(life)
+    return found

@@ -1,0 +1,317 @@
+"""The path that admission returned is installed and taken by the frames, whatever installs it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from evaluation.adversary.carriage import DRAIN_NS, add_releases, judged
+from evaluation.adversary.case import Case
+from evaluation.adversary.random_cases import random_lab
+from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
+from evaluation.adversary.schemes import GUARANTEED
+from evaluation.traffic import FlowTraffic
+from evaluation.virtual import VirtualRunner, lab_network
+from loko.admission import Admission, Admitted, Refusal
+from loko.control_traffic import HEARTBEAT
+from loko.controller.__main__ import admitted_tables
+from loko.document import InputError
+from loko.entries import FlowEntry, switch_entries
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab, ring_lab
+from loko.mix import FlowKind, Mix
+from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
+from loko.plan import Plan, plan, scenario_of
+from loko.ring import Ring
+from loko.schemes import CHOICES, SchemeName, admission_of
+
+FRAME_BYTES = 306
+SCHEME = "packet-granular"
+SHAPES = ("ring", "cycles")
+DETOURING = [name for name, choice in CHOICES.items() if choice.scheme is not SchemeName.QJUMP]
+"""Schemes by which one path may have room while another has none; QJump looks at the sending host only."""
+Tables = Mapping[str, Sequence[FlowEntry]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A lab on which some flows were admitted."""
+
+    lab: Lab
+    scheme: str
+    entries: int
+    result: Plan
+
+    @property
+    def admitted(self) -> tuple[Admitted, ...]:
+        """The flows that fit."""
+        return self.result.accepted
+
+    @property
+    def detours(self) -> int:
+        """So many of them do not take the shortest path."""
+        return sum(one.path != shortest(self.lab, one.flow) for one in self.admitted)
+
+
+def shortest(lab: Lab, flow: Flow) -> tuple[Hop, ...]:
+    return shortest_path(lab, flow.source, flow.destination)
+
+
+def a_flow(number: int, source: str, destination: str, rate_bps: float = 20e3) -> Flow:
+    return Flow(
+        id=f"f{number}",
+        source=source,
+        destination=destination,
+        udp_source=1000 + number,
+        udp_destination=2000 + number,
+        rate_bps=rate_bps,
+        burst_bytes=float(FRAME_BYTES),
+        frame_bytes=FRAME_BYTES,
+    )
+
+
+def planned(seed: int, scheme: str, shape: str) -> Planned:
+    """Requests that use a few switches up, so that later ones go round them."""
+    rng = Random(f"{seed} {shape}")
+    lab = random_lab(rng, shape, most_switches=7)
+    mix = Mix(kinds=[FlowKind(rate_bps=2e4, burst_bytes=FRAME_BYTES, frame_bytes=FRAME_BYTES)], requests=40)
+    lab = replace(lab, mix=mix)
+    entries = rng.choice((8, 17))
+    hosts = list(lab.hosts)
+    busy = rng.sample(hosts, min(len(hosts), 3))
+    flows = [
+        a_flow(number, *rng.sample(busy if rng.random() < 0.6 else hosts, 2), rate_bps=rng.choice((1e4, 3e5)))
+        for number in range(40)
+    ]
+    return requested(lab, scheme, flows, entries)
+
+
+def requested(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Planned:
+    """What fits. A scheme that does not count entries gets tables that hold what it accepts."""
+    result = plan(lab, flows, admission(lab, scheme, flows, entries))
+    most = Counter(hop.switch for one in result.accepted for hop in one.path)
+    return Planned(lab=lab, scheme=scheme, entries=max(entries, *most.values(), 0), result=result)
+
+
+def admission(lab: Lab, scheme: str, flows: Sequence[Flow], entries: int) -> Admission:
+    """With what boards do by themselves reserved where the scheme can: else nothing would be promised."""
+    choice = CHOICES[scheme]
+    return admission_of(lab, choice, scenario_of(flows, entries=entries), traffic=HEARTBEAT)
+
+
+def of_the_controller(found: Planned) -> Tables:
+    """The tables of `python -m loko.controller`, told what was admitted as a live run tells it."""
+    paths = {one.flow.id: one.path for one in found.admitted}
+    return admitted_tables(
+        found.lab, [one.flow for one in found.admitted], found.scheme, found.entries, paths
+    )
+
+
+def of_the_evaluation(found: Planned) -> Tables:
+    """The tables of the boards in virtual time."""
+    return switch_entries(found.lab, found.admitted, entries=found.entries)
+
+
+def on_the_shortest_paths(found: Planned) -> Tables:
+    """A mistake on purpose: what looks for the paths again."""
+    flows = [one.flow for one in found.admitted]
+    most = Counter(hop.switch for one in on_shortest_paths(found.lab, flows) for hop in one.path)
+    entries = max(found.entries, *most.values())
+    return switch_entries(found.lab, on_shortest_paths(found.lab, flows), entries=entries)
+
+
+def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
+    """The hops that a frame takes by these tables."""
+    far = dict(lab.cables())
+    at = far[Endpoint(node=flow.source, port=1)]
+    hops: list[Hop] = []
+    while at.node in lab.switches and len(hops) <= len(lab.switches):
+        ports = [entry.output_port for entry in tables[at.node] if entry.tp_src == flow.udp_source]
+        if len(ports) != 1:
+            break
+        hops.append(Hop(switch=at.node, output_port=ports[0]))
+        at = far[Endpoint(node=at.node, port=ports[0])]
+    return tuple(hops)
+
+
+def misplaced(found: Planned, tables: Tables) -> list[str]:
+    """Flows whose frames would not take the admitted path, or that have entries beside it."""
+    own = {name: {entry.tp_src for entry in table} for name, table in tables.items()}
+    return [
+        one.flow.id
+        for one in found.admitted
+        if way(found.lab, tables, one.flow) != one.path
+        or {name for name in own if one.flow.udp_source in own[name]} != {hop.switch for hop in one.path}
+    ]
+
+
+def crossings(found: Planned, sent: Mapping[int, int]) -> dict[str, int]:
+    """How many frames each switch should see if so many of each flow were sent."""
+    seen = dict.fromkeys(found.lab.switches, 0)
+    for number, one in enumerate(found.admitted):
+        for hop in one.path:
+            seen[hop.switch] += sent[number]
+    return seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What became of the worst traffic that conforms."""
+
+    received: dict[str, int]
+    expected: dict[str, int]
+    """Frames by switch."""
+    broken: tuple[object, ...]
+
+
+def carried(found: Planned, tables: Tables, seed: int) -> Carried:
+    """Bursts of all flows that meet where their paths join, again as soon as all buckets are full."""
+    case = Case(lab=found.lab, scheme=found.scheme, admitted=found.admitted, entries=found.entries)
+    rng = np.random.default_rng(seed)
+    bursts = [critical(case, rng) for _ in range(6)]
+    period_ns = round(refill_ns(case)) + 20_000_000
+    at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
+    network = lab_network(found.lab, tables, seed=seed)
+    add_releases(network, case, instants(case, at_ns, bursts), observed=False)
+    result = network.run(duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
+    sent = {number: seen["sent"] for number, seen in result.flows.items()}
+    return Carried(
+        received={name: board["received"] for name, board in result.boards.items()},
+        expected=crossings(found, sent),
+        broken=judged(case, result).broken,
+    )
+
+
+@pytest.mark.parametrize("install", [of_the_controller, of_the_evaluation])
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), scheme=st.sampled_from(sorted(CHOICES)), shape=st.sampled_from(SHAPES))
+def test_admitted_flows_take_their_paths_and_keep_their_guarantees(
+    install: Callable[[Planned], Tables], seed: int, scheme: str, shape: str
+) -> None:
+    try:
+        found = planned(seed, scheme, shape)
+    except InputError:
+        return  # such as a mix of which nothing fits
+    if not found.admitted:
+        return
+    tables = install(found)
+    assert misplaced(found, tables) == []
+    seen = carried(found, tables, seed)
+    if scheme in GUARANTEED:
+        assert seen.received == seen.expected
+        assert seen.broken == ()
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), scheme=st.sampled_from(DETOURING), shape=st.sampled_from(SHAPES))
+def test_the_controller_installs_the_paths_that_it_decides_on(seed: int, scheme: str, shape: str) -> None:
+    """Nobody tells it any: it reserves what it does, plans, and its tables are those of that plan."""
+    choice = CHOICES[scheme]
+    try:
+        drawn = planned(seed, scheme, shape)
+        flows = [one.flow for one in drawn.admitted]
+        scenario = scenario_of(flows, entries=drawn.entries)
+        own = admission_of(drawn.lab, choice, scenario, traffic=HEARTBEAT)
+    except InputError:
+        return  # such as a mix of which nothing fits
+    result = plan(drawn.lab, flows, own)
+    assume(not result.refused)
+    found = replace(drawn, result=result)
+    assert misplaced(found, admitted_tables(found.lab, flows, scheme, found.entries)) == []
+
+
+@pytest.mark.parametrize("scheme", sorted(DETOURING))
+def test_paths_that_are_looked_for_again_are_found_out(scheme: str) -> None:
+    """That the test above can fail, for each of these schemes: somewhere a flow goes a longer way."""
+    plans = (planned(seed, scheme, shape) for seed in range(100) for shape in SHAPES)
+    found = next(one for one in plans if one.detours)
+    assert not misplaced(found, of_the_evaluation(found))
+    assert not misplaced(found, of_the_controller(found))
+    tables = on_the_shortest_paths(found)
+    assert len(misplaced(found, tables)) == found.detours
+    seen = carried(found, tables, seed=1)
+    assert seen.received != seen.expected
+
+
+def around_a_full_switch() -> Planned:
+    """A two-way ring of five. Flows of h2 use up s2 but neither s1 nor s3; the last is from s1 to s3."""
+    lab = ring_lab(Ring(switches=5, one_way=False))
+    flows = [a_flow(number, "h2", ("h1", "h3")[number % 2]) for number in range(17)]
+    last = a_flow(len(flows), "h1", "h3")
+    filled = admission(lab, SCHEME, flows, 17)
+    fitting = [flow for flow in flows if isinstance(filled.request(flow, shortest(lab, flow)), Admitted)]
+    return requested(lab, SCHEME, [*fitting, last], 17)
+
+
+def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way_round() -> None:
+    found = around_a_full_switch()
+    *others, last = found.admitted
+    assert not found.result.refused
+    assert [hop.switch for hop in last.path] == ["s1", "s5", "s4", "s3"]
+    # On the shortest path s2 would carry one flow more than fits.
+    filled = admission(found.lab, SCHEME, [last.flow], 17)
+    assert all(isinstance(filled.request(one.flow, one.path), Admitted) for one in others)
+    refusal = filled.request(last.flow, shortest(found.lab, last.flow))
+    assert isinstance(refusal, Refusal)
+    assert refusal.switch == "s2"
+    for install in (of_the_controller, of_the_evaluation):
+        tables = install(found)
+        flows_of_s2 = [entry for entry in tables["s2"] if entry.tp_src != 9]
+        assert len(flows_of_s2) == len(others)
+        seen = carried(found, tables, seed=1)
+        assert seen.received == seen.expected
+        assert seen.received["s5"] > 0
+        assert seen.broken == ()
+
+
+def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
+    found = around_a_full_switch()
+    senders = [
+        FlowTraffic.conforming(number, one.flow, queue_frames=10) for number, one in enumerate(found.admitted)
+    ]
+    with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
+        records = runner.run(senders, seconds=2, seed=1)
+    assert (records.received_ns >= 0).all()
+    sent = Counter(records.flow.tolist())
+    assert {name: board["received"] for name, board in records.boards.items()} == crossings(found, sent)
+
+
+def test_paths_survive_a_file(tmp_path: Path) -> None:
+    paths = {one.flow.id: one.path for one in around_a_full_switch().admitted}
+    file = tmp_path / "paths.json"
+    file.write_text(json.dumps(dump_paths(paths)))
+    assert load_paths(file) == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "no such file"),
+        ("[]", "Input should be a valid dictionary"),
+        ('{"f0": [{"switch": "s1"}]}', "output_port: Field required"),
+        ('{"f0": [{"switch": "s1", "port": 3}]}', "unknown key 'port'"),
+    ],
+)
+def test_wrong_paths_are_one_line(tmp_path: Path, text: str | None, says: str) -> None:
+    file = tmp_path / "paths.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError, match=says) as error:
+        load_paths(file)
+    assert "\n" not in str(error.value)
+
+
+def test_a_path_that_does_not_fit_its_flow_is_wrong_input() -> None:
+    found = around_a_full_switch()
+    first, last = found.admitted[0], found.admitted[-1]
+    with pytest.raises(InputError, match=r"flow 'f0': path \[.*\] does not lead from h2 to h1"):
+        admitted_tables(found.lab, [first.flow], found.scheme, 17, {first.flow.id: last.path})

@@ -1,0 +1,231 @@
+"""A live test that fails is tried again if the machine stalled meanwhile, and only then; a plugin of pytest.
+
+The emulator and its tests excuse what a short stall does to a packet. What a long one does to a lab cannot be
+excused packet by packet: a session times out, a program is not ready. So a test in real time that fails has a
+second try, from nothing, if `host_watch` saw the machine keep the processor from it. Without that it fails.
+The summary names each test that was tried again and what the machine did, and counts them over all runs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from _pytest.runner import runtestprotocol
+from host_watch import GAP_NS, MARK, Answer, Window
+
+FOREIGN_CORES = 0.25
+"""So much of a core, used by others for half a second, is a stall: a lab wants the cores to itself."""
+AIM = 500
+"""At most one live test in so many may need a second try."""
+_MARKERS = {"live", "namespaces"}
+_ANSWER_S = 10.0
+_AGAIN = "again"
+_SECOND_TRY = pytest.StashKey[bool]()
+
+
+class Watch(Protocol):
+    """Tells what the machine did."""
+
+    def ask(self) -> Answer | None:
+        """Since the last question; None if the watch itself does not answer in time."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+def described(answer: Answer | None) -> str:
+    """What the machine did, in one line."""
+    if answer is None:
+        return f"the watch of the machine had no answer for {_ANSWER_S:g} s"
+    longest, busiest = max(answer.gaps_ns, default=0), _busiest(answer)
+    kept = f"kept a core from its threads {len(answer.gaps_ns)} times, {longest / 1e6:.0f} ms at most"
+    free = f"kept no core from its threads for {GAP_NS / 1e6:.0f} ms"
+    return (
+        f"the machine {kept if answer.gaps_ns else free}; other programs used {busiest.cores:.2f} cores"
+        f" in the busiest {busiest.duration_ns / 1e9:.1f} s"
+    )
+
+
+def is_stall(answer: Answer | None) -> bool:
+    """Whether that may be why a test failed."""
+    return answer is None or bool(answer.gaps_ns) or _busiest(answer).cores >= FOREIGN_CORES
+
+
+def _busiest(answer: Answer) -> Window:
+    return max(answer.windows, key=lambda window: window.cores, default=Window(1, 0))
+
+
+class _Specification:
+    @pytest.hookspec(firstresult=True)
+    def pytest_stall_watch(self, config: pytest.Config) -> Watch | None:
+        """What watches the machine."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(_Specification)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault(MARK, str(os.getpid()))
+    config.pluginmanager.register(SecondTries(config), "second tries")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_stall_watch(config: pytest.Config) -> Watch:
+    return HostWatch()
+
+
+class HostWatch:
+    """The process that watches this machine."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("host_watch.py")
+        self._process = subprocess.Popen(
+            [sys.executable, script, str(os.getpid()), os.environ[MARK]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._unanswered = 0
+
+    def ask(self) -> Answer | None:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(b"\n")
+        stdin.flush()
+        self._unanswered += 1
+        text = b""
+        while self._unanswered:  # also what an earlier question was not told in time
+            if not select.select([stdout], [], [], _ANSWER_S)[0]:
+                return None
+            text = stdout.readline()
+            assert text, "the watch of the machine has ended"
+            self._unanswered -= 1
+        return Answer.from_json(text.decode())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class SecondTries:
+    """Runs live tests, and counts."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._watch: Watch | None = None
+        self._live: set[str] = set()
+        self._again: dict[str, dict[str, str]] = {}
+        self._told: list[str] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if not _MARKERS & {marker.name for marker in item.iter_markers()}:
+            return None
+        if self._watch is None:
+            self._watch = item.ihook.pytest_stall_watch(config=item.config)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        self._watch.ask()  # what was before is nobody's concern
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        answer = self._watch.ask()
+        failed = any(report.failed for report in reports)
+        again = failed and is_stall(answer) and not item.stash.get(_SECOND_TRY, False)
+        for report in reports:
+            if report.failed:
+                report.sections.append(("the machine during the test", described(answer)))
+                report.outcome = _AGAIN if again else report.outcome  # type: ignore[assignment]
+            if not again or report.outcome == _AGAIN:  # what passed at the first try does not count
+                item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if again:
+            self._begin_anew(item)
+            item.stash[_SECOND_TRY] = True
+            # By the hook, so that the time limit and others of its kind begin anew, too.
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+        return True
+
+    def _begin_anew(self, item: pytest.Item) -> None:
+        """Tear down what tests share: it may be what the stall has broken."""
+        call = pytest.CallInfo.from_call(
+            lambda: item.session._setupstate.teardown_exact(None), when="teardown"
+        )
+        if call.excinfo is not None:
+            report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+            item.ihook.pytest_runtest_logreport(report=report)
+
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        return (_AGAIN, "R", ("AGAIN", {"yellow": True})) if report.outcome == _AGAIN else None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not _MARKERS & report.keywords.keys() or report.skipped:
+            return
+        if report.outcome == _AGAIN:
+            [(_, what)] = report.sections[-1:]
+            self._again[report.nodeid] = {"test": report.nodeid, "machine": what, "then": "passed"}
+        elif report.failed and report.nodeid in self._again:
+            self._again[report.nodeid]["then"] = "failed"
+        if report.when == "call" or not report.passed:
+            self._live.add(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+        if not self._live or hasattr(self._config, "workerinput"):
+            return
+        again = list(self._again.values())
+        self._told = [
+            f"AGAIN {one['test']}: {one['machine']}; {one['then']} at the second try" for one in again
+        ]
+        self._told.append(f"this run: {_rate(len(again), len(self._live))}")
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        log = self._config.rootpath / ".setup" / "second-tries.jsonl"
+        try:
+            runs = _kept(log, {"at": now, "live": len(self._live), "again": again})
+        except OSError as error:
+            self._told.append(f"earlier runs: not known, for {log} cannot be kept: {error.strerror}")
+            return
+        tried, live = sum(len(run["again"]) for run in runs), sum(run["live"] for run in runs)
+        self._told.append(
+            f"all {len(runs)} runs in {log.relative_to(self._config.rootpath)}: {_rate(tried, live)};"
+            f" the aim is at most 1 in {AIM}"
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._told:
+            terminalreporter.section("second tries of live tests")
+            for line in self._told:
+                terminalreporter.line(line)
+
+
+def _rate(again: int, live: int) -> str:
+    share = f" (1 in {live / again:.0f})" if again else ""
+    return f"{again} of {live} tests in real time tried again{share}"
+
+
+def _kept(log: Path, run: dict[str, Any]) -> Sequence[dict[str, Any]]:
+    """Append a run to the log and give all of them. A line that a full disk has cut off is left out."""
+    log.parent.mkdir(exist_ok=True)
+    with log.open("a+", encoding="utf-8") as file:
+        file.write(json.dumps(run) + "\n")
+        file.flush()
+        file.seek(0)
+        runs = []
+        for line in file:
+            try:
+                runs.append(json.loads(line))
+            except ValueError:
+                continue
+    return runs

@@ -1,0 +1,81 @@
+"""Ends every process that a test run has started and left, also when pytest itself is killed.
+
+A pytest plugin and the program that it starts. All processes of a run inherit a mark in their environment.
+The program waits for the end of pytest, however it comes, and then kills whoever carries the mark.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaluation.live.afterwards import ENDS_BY_ITSELF
+
+if TYPE_CHECKING:
+    import pytest
+
+MARK = "LOKO_TEST_RUNS"
+"""The variable: the runs, from the outermost to the innermost, to which a process belongs."""
+PATIENCE_S = 15.0
+"""Time for those that give the machine back as it was; they end with the labs that are killed."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return  # a worker belongs to the run of its parent
+    run = f"{os.getpid()}-{time.time_ns()}"
+    os.environ[MARK] = " ".join(filter(None, (os.environ.get(MARK), run)))
+    watcher = subprocess.Popen(
+        [sys.executable, __file__, str(os.getpid()), run],
+        env={name: value for name, value in os.environ.items() if name != MARK},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for pytest
+    )
+    with watcher.stdout:
+        watcher.stdout.readline()  # it watches
+    watcher.returncode = 0  # it outlives this process
+
+
+def carrying(run: str) -> Iterator[tuple[int, bool]]:
+    """The processes of a run, and whether each ends by itself."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended meanwhile, or belongs to another user
+            continue
+        variables = dict(line.split("=", 1) for line in environment if "=" in line)
+        if run in variables.get(MARK, "").split():
+            yield int(folder.name), ENDS_BY_ITSELF in variables
+
+
+def sweep(run: str) -> None:
+    """Kill all processes of a run; those that end by themselves after some time only."""
+    deadline = time.monotonic() + PATIENCE_S
+    while left := list(carrying(run)):
+        for pid, ends_by_itself in left:
+            if not ends_by_itself or time.monotonic() > deadline:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+        time.sleep(0.05)
+
+
+def main() -> None:
+    watched, run = int(sys.argv[1]), sys.argv[2]
+    end = os.pidfd_open(watched)
+    os.close(sys.stdout.fileno())
+    select.select([end], [], [])
+    sweep(run)
+
+
+if __name__ == "__main__":
+    main()

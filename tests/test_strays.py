@@ -1,0 +1,83 @@
+"""What a test run starts ends with it, also when pytest is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from live_harness import Machine, left, named, needs_root, wait_until
+
+from evaluation.live.background import BackgroundLab
+
+HERE = Path(__file__).parent
+
+DETACHED = """
+import subprocess, sys, time
+def test_forever():
+    left = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    print("up", left.pid, file=sys.__stderr__, flush=True)
+    time.sleep(1000)
+"""
+
+LAB = """
+import os, subprocess, sys, time
+from evaluation.live.background import BackgroundLab
+def test_forever():
+    loko = os.path.join(os.path.dirname(sys.executable), "loko")
+    subprocess.run([loko, "lab", "up", "two-switch"], check=True, stdout=subprocess.DEVNULL)
+    print("up", BackgroundLab.find("two-switch").pid, file=sys.__stderr__, flush=True)
+    time.sleep(1000)
+"""
+
+
+def killed_run(folder: Path, test: str, *options: str) -> list[tuple[str, psutil.Process]]:
+    """Run a test that never ends, kill pytest once it is at it, and give what it had started, with names."""
+    (folder / "test_run.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-p", "strays", "-s", "-q", *options, str(folder)]
+    surroundings = {**os.environ, "PYTHONPATH": str(HERE)}
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=surroundings
+    ) as run:
+        try:
+            assert run.stderr is not None
+            detached = psutil.Process(int(run.stderr.readline().removeprefix("up ")))
+            return [*named(run.pid), (detached.name(), detached), *named(detached.pid)]
+        finally:
+            run.kill()
+
+
+def has_ended(started: list[tuple[str, psutil.Process]]) -> bool:
+    return not left([process for _, process in started])
+
+
+@pytest.mark.parametrize("options", [(), ("--numprocesses", "1")], ids=["alone", "worker"])
+def test_processes_of_their_own_session_end_with_a_killed_pytest(tmp_path: Path, options) -> None:
+    started = killed_run(tmp_path, DETACHED, *options)
+    wait_until(lambda: has_ended(started), "what the run had started has ended")
+
+
+def test_others_are_left_alone(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "1000"])
+    try:
+        started = killed_run(tmp_path, DETACHED)
+        wait_until(lambda: has_ended(started), "what the run had started has ended")
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.live
+@pytest.mark.namespaces
+@needs_root
+def test_a_lab_in_the_background_ends_with_a_killed_pytest(tmp_path: Path) -> None:
+    before = Machine.now()
+    started = killed_run(tmp_path, LAB)
+    assert "zodiac-fx" in {name for name, _ in started}
+    wait_until(lambda: has_ended(started), "what the run had started has ended")
+    assert not list(BackgroundLab.all())
+    wait_until(lambda: Machine.now() == before, f"the machine is as before: {before}, {Machine.now()}")

@@ -1,0 +1,55 @@
+"""The limit of requests, on a clock of the test."""
+
+from __future__ import annotations
+
+import asyncio
+
+from loko.serve.guard import Guard
+
+
+class Client:
+    """Asks through a guard and is told the status."""
+
+    def __init__(self, requests_per_s: float) -> None:
+        self.now_s = 100.0
+        self._guard = Guard(
+            self._inner, token=None, requests_per_s=requests_per_s, clock_s=lambda: self.now_s
+        )
+
+    def status(self, address: str = "192.0.2.1") -> int:
+        statuses: list[int] = []
+
+        async def send(message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        scope = {"type": "http", "method": "GET", "headers": [], "client": (address, 1)}
+        asyncio.run(self._guard(scope, self._receive, send))
+        (status,) = statuses
+        return status
+
+    async def _receive(self):
+        return {"type": "http.request", "body": b""}
+
+    async def _inner(self, _scope, _receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def test_a_burst_of_a_seconds_worth_passes_and_no_more() -> None:
+    client = Client(4)
+    assert [client.status() for _ in range(6)] == [200, 200, 200, 200, 429, 429]
+    assert client.status("192.0.2.2") == 200, "each address has its own"
+    client.now_s += 0.25
+    assert [client.status() for _ in range(2)] == [200, 429]
+    client.now_s += 1000
+    assert [client.status() for _ in range(5)] == [200, 200, 200, 200, 429]
+
+
+def test_who_asks_too_fast_gets_the_rate() -> None:
+    client = Client(2)
+    statuses = []
+    for _ in range(160):  # eight a second for twenty seconds
+        client.now_s += 0.125
+        statuses.append(client.status())
+    assert statuses[:2] == [200, 200]
+    assert statuses[80:].count(200) == 20

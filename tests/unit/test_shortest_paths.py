@@ -1,0 +1,144 @@
+"""Shortest paths looked for from both ends, against the search of the whole network from the source."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import deque
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from loko import network
+from loko.admission import LokoAdmission, Register, register
+from loko.allocation import FULL_RATE
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab, Link, load_lab, ring_lab
+from loko.lab_allocation import allocations_of
+from loko.network import Hop, ShortestPaths, shortest_path
+from loko.ring import Ring
+from loko.scenario import EVALUATION
+
+TWO = load_lab("two-switch")
+
+
+def every_shortest_path(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
+    """All of them at once, in the order of ports: the first that comes to a switch is the one."""
+    paths: dict[str, tuple[Hop, ...]] = {source: ()}
+    waiting = deque([source])
+    while waiting:
+        node = waiting.popleft()
+        for port, far in lab.ways(node):
+            if far.node not in paths:
+                hop = () if node == source else (Hop(switch=node, output_port=port),)
+                paths[far.node] = (*paths[node], *hop)
+                if far.node in lab.switches:
+                    waiting.append(far.node)
+    del paths[source]
+    return {name: path for name, path in paths.items() if name in lab.hosts}
+
+
+def random_lab(seed: int) -> Lab:
+    """Switches with a host each, one of them cabled to another host; cables that are parallel, one-way or
+    lead back to where they come from; parts that cannot be reached."""
+    choice = random.Random(seed)
+    count = choice.randint(1, 25)
+    names = [f"s{number}" for number in range(count)]
+    choice.shuffle(names)
+    ports = {name: iter(choice.sample(range(1, 200), 199)) for name in names}
+
+    def end(name: str) -> Endpoint:
+        return Endpoint(node=name, port=next(ports[name]))
+
+    links = [
+        Link(a=end(a), b=end(b), one_way=choice.random() < choice.choice((0, 0.3)))
+        for a, b in (choice.choices(names, k=2) for _ in range(choice.randint(count - 1, 2 * count)))
+    ]
+    links += [Link(a=Endpoint(node=f"h{name}", port=1), b=end(name)) for name in names]
+    links.append(Link(a=Endpoint(node="left", port=1), b=Endpoint(node="right", port=1)))
+    choice.shuffle(links)
+    hosts = [f"h{name}" for name in names] + ["left", "right", "alone"]
+    return Lab(
+        name="made",
+        title="made",
+        path=Path("made"),
+        switches=MappingProxyType(dict.fromkeys(names, TWO.switches["s1"])),
+        hosts=MappingProxyType(dict.fromkeys(hosts, TWO.hosts["H1"])),
+        links=tuple(links),
+        control_port=0,
+    )
+
+
+@pytest.mark.parametrize("near", [0, 3, 64])
+@pytest.mark.parametrize("seed", range(40))
+def test_paths_are_those_of_the_search_from_the_source(
+    monkeypatch: pytest.MonkeyPatch, seed: int, near: int
+) -> None:
+    monkeypatch.setattr(network, "_NEAR", near)
+    lab = random_lab(seed)
+    paths = ShortestPaths(lab)
+    for source in lab.hosts:
+        expected = every_shortest_path(lab, source)
+        for destination in lab.hosts:
+            if destination in expected:
+                assert paths.between(source, destination) == expected[destination]
+            elif destination != source:
+                with pytest.raises(InputError, match=f"no path leads from {source} to {destination}"):
+                    paths.between(source, destination)
+
+
+@pytest.mark.parametrize("one_way", [False, True])
+@pytest.mark.parametrize("switches", [3, 8, 131])
+def test_paths_on_a_ring(switches: int, *, one_way: bool) -> None:
+    lab = ring_lab(Ring(switches=switches, hosts_per_switch=2, one_way=one_way))
+    for source in ("h1a", "h2b"):
+        expected = every_shortest_path(lab, source)
+        assert {name: shortest_path(lab, source, name) for name in expected} == expected
+
+
+def flows(lab: Lab, count: int, seed: int) -> list[Flow]:
+    choice = random.Random(seed)
+    return [
+        Flow(str(number), *choice.sample(sorted(lab.hosts), 2), number + 1, 1, 1e5, 306.0, 306)
+        for number in range(count)
+    ]
+
+
+def test_what_is_kept_of_paths_is_bounded_and_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = ring_lab(Ring(switches=12, hosts_per_switch=2, one_way=False))
+    allocations = allocations_of(lab, FULL_RATE, EVALUATION)
+    asked = flows(lab, 600, 1)
+    wide = LokoAdmission(lab, allocations)
+    expected = [wide.request(flow) for flow in asked]
+    monkeypatch.setattr(register, "_KEPT", 40)
+    narrow = LokoAdmission(lab, allocations)
+    assert [narrow.request(flow) for flow in asked] == expected
+    prepared: list[tuple[Hop, ...]] = []
+
+    def prepare(_source: str, path: tuple[Hop, ...]) -> tuple[Hop, ...]:
+        prepared.append(path)
+        return path
+
+    kept = Register(lab, prepare)
+    for flow in itertools.chain(asked, asked[-3:], asked[-3:]):
+        kept.route(flow, None)
+    assert len(prepared) > len({flow[1:3] for flow in asked})  # many were looked for again
+    again = len(prepared)
+    for flow in asked[-3:]:
+        kept.route(flow, None)
+    assert len(prepared) == again  # the last were not
+
+
+def test_a_path_that_was_asked_for_is_checked_cable_by_cable() -> None:
+    lab = ring_lab(Ring(switches=5, one_way=False))
+    control = LokoAdmission(lab, allocations_of(lab, FULL_RATE, EVALUATION))
+    flow = Flow("f", "h1", "h3", 1, 1, 1e5, 306.0, 306)
+    other_way = [
+        Hop(switch=name, output_port=port) for name, port in (("s1", 3), ("s5", 3), ("s4", 3), ("s3", 1))
+    ]
+    assert [hop.switch for hop in control.check(flow, other_way).path] == ["s1", "s5", "s4", "s3"]
+    for wrong in ([], other_way[1:], other_way[:-1], [*other_way[:-1], other_way[0]]):
+        with pytest.raises(InputError, match="does not lead from h1 to h3"):
+            control.check(flow, wrong)

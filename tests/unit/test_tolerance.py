@@ -1,0 +1,329 @@
+"""Promises hold for senders as fast, on boards as slow, and behind cables as long as they may be."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import switch_emulator
+from pydantic import ValidationError
+
+from evaluation.experiments import experiments
+from evaluation.kinds.sweep.document import Sweep
+from evaluation.traffic import prepare
+from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from loko.admission import Admission, Admitted, Refusal
+from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme, allocate, frontier
+from loko.control_traffic import interference
+from loko.controller.messages import session_segments
+from loko.device import Profile, deterministic, load_profile, profile_text
+from loko.document import PROFILES, InputError
+from loko.entries import switch_entries
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.mix import mix_of_equal
+from loko.packets import PacketAdmission, frame_server
+from loko.plan import plan
+from loko.quantity import Count
+from loko.rivals import Epsilon, QJump
+from loko.scenario import EVALUATION, of_lokos_tables
+from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named
+from loko.service import service_curve
+from loko.tolerance import Tolerance
+
+LAB = load_lab("two-switch")
+EXACT = LAB.with_exact_clocks()
+ZODIAC = load_profile("zodiac-fx")
+FAST_PPM = ZODIAC.tolerance.sender_clock_ppm.value
+SLOW_PPM = ZODIAC.tolerance.board_clock_ppm.value
+STRETCH = ZODIAC.tolerance.stretch
+ENDS = (("H1", "H2"), ("H2", "H1"))
+FRAME = 306
+MIX = mix_of_equal(ENDS, rate_bps=2.94e6, burst_bytes=FRAME, frame_bytes=FRAME)
+"""Four such flows take nearly all of the rate."""
+
+
+def ppm(board: int, sender: int, cable_ns: int = 0) -> Tolerance:
+    return Tolerance(
+        board_clock_ppm=Count(value=board, source="assumption"),
+        sender_clock_ppm=Count(value=sender, source="assumption"),
+        cable_ns=Count(value=cable_ns, source="assumption"),
+    )
+
+
+def flow(number: int, rate_bps: float, burst_bytes: float = FRAME) -> Flow:
+    source, destination = ENDS[number % 2]
+    return Flow(f"f{number}", source, destination, 1000 + number, 2000 + number, rate_bps, burst_bytes, FRAME)
+
+
+def largest(fits: Callable[[float], bool], most: float) -> float:
+    """The largest rate that fits, to the last bit of a binary search."""
+    low, high = 0.0, most
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def all_fit(admission: Admission, flows: Sequence[Flow]) -> bool:
+    admission.release_all()
+    return all(isinstance(admission.request(one), Admitted) for one in flows)
+
+
+def admission(choice: Choice, lab: Lab) -> Admission:
+    return admission_of(
+        lab,
+        choice,
+        EVALUATION,
+        mix=MIX if choice.is_optimised else None,
+        traffic={} if choice.scheme in {SchemeName.LOKO, SchemeName.PACKETS} else None,
+    )
+
+
+def test_the_stretch_covers_the_fastest_sender_on_the_slowest_board() -> None:
+    assert ppm(0, 0).stretch == 1
+    assert ppm(50, 0).stretch == pytest.approx(1 / (1 - 50e-6))
+    assert ppm(0, 100).stretch == pytest.approx(1.0001 / 0.9999)  # of two hosts, too
+    assert ppm(300, 100).stretch == pytest.approx(1.0001 / 0.9997)
+    assert 1.0002 <= STRETCH <= 1.0003
+
+
+def test_a_profile_says_how_far_clocks_may_be_off_or_the_usual_is_assumed(tmp_path: Path) -> None:
+    text = (PROFILES / "zodiac-fx.toml").read_text()
+    path = tmp_path / "old.toml"
+    path.write_text(text.split("[tolerance]")[0])
+    assert load_profile(path).tolerance.stretch == STRETCH
+    path = tmp_path / "worse.toml"
+    path.write_text(profile_text("zodiac-fx", sender_clock_ppm=500))
+    assert load_profile(path).tolerance.stretch == pytest.approx(1.0005 / 0.9995)
+    for wrong in (-1, 1_000_000):
+        with pytest.raises(ValidationError, match=f"sender_clock_ppm {wrong} is not in 0 to 10000"):
+            ppm(0, wrong)
+
+
+@pytest.mark.parametrize("name", list(CHOICES))
+def test_every_scheme_promises_less_rate_by_what_clocks_may_be_off(name) -> None:
+    choice = choice_named(name)
+
+    def most(empty: Admission) -> float:
+        return largest(lambda rate_bps: all_fit(empty, [flow(0, rate_bps)]), 200e6)
+
+    tolerant, exact = (most(admission(choice, lab)) for lab in (LAB, EXACT))
+    # Whole frames are counted in whole nanoseconds of some 200 us.
+    assert 0 < tolerant * STRETCH <= exact * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("scheme", [FULL_RATE, FIFTH_RATE, Scheme(name="other", rate_fraction=0.7)])
+@pytest.mark.parametrize("reserves", [False, True])
+def test_an_allocation_is_that_of_the_slowest_board_as_the_fastest_sender_counts(scheme, reserves) -> None:
+    exact, tolerant = (
+        allocate(
+            service_curve(profile, EVALUATION), scheme, *([interference(profile, {}, 17)] if reserves else [])
+        )
+        for profile in (ZODIAC.with_exact_clocks(), ZODIAC)
+    )
+    assert tolerant.max_rate_bps <= exact.max_rate_bps / STRETCH
+    assert tolerant.max_rate_bps == pytest.approx(exact.max_rate_bps / STRETCH, rel=1e-6)
+    assert tolerant.delay_ns == pytest.approx(exact.delay_ns * STRETCH)
+    # What the buffer holds has no clock. (Without a share for others, which grows, it is the same burst.)
+    assert tolerant.max_burst_bytes == pytest.approx(exact.max_burst_bytes, abs=1e-3)
+    splits = frontier(tolerant.service)
+    assert splits.service_rate_bps == tolerant.service.rate_bps / STRETCH
+
+
+def test_times_of_whole_frames_are_bounds_for_slow_and_for_fast_boards() -> None:
+    exact, tolerant = (frame_server(one, EVALUATION) for one in (ZODIAC.with_exact_clocks(), ZODIAC))
+    for name in ("service_ns", "idle_ns", "links_ns", "longest_wire_ns", "work_ns"):
+        assert getattr(tolerant.times[FRAME], name) >= STRETCH * (getattr(exact.times[FRAME], name) - 3), name
+    for name in ("least_service_ns", "least_idle_ns", "wire_ns", "least_work_ns"):
+        assert getattr(tolerant.times[FRAME], name) <= (getattr(exact.times[FRAME], name) + 3) / STRETCH, name
+    assert tolerant.first_work_ns() >= STRETCH * (exact.first_work_ns() - 3)
+    assert tolerant.delay_ns(FRAME, 0) >= exact.delay_ns(FRAME, 0) + ZODIAC.tolerance.cable_ns.value
+
+
+def test_qjump_takes_an_epoch_for_longer() -> None:
+    exact, tolerant = (
+        QJump.of(lab, EVALUATION, frame_bytes=FRAME, epsilon=Epsilon.PAPER) for lab in (EXACT, LAB)
+    )
+    assert tolerant.epoch_ns == pytest.approx(exact.epoch_ns * STRETCH)
+
+
+# On emulated boards ----------------------------------------------------------------------------------------
+
+
+def filled(choice: Choice, lab: Lab, flows: int) -> list[Admitted]:
+    """So many flows of one frame that share the largest rate that the scheme gives away."""
+    empty = admission(choice, lab)
+
+    def asked(rate_bps: float) -> list[Flow]:
+        return [flow(number, rate_bps / flows) for number in range(flows)]
+
+    all_fit(empty, asked(largest(lambda rate_bps: all_fit(empty, asked(rate_bps)), 20e6)))
+    assert len(empty.admitted) == flows
+    return list(empty.admitted.values())
+
+
+def carried(admitted: Sequence[Admitted], folder: Path, *, seconds: float) -> tuple[int, float]:
+    """Frames lost, and the longest delay over its guarantee, if all send all that they may by fast clocks.
+
+    The boards are as slow as they may be.
+    """
+    path = folder / "slow.toml"
+    path.write_text(profile_text("zodiac-fx", capacity_factor=1 - SLOW_PPM * 1e-6))
+    flows = [one.flow for one in admitted]
+    network = lab_network(
+        LAB,
+        switch_entries(LAB, flows, entries=17),
+        seed=1,
+        profile_of=dict.fromkeys(LAB.switches, str(path)),
+    )
+    for number, one in enumerate(flows):
+        rate_bps = one.rate_bps * (1 + FAST_PPM * 1e-6)
+        free = one.burst_bytes / one.frame_bytes
+        counts = np.arange(1, int(seconds * rate_bps / 8 / one.frame_bytes) + int(free))
+        instants_ns = np.maximum(0, np.ceil((counts - free) * one.frame_bytes * 8e9 / rate_bps))
+        network.add_pattern(
+            one.source,
+            flow=number,
+            frame=frame_of(LAB, one),
+            sequence_offset=SEQUENCE_OFFSET,
+            shaper_rate_bps=math.ceil(rate_bps),
+            shaper_burst_bytes=one.burst_bytes,
+            instants_ns=instants_ns.astype(np.int64),
+            destination=one.destination,
+        )
+    result = network.run(duration_ns=int(seconds * 1e9), drain_ns=1_000_000_000)
+    arrived = result.received_ns >= 0
+    delays_ns = (result.received_ns - result.sent_ns)[arrived]
+    guarantees_ns = np.array([one.guarantee_ns for one in admitted])[result.flow[arrived]]
+    return int((~arrived).sum()), float((delays_ns / guarantees_ns).max())
+
+
+@pytest.mark.parametrize(("name", "flows"), [("full-rate", 6), ("optimised", 4), ("packet-granular", 2)])
+def test_fast_senders_and_slow_boards_keep_to_what_was_promised(name, flows, tmp_path) -> None:
+    """And do not if clocks are taken to be exact: what is too much adds up for two minutes."""
+    lost, worst = carried(filled(choice_named(name), LAB, flows), tmp_path, seconds=120)
+    assert (lost, worst <= 1) == (0, True)
+    lost, worst = carried(filled(choice_named(name), EXACT, flows), tmp_path, seconds=120)
+    assert lost or worst > 1
+
+
+@pytest.mark.parametrize("name", ["loko/fig17a", "loko/fig18a"])
+def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
+    """Their controller, which admits the same flows again, must be told: real clocks leave less rate."""
+    figure = experiments()[name]
+    assert isinstance(figure, Sweep)
+    setting, choice = prepare(figure), choice_named(figure.allocation)
+    assert setting.lab.has_exact_clocks
+    flows = setting.admitted()
+    assert not plan(setting.lab, flows, admission_of(setting.lab, choice, EVALUATION)).refused
+    assert plan(LAB, flows, admission_of(LAB, choice, EVALUATION)).refused
+
+
+def test_what_is_not_the_papers_promises_for_real_clocks() -> None:
+    ours = {"fig20beyond", "fig20splits", "fig19bmeasured", "attack", "fivelive", "ringlive"}
+    for figure in experiments().values():
+        if figure.paper == "loko" and figure.figure in ours:
+            assert not figure.exact_clocks
+
+
+def with_cables_of(cable_ns: int) -> Lab:
+    """The lab with exact clocks, planned for such cables."""
+    switches = {
+        name: replace(switch, profile=ZODIAC.model_copy(update={"tolerance": ppm(0, 0, cable_ns)}))
+        for name, switch in LAB.switches.items()
+    }
+    return replace(LAB, switches=switches)
+
+
+def alone(lab: Lab) -> Admitted:
+    """A flow of lone frames under the strictest target that admits it."""
+
+    def asked(target_ns: int) -> Admitted | Refusal | None:
+        try:
+            return PacketAdmission(lab, EVALUATION, dict.fromkeys(LAB.switches, target_ns)).check(
+                flow(0, 1e4)
+            )
+        except InputError:  # not even one frame is in time
+            return None
+
+    strictest = bisect_left(range(300_000, 500_000), True, key=lambda ns: isinstance(asked(ns), Admitted))
+    found = asked(300_000 + strictest)
+    assert isinstance(found, Admitted)
+    return found
+
+
+def longest_behind_cables(admitted: Admitted, *, cable_ns: int) -> int:
+    """From a lone frame's departure from its host to its departure from the switch, at most, in ns.
+
+    One frame comes in each period of the timers, every time a little later in it.
+    """
+    period_ns = ZODIAC.cpu.timers.period_ns.value
+    phase_ns = period_ns // 2
+    network = switch_emulator.Network(seed=1)
+    for name, switch in LAB.switches.items():
+        config = {**switch.config, "timer_phase_ns": phase_ns, "loop_phase_ns": 0}
+        network.add_board(name, profile=switch.profile.name, config=config)
+    for name in LAB.hosts:
+        network.add_host(name)
+    for link in LAB.links:
+        network.connect(link.a.node, link.a.port, link.b.node, link.b.port, propagation_ns=cable_ns)
+    one = admitted.flow
+    for name, entries in switch_entries(LAB, [one], entries=17).items():
+        network.control(name, session_segments(entries))
+    first_ns = (phase_ns - network.now_ns()) % period_ns + period_ns - 60_000
+    network.add_pattern(
+        one.source,
+        flow=0,
+        frame=frame_of(LAB, one),
+        sequence_offset=SEQUENCE_OFFSET,
+        shaper_rate_bps=math.ceil(one.rate_bps),
+        shaper_burst_bytes=one.burst_bytes,
+        instants_ns=first_ns + np.arange(500, dtype=np.int64) * (period_ns + 40),
+        destination=one.destination,
+    )
+    result = network.run(duration_ns=502 * period_ns, drain_ns=period_ns)
+    assert (result.received_ns >= 0).all()
+    return int((result.received_ns - result.sent_ns).max()) - cable_ns  # the receiver's own is not promised
+
+
+def test_a_promise_contains_the_cable() -> None:
+    """A frame that meets the timers at the worst instant, behind 100 m; and so that the test can fail."""
+    cable_ns = ZODIAC.tolerance.cable_ns.value
+    told, untold = alone(with_cables_of(cable_ns)), alone(with_cables_of(0))
+    assert told.guarantee_ns == untold.guarantee_ns + cable_ns
+    assert untold.guarantee_ns < longest_behind_cables(untold, cable_ns=cable_ns) <= told.guarantee_ns
+    assert longest_behind_cables(untold, cable_ns=0) <= untold.guarantee_ns
+
+
+def test_cables_are_no_jitter() -> None:
+    told, untold = (
+        frame_server(deterministic(with_cables_of(cable_ns).switches["s1"].profile), EVALUATION)
+        for cable_ns in (556, 0)
+    )
+    assert told.delay_ns(FRAME, 1000) == untold.delay_ns(FRAME, 1000) + 556
+    assert told.jitter_ns(FRAME, 1000) == untold.jitter_ns(FRAME, 1000)
+
+
+@pytest.mark.parametrize("entries", [1, 17])
+@pytest.mark.parametrize("size", [64, 306, 1518])
+def test_lokos_own_bound_has_room_for_a_cable_beside_the_link(size, entries) -> None:
+    """Section 14 of docs/model.md: of l/R the link takes l + 8 bytes, 1040 ns are left at least."""
+    service = service_curve(ZODIAC, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)))
+    wire_ns = ZODIAC.wire_ns(ZODIAC.ports.preamble_bytes.value + size)
+    assert service.packetisation_ns - wire_ns >= 1040 - 1e-6 > ZODIAC.tolerance.cable_ns.value
+
+
+def test_profiles_of_other_kinds_have_clocks_too() -> None:
+    banana = load_lab("two-switch-banana-pi")
+    for switch in banana.switches.values():
+        assert not isinstance(switch.profile, Profile)
+        assert switch.profile.tolerance.stretch > 1
+    for switch in banana.with_exact_clocks().switches.values():
+        assert switch.profile.tolerance.stretch == 1
+    assert deterministic(EXACT.switches["s1"].profile).tolerance.cable_ns.value == 0
