@@ -15,7 +15,9 @@ import httpx
 import pytest
 from served_lab import LOKO, PATIENCE_S, ServedLab, flow, wait_for
 
-RYU_PYTHON = Path(__file__).parents[1] / ".clients" / "python" / "bin" / "python"
+from benchmarks.one_board import BUILD
+
+RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 KILLS = 5
 
 
