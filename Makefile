@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python live fuzz smoke roles bench evidence endurance \
+    rust unit python live fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -56,7 +56,7 @@ lint-yaml: setup ## yamllint, ansible-lint
 
 lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
-	    tests/roles/*.sh switch-emulator/fuzz/run.sh
+	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
 
 lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
@@ -88,6 +88,9 @@ smoke: setup ## Short live runs of two switches and a ring of five, with every b
 
 roles: ## Provision a bare Debian in a throw-away root, from nothing, twice (as root; a quarter of an hour)
 	@tests/roles/bare_debian.sh
+
+anywhere: ## Set up copies of this folder in unusual places, from nothing (as root; a quarter of an hour)
+	@tests/anywhere.sh
 
 bench: setup ## Speed beside ns-3, accuracy and fidelity beside other emulations, scale, overload
 	@$(WITH) python -m benchmarks $(ARGS)
@@ -130,9 +133,9 @@ lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/requirements-build.lock
 	@$(WITH) uv pip compile tests/clients/requirements.in --custom-compile-command 'make lock' \
-	    --python .clients/python/bin/python --no-build-isolation --generate-hashes --no-emit-index-url \
+	    --python "$$(. setup/environment.sh && echo "$$clients")/python/bin/python" --no-build-isolation --generate-hashes --no-emit-index-url \
 	    --upgrade --quiet -o tests/clients/requirements.lock
 
-clean: ## Remove what was built and installed in this folder, but no results
-	@rm -rf .clients .setup .venv switch-emulator/target switch-emulator/fuzz/target \
-	    .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## Remove what was built and installed here (or in LOKO_BUILD), but no results
+	@. setup/environment.sh && rm -rf "$$clients" "$$state" "$$venv" "$$build/.cache" "$$build/target" \
+	    switch-emulator/target switch-emulator/fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.measure import ROOT, Spread, run
+from benchmarks.measure import LOKO, Spread, run
 from evaluation.bench.cases import frame
 
 GIGABYTE: Final = 1_000_000_000
@@ -84,7 +84,7 @@ def write(path: Path, file_bytes: int) -> int:
 
 
 def _command(path: Path) -> list[str | Path | int]:
-    return [ROOT / ".venv/bin/loko", "bench", "analyse", path, "--json"]
+    return [LOKO, "bench", "analyse", path, "--json"]
 
 
 if __name__ == "__main__":

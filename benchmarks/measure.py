@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 """The repository."""
+
+LOKO = Path(sys.prefix) / "bin" / "loko"
+"""The command line of the environment that runs this."""
 
 Row = tuple[str, str, str]
 """What was measured, its value, and in which range or how."""

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ from evaluation.live.network_namespace import inside, namespace_of
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
+BUILD = Path(sys.prefix).parent
+"""Where set-up has put what it made: the repository, or what LOKO_BUILD was."""
 PATIENCE_S = 10.0
 SEQUENCE_OFFSET = 42
 """Place of the number in a frame of `udp_frame`: the first bytes of the UDP payload."""
@@ -44,8 +47,13 @@ def build(*, release: bool) -> Path:
     """Build the program if it is not up to date, and give its path."""
     command = ["cargo", "build", "--quiet", "--package", "zodiac-live", "--bins", "--examples"]
     subprocess.run([*command, "--release"] if release else command, cwd=WORKSPACE, check=True)
+    return built(release=release) / "zodiac-fx"
+
+
+def built(*, release: bool) -> Path:
+    """The folder to which cargo writes programs."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
-    return target / ("release" if release else "debug") / "zodiac-fx"
+    return target / ("release" if release else "debug")
 
 
 class Namespace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 
-from benchmarks.measure import ROOT, run
+from benchmarks.measure import LOKO, run
 
 CORES = 2
 """The replay is limited to this many, so that its time means the same everywhere."""
@@ -23,5 +23,5 @@ class Replay:
 def measure() -> Replay:
     """Replay everything once into a folder that is thrown away. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
-        usage = run([ROOT / ".venv/bin/loko", "evaluate", "--mode", "virtual", "--out", folder], cpus=CORES)
+        usage = run([LOKO, "evaluate", "--mode", "virtual", "--out", folder], cpus=CORES)
     return Replay(wall_s=usage.wall_s, cpu_s=usage.cpu_s, peak_memory_bytes=usage.peak_memory_bytes)

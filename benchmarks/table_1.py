@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import Final
 
-from benchmarks.measure import ROOT, Usage, run
+from benchmarks.measure import LOKO, Usage, run
 
 CORES: Final = 2
 GOAL_S: Final = 60
@@ -14,8 +14,7 @@ GOAL_S: Final = 60
 def measure() -> Usage:
     """Measure every combination once, into a folder that is thrown away. Raises `BenchmarkError`."""
     with tempfile.TemporaryDirectory() as folder:
-        loko = ROOT / ".venv/bin/loko"
         return run(
-            [loko, "bench", "dp-time", "--device", "zodiac-fx", "--samples", "100", "--out", folder],
+            [LOKO, "bench", "dp-time", "--device", "zodiac-fx", "--samples", "100", "--out", folder],
             cpus=CORES,
         )

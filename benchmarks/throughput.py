@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import ROOT, BenchmarkError, Spread, run
+from benchmarks.one_board import built
 
 SIMULATED_S = 100
 """Length of a turn in virtual time: seconds of CPU time, so that starting a program counts for nothing."""
@@ -66,7 +67,7 @@ def _build_simulator() -> Path:
             *("--example", "throughput", "--manifest-path", "switch-emulator/Cargo.toml"),
         ]
     )
-    return ROOT / "switch-emulator" / "target" / "release" / "examples" / "throughput"
+    return built(release=True) / "examples" / "throughput"
 
 
 def _build_peer(folder: Path) -> Path | None:

@@ -51,9 +51,13 @@ def machine() -> str:
 
 
 def _git(*arguments: str) -> str | None:
+    """What git says of this checkout, whoever owns it; of no other that it may lie in."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    surroundings["GIT_CEILING_DIRECTORIES"] = str(_CHECKOUT.parent)
     try:
         done = subprocess.run(
-            ["git", "-C", str(_CHECKOUT), *arguments],
+            ["git", "-c", "safe.directory=*", "-C", str(_CHECKOUT), *arguments],
+            env=surroundings,
             capture_output=True,
             check=True,
             timeout=30,

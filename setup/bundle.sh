@@ -5,23 +5,23 @@
 . "$(dirname "$0")/step.sh"
 use_tools
 
-readonly bundle="$root/prebuilt" tools="$state/bundle"
+readonly tools="$state/bundle"
 rm -f "$state/bundle.log"
-mkdir -p "$bundle/wheels"
+mkdir -p "$prebuilt/wheels"
 key=$(fingerprint requirements.lock)
 if ! done_before bundle-wheels "$key"; then
     say "fetching every package of requirements.lock"
     logged bundle uv venv --quiet --clear --python /usr/bin/python3 "$tools"
     logged bundle retried uv pip install --python "$tools/bin/python" pip
     logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes \
-        --dest "$bundle/wheels" -r "$root/requirements.lock"
+        --dest "$prebuilt/wheels" -r "$root/requirements.lock"
     # What comes as source is built there, and that needs these.
-    logged bundle retried "$tools/bin/python" -m pip download --quiet --dest "$bundle/wheels" setuptools wheel
+    logged bundle retried "$tools/bin/python" -m pip download --quiet --dest "$prebuilt/wheels" setuptools wheel
     remember bundle-wheels "$key"
 fi
-install -m 755 "$root/switch-emulator/target/release/zodiac-fx" "$(find_uv)" "$bundle"
-rm -rf "$bundle"/module
-mkdir "$bundle/module"
-cp "$state"/wheels/*.whl "$bundle/module"
-fingerprint switch-emulator >"$bundle/emulator.key"
-say "$(du -sh --exclude="*.box" "$bundle/" | cut -f 1) in prebuilt/"
+install -m 755 "$emulator" "$(find_uv)" "$prebuilt"
+rm -rf "$prebuilt"/module
+mkdir "$prebuilt/module"
+cp "$state"/wheels/*.whl "$prebuilt/module"
+fingerprint switch-emulator >"$prebuilt/emulator.key"
+say "$(du -sh --exclude="*.box" "$prebuilt/" | cut -f 1) in ${prebuilt#"$root/"}/"

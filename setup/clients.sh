@@ -4,7 +4,7 @@
 . "$(dirname "$0")/step.sh"
 use_tools
 
-readonly clients="$root/.clients" tests=tests/clients
+readonly tests=tests/clients
 readonly system_python=/usr/bin/python3
 
 # Unpacked, not installed: the package's installation makes keys and starts a controller on port 6653 as a service.
@@ -16,7 +16,7 @@ testcontroller() {
         say "note: no package openvswitch-common here; the tests with ovs-testcontroller are skipped"
         return
     fi
-    say "unpacking ovs-testcontroller in .clients"
+    say "unpacking ovs-testcontroller in ${clients#"$root/"}"
     rm -rf "$clients/openvswitch"
     mkdir -p "$clients/openvswitch"
     cd "$clients/openvswitch"
@@ -35,7 +35,7 @@ python_controllers() {
     fi
     key=$(fingerprint $tests/requirements-build.lock $tests/requirements.lock)-$("$system_python" --version | tr ' ' '-')
     if done_before clients "$key" && "$python" -c '' 2>/dev/null; then return; fi
-    changing "installing Ryu and an early os-ken in .clients"
+    changing "installing Ryu and an early os-ken in ${clients#"$root/"}"
     begin clients
     logged clients uv venv --quiet --clear --python "$system_python" "$clients/python"
     logged clients retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock

@@ -3,7 +3,7 @@
 # the version that containerlab/go.mod pins, into prebuilt/ and linked into /usr/local/bin.
 . "$(dirname "$0")/step.sh"
 
-readonly program="$root/prebuilt/containerlab" go_minimum=1.23
+readonly program="$prebuilt/containerlab" go_minimum=1.23
 PATH="$PATH:/usr/local/go/bin"
 
 # without_modules FOLDER: its source there, changed in one place. A kernel that cannot load modules has what it has built
@@ -28,9 +28,9 @@ if [ ! -x "$program" ]; then
         fail "containerlab is built with Go $go_minimum or newer, and none is here: install Go (https://go.dev/dl), or containerlab itself"
     say "building containerlab (Go)"
     rm -f "$state/containerlab.log"
-    mkdir -p "$root/prebuilt" "$state"
+    mkdir -p "$prebuilt" "$state"
     work=$(mktemp -d)
-    trap 'rm -rf "$work"' EXIT
+    trap 'rm -rf "$work"; give_back' EXIT
     cd "$root/setup/containerlab"
     pinned=$(sed -n 's|^require github.com/srl-labs/containerlab v||p' go.mod)
     logged containerlab go mod download github.com/srl-labs/containerlab

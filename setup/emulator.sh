@@ -4,34 +4,38 @@
 . "$root/setup/prebuilt.sh"
 use_tools
 
-# importable: is the module in the Python environment? That may have been made anew since.
-importable() {
-    "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null
+# there: are program and module in the Python environment? That may have been made anew since.
+there() {
+    [ -x "$emulator" ] && [ "$venv/bin/zodiac-fx" -ef "$emulator" ] &&
+        "$venv/bin/python" -c 'import switch_emulator' 2>/dev/null
 }
 
 if ! find_rust >/dev/null && prebuilt_emulator; then
     key=prebuilt-$(cat "$prebuilt/emulator.key")
-    if done_before emulator "$key" && importable; then exit 0; fi
+    if done_before emulator "$key" && there; then exit 0; fi
     changing "installing the emulator that was built elsewhere"
     begin emulator
-    logged emulator install -D -m 755 "$prebuilt/zodiac-fx" "$root/switch-emulator/target/release/zodiac-fx"
+    logged emulator install -D -m 755 "$prebuilt/zodiac-fx" "$emulator"
     logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$prebuilt"/module/*.whl
+    ln -sfn "$emulator" "$venv/bin/zodiac-fx"
     remember emulator "$key"
     exit 0
 fi
 
 compiler=$(rustc --version 2>/dev/null | tr ' ' '-') || compiler=none # with --check it may be missing
-key=$(fingerprint switch-emulator)-$compiler
-if done_before emulator "$key" && [ -x "$root/switch-emulator/target/release/zodiac-fx" ] && importable; then exit 0; fi
+key=$(fingerprint switch-emulator)-$compiler-$root # the module knows where its profiles are
+if done_before emulator "$key" && there; then exit 0; fi
 
 changing "building the emulator (Rust, release)"
-if [ -d "$root/switch-emulator/target" ]; then room 500 "$root"; else room 1500 "$root"; fi
+if [ -d "$target" ]; then room 500 "$target"; else room 1500 "$target"; fi
 begin emulator
 rm -rf "$state/wheels"
+export CARGO_TARGET_DIR="$target"
 cd "$root/switch-emulator"
 logged emulator retried cargo fetch --locked
 logged emulator cargo build --release --locked --offline -p zodiac-live
 logged emulator maturin build --release --locked --offline --manifest-path python/Cargo.toml \
     --interpreter "$venv/bin/python" --out "$state/wheels"
 logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$state"/wheels/*.whl
+ln -sfn "$emulator" "$venv/bin/zodiac-fx"
 remember emulator "$key"

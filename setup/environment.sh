@@ -1,9 +1,30 @@
 # shellcheck shell=bash
-# Where the tools are. Sourced by the set-up steps and by setup/with-tools; changes nothing on the machine.
+# shellcheck disable=SC2034 # what is not used here is used by those who source it
+# Where everything is: what is made, and the tools. Sourced by the set-up steps and by setup/with-tools; changes nothing
+# on the machine.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root
-readonly venv="$root/.venv"
+# What is made goes into one folder: this one, or LOKO_BUILD where this one is to stay as it is.
+readonly build="${LOKO_BUILD:-$root}"
+if [[ $build != /* ]]; then
+    printf 'setup: LOKO_BUILD=%s: give an absolute path, such as %s\n' "$build" "$PWD/$build" >&2
+    exit 2
+fi
+readonly venv="$build/.venv" state="$build/.setup" clients="$build/.clients"
+prebuilt="$root/prebuilt" # what came with the repository; else what is gathered here
+[ -d "$prebuilt" ] || prebuilt="$build/prebuilt"
+readonly prebuilt
+if [ "$build" = "$root" ]; then
+    target="${CARGO_TARGET_DIR:-$root/switch-emulator/target}"
+else
+    target="${CARGO_TARGET_DIR:-$build/target}"
+    export CARGO_TARGET_DIR="$target"
+    export PYTHONPYCACHEPREFIX="$build/.cache/python" HYPOTHESIS_STORAGE_DIRECTORY="$build/.cache/hypothesis"
+    export MYPY_CACHE_DIR="$build/.cache/mypy" RUFF_CACHE_DIR="$build/.cache/ruff"
+    export PYTEST_ADDOPTS="-o 'cache_dir=$build/.cache/pytest' ${PYTEST_ADDOPTS:-}"
+fi
+readonly emulator="$target/release/zodiac-fx"
 readonly rust_minimum=1.85 # rust-version in switch-emulator/Cargo.toml
 readonly uv_minimum=0.5    # first with `managed = false` and --require-hashes as used here
 
@@ -66,6 +87,17 @@ use_tools() {
     # One interpreter for every build of the Python module, so that cargo never builds it twice.
     export PYO3_PYTHON="$venv/bin/python"
 }
+
+# lent: is this root, in a folder of another user (by sudo, or in a container)?
+lent() {
+    [ "$(id -u)" -eq 0 ] && [ "$(stat -c %u "$build" 2>/dev/null || echo 0)" -ne 0 ]
+}
+
+# give_back: what root made in a folder that is lent becomes its owner's, who could not change or remove it otherwise.
+give_back() {
+    if lent; then find "$build" -xdev -uid 0 -exec chown -h --reference="$build" {} +; fi
+}
+if lent; then export UV_LINK_MODE=copy; fi # or root's own cache would be given away with its hard links
 
 export CARGO_NET_RETRY="${CARGO_NET_RETRY:-5}"
 export UV_HTTP_RETRIES="${UV_HTTP_RETRIES:-5}" UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-180}"

@@ -4,8 +4,7 @@
 # another machine; there this only imports them.
 . "$(dirname "$0")/step.sh"
 
-readonly suite=bookworm images="$root/prebuilt/images" project=loko-testbed
-readonly emulator="$root/switch-emulator/target/release/zodiac-fx"
+readonly suite=bookworm images="$prebuilt/images" project=loko-testbed
 # What each image holds: zodiac-fx and a shell; what a host of a lab sends, shapes and captures with.
 readonly emulator_packages=busybox-static,libgcc-s1 host_packages=busybox-static,iproute2,ethtool,tcpdump,mgen,iputils-ping
 rm -f "$state/images.log"

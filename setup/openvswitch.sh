@@ -18,7 +18,7 @@ room 200 /usr
 begin openvswitch
 touch "$unfinished" # until the service is disabled: a package that was installed by others is left as it is
 if [ ! -e "$policy" ]; then
-    trap allow_services EXIT
+    trap 'allow_services; give_back' EXIT
     printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
 fi

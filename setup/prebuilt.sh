@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # What bundle.sh gathered in prebuilt/, seen by the steps of the set-up. Sourced by them.
-# shellcheck disable=SC2154 # root is of environment.sh
-
-readonly prebuilt="$root/prebuilt"
+# shellcheck disable=SC2154 # prebuilt is of environment.sh
 
 # prebuilt_emulator: is there a built emulator for just these sources?
 prebuilt_emulator() {

@@ -6,19 +6,26 @@ use_tools
 
 readonly system_python=/usr/bin/python3 # Mininet's modules belong to the distribution's interpreter
 
-if $checking && [ ! -x "$system_python" ]; then changing "installing the Python environment .venv"; fi
+if $checking && [ ! -x "$system_python" ]; then changing "installing the Python environment ${venv#"$root/"}"; fi
 "$system_python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "$system_python is $("$system_python" --version 2>&1), and the testbed needs 3.11 (Debian 12, Ubuntu 24.04)."
 
-key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version | tr ' ' '-')
-if done_before python "$key" && [ -x "$venv/bin/loko" ] && "$venv/bin/python" -c '' 2>/dev/null; then exit 0; fi
+# works: does the environment run, and was it made for this place? One that was moved or copied with the repository has
+# programs that lead to where it was.
+works() {
+    "$venv/bin/python" -c '' 2>/dev/null && [ "$(cat "$venv/made-for" 2>/dev/null)" = "$venv $root" ]
+}
 
-changing "installing the Python environment .venv"
-if [ -d "$venv" ]; then room 300 "$root"; else room 1200 "$root"; fi
+key=$(fingerprint requirements.lock pyproject.toml)-$("$system_python" --version | tr ' ' '-')
+if done_before python "$key" && [ -x "$venv/bin/loko" ] && works; then exit 0; fi
+
+changing "installing the Python environment ${venv#"$root/"}"
+if [ -d "$venv" ]; then room 300 "$build"; else room 1200 "$build"; fi
 begin python
-if ! "$venv/bin/python" -c '' 2>/dev/null; then
+if ! works; then
     # System site packages, because Mininet is a package of the distribution.
     logged python uv venv --quiet --clear --python "$system_python" --system-site-packages "$venv"
+    printf '%s\n' "$venv $root" >"$venv/made-for"
 fi
 logged python retried uv pip install --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock"
 # Without isolation: the build back end, too, is the locked one.

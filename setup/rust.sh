@@ -42,4 +42,4 @@ room 900 /usr
 begin rust
 # shellcheck disable=SC2086 # a list of package names
 "$root/setup/apt-install.sh" rust $chosen
-find_rust >/dev/null || fail "the packages $chosen brought no cargo that works; see .setup/rust.log"
+find_rust >/dev/null || fail "the packages $chosen brought no cargo that works; see $state/rust.log"

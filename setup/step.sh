@@ -4,7 +4,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/trouble.sh"
-readonly state="$root/.setup" # logs, and what has been done
 
 # Every step takes --check first: it then says what it would do, and does nothing.
 checking=false
@@ -33,14 +32,16 @@ changing() {
 begin() {
     mkdir -p "$state" 2>/dev/null || true
     [ -w "$state" ] ||
-        fail "cannot write into $state: make room if the disk is full; else give it to this user (chown -R)"
+        fail "cannot write into $state: make room if the disk is full; else give it to this user (chown -R), or build in another folder: LOKO_BUILD=/that/folder make setup"
+    trap give_back EXIT
     rm -f "$state/$1.done" "$state/$1.log"
 }
 
 # room MEGABYTES FOLDER: fail before anything is half done if the disk of FOLDER has less left.
 room() {
-    local left
-    left=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
+    local left folder=$2
+    until [ -e "$folder" ]; do folder=$(dirname "$folder"); done # it is made later
+    left=$(df -Pm "$folder" | awk 'NR == 2 { print $4 }')
     [ "$left" -ge "$1" ] ||
         fail "the disk is full: $2 has $left MB left and this needs $1 MB; make room, then repeat. What is done is kept."
 }

@@ -32,5 +32,5 @@ logged uv retried "$home/bin/pip" install --quiet "uv==$uv_pinned"
 ln -sf "$home/bin/uv" "$bin/uv"
 case ":$PATH:" in
 *":$bin:"*) ;;
-*) say "note: $bin is not on your PATH; 'uv run loko' needs it, .venv/bin/loko does not" ;;
+*) say "note: $bin is not on your PATH; 'uv run loko' needs it, ${venv#"$root/"}/bin/loko does not" ;;
 esac

@@ -3,13 +3,13 @@
 # from packages only: no image is pulled, nothing is mounted, no virtual machine is started. As root.
 . "$(dirname "$0")/step.sh"
 
-box=$(readlink -m "${1:-$root/prebuilt/loko-bookworm.box}")
+box=$(readlink -m "${1:-$prebuilt/loko-bookworm.box}")
 readonly box suite=bookworm gigabytes=20 boot_sectors=196608
 readonly needed='mmdebstrap syslinux syslinux-common mtools dosfstools fdisk e2fsprogs qemu-utils'
 readonly sector=512 first=2048 # sectors before the boot partition
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/loko-box.XXXXXX")
 readonly work system="$work/system" disk="$work/disk.raw"
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work"; give_back' EXIT
 
 [ "$(id -u)" -eq 0 ] || fail "a box is built as root, for the files' owners: sudo make vagrant-box"
 rm -f "$state/vagrant-box.log"

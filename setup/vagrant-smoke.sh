@@ -4,7 +4,7 @@
 # seconds. LOKO_BOX: another box than the one that `make vagrant-box` builds.
 . "$(dirname "$0")/step.sh"
 
-readonly box="$root/prebuilt/loko-bookworm.box" log="$state/vagrant-smoke.log"
+readonly box="$prebuilt/loko-bookworm.box" log="$state/vagrant-smoke.log"
 export LOKO_BOX="${LOKO_BOX:-loko/bookworm}" VAGRANT_DEFAULT_PROVIDER=libvirt
 
 command -v vagrant >/dev/null ||
@@ -44,7 +44,7 @@ if [ "$LOKO_BOX" = loko/bookworm ] && ! vagrant box list | grep -q "^$LOKO_BOX "
     [ -f "$box" ] || "$root/setup/vagrant-box.sh"
     step 'box' vagrant --no-tty box add --name "$LOKO_BOX" "$box"
 fi
-[ -x "$root/prebuilt/containerlab" ] || "$root/setup/containerlab.sh"
+[ -x "$prebuilt/containerlab" ] || "$root/setup/containerlab.sh"
 step 'start' machine up --no-provision
 step 'provision, with the smoke evaluation' machine provision
 step 'a figure, as the README asks for it' machine ssh -c 'loko evaluate fig17a --quick --out results/again'

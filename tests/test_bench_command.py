@@ -18,7 +18,7 @@ RUN = [sys.executable, "-c", "from evaluation.cli import main; main()", "bench"]
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [*RUN, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 
 def test_the_buffer_of_the_board(tmp_path: Path) -> None:

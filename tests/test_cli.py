@@ -57,7 +57,7 @@ def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
     names = ["table2", "fig15", "fig17a", "fig17b", "fig18a", "fig18b"]
     command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *names, "--quick"]
     done = subprocess.run(
-        [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=200, check=False
+        [*command, "--out", tmp_path, "--json"], capture_output=True, text=True, timeout=280, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     printed = json.loads(done.stdout)

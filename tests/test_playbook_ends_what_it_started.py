@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import time
@@ -22,7 +23,7 @@ def ansible(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]
 
     def start(command: str) -> subprocess.Popen[bytes]:
         program = tmp_path / "ansible-playbook"
-        program.write_text(f"#!/bin/bash\n{TIED} {command} &\nwait $!\n", encoding="utf-8")
+        program.write_text(f"#!/bin/bash\n{shlex.quote(str(TIED))} {command} &\nwait $!\n", encoding="utf-8")
         program.chmod(0o755)
         started.append(subprocess.Popen([program]))
         return started[-1]

@@ -16,7 +16,7 @@ INVENTORIES = sorted(ROOT.glob("playbooks/inventories/*"))
 
 def ansible(*words):
     return subprocess.run(
-        [ANSIBLE, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+        [ANSIBLE, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=280
     )
 
 

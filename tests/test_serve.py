@@ -15,7 +15,9 @@ import httpx
 import pytest
 from served_lab import LOKO, PATIENCE_S, ServedLab, flow, wait_for
 
-RYU_PYTHON = Path(__file__).parents[1] / ".clients" / "python" / "bin" / "python"
+from benchmarks.one_board import BUILD
+
+RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 KILLS = 5
 
 
@@ -286,7 +288,10 @@ def test_boards_that_end_are_missed_and_taken_back(tmp_path: Path) -> None:
     with ServedLab(tmp_path, free_control=False) as lab:
         assert lab.post(1).status_code == 201
         lab.switch_off()
-        wait_for(lambda: not lab.is_healthy(), "the loss to be seen")
+        wait_for(
+            lambda: [one["state"] for one in lab.switches().values()] == ["away"] * 2, "the loss to be seen"
+        )
+        assert not lab.is_healthy()
         assert code(lab.post(2)) == (503, "switch-unavailable")
         answer = lab.client.delete("/v1/flows/f1")
         assert (answer.status_code, answer.json()["waiting_for"]) == (202, ["s1", "s2"])

@@ -1,18 +1,21 @@
-"""A throw-away machine: this one, behind an overlay. What is installed or broken there is gone afterwards."""
+"""A throw-away machine: this one, behind overlays. What is installed or broken there is gone afterwards."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.one_board import BUILD
+
+ROOT = Path(__file__).resolve().parents[1]
 CALLBACK = ROOT / "tests/roles/callback"
 SURROUNDINGS = (
-    f"ANSIBLE_CALLBACK_PLUGINS={CALLBACK} ANSIBLE_CALLBACKS_ENABLED=outcomes"
+    f"ANSIBLE_CALLBACK_PLUGINS={shlex.quote(str(CALLBACK))} ANSIBLE_CALLBACKS_ENABLED=outcomes"
     " ANSIBLE_LOCAL_TEMP=/tmp/ansible ANSIBLE_HOME=/tmp/ansible"
 )
 
@@ -20,18 +23,34 @@ ENTER = """
 set -e
 mount --make-rprivate /
 mount -t tmpfs -o size={size_mib}m throw-away {folder}
-mkdir {folder}/upper {folder}/work {folder}/root
-mount -t overlay overlay -o lowerdir=/,upperdir={folder}/upper,workdir={folder}/work {folder}/root
-for place in /dev /sys; do mount --rbind $place {folder}/root$place; done
-mount -t proc proc {folder}/root/proc
-mount -t tmpfs run {folder}/root/run
-mkdir -p {folder}/root/mnt/shared
-mount --bind {shared} {folder}/root/mnt/shared
-mount -t tmpfs tmp {folder}/root/tmp
+cd {folder}
+overlays=0
+overlay() {{ # an overlay over a folder with what is mounted in it left out, at the same place of the machine
+    overlays=$((overlays + 1))
+    mkdir -p lower$overlays upper$overlays work$overlays "root$1"
+    mount --bind "$1" lower$overlays
+    mount -t overlay overlay "root$1" \\
+        -o lowerdir=lower$overlays,upperdir=upper$overlays,workdir=work$overlays
+}}
+overlay /
+for place in /dev /sys; do mount --rbind $place root$place; done
+mount -t proc proc root/proc
+mount -t tmpfs run root/run
+mount -t tmpfs tmp root/tmp
+for place in {places}; do overlay "$place"; done
+mkdir -p root/mnt/shared
+mount --bind {shared} root/mnt/shared
 ip link set lo up
-cd {folder}/root
+cd root
 exec chroot . /bin/bash -c {script}
 """
+
+
+def places():
+    """What the testbed uses and may lie on other file systems, or under the /tmp that is new there."""
+    named = [os.environ.get(name, "") for name in ("CARGO_HOME", "RUSTUP_HOME")]
+    found = {Path(name).resolve() for name in (ROOT, BUILD, Path.home(), *filter(None, named))}
+    return sorted((place for place in found - {Path("/")} if place.is_dir()), key=lambda place: place.parts)
 
 
 @dataclass(frozen=True)
@@ -72,10 +91,11 @@ class Throwaway:
         place = self.folder / "overlay"
         place.mkdir(exist_ok=True)
         entered = ENTER.format(
-            folder=place,
-            shared=self.shared,
+            folder=shlex.quote(str(place)),
+            shared=shlex.quote(str(self.shared)),
+            places=shlex.join(map(str, places())),
             size_mib=self.size_mib,
-            script=shlex.quote(f"cd {ROOT}\n{script}"),
+            script=shlex.quote(f"cd {shlex.quote(str(ROOT))}\n{script}"),
         )
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", entered]
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)

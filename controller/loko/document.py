@@ -13,9 +13,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
-PROFILES = _CHECKOUT / "switch-emulator" / "profiles"
-LABS = _CHECKOUT / "labs"
+_PACKAGED = Path(__file__).resolve().parent / "data"
+DATA = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[2]
+"""What comes with the code: beside it in a checkout, in it in an installed package."""
+PROFILES = DATA / "switch-emulator" / "profiles"
+LABS = DATA / "labs"
 
 
 class InputError(ValueError):

@@ -84,6 +84,38 @@ def shortest_path(lab: Lab, source: str, destination: str) -> tuple[Hop, ...]:
     return ShortestPaths(lab).between(source, destination)
 
 
+def longest_path(lab: Lab) -> int:
+    """Most switches that a shortest path between two hosts crosses; 0 if none crosses any.
+
+    Each switch with a host is a beginning, and all others are looked at from there: seconds for thousands.
+    """
+    senders: dict[str, set[str]] = {}
+    receivers: dict[str, set[str]] = {}
+    for host in lab.hosts:
+        for _, far in lab.ways(host):
+            senders.setdefault(far.node, set()).add(host)
+        for near in lab.arrivals(host):
+            receivers.setdefault(near.node, set()).add(host)
+    onward = {switch: [far.node for _, far in lab.ways(switch)] for switch in lab.switches}
+    longest = 0
+    for begin in senders.keys() & onward.keys():
+        if len(senders[begin] | receivers.get(begin, set())) > 1:
+            longest = max(longest, 1)
+        seen, level, length = {begin}, [begin], 1
+        while level:
+            length += 1
+            following = []
+            for here in level:
+                for there in onward[here]:
+                    if there not in seen and there in onward:
+                        seen.add(there)
+                        following.append(there)
+            if length > longest and not receivers.keys().isdisjoint(following):
+                longest = length
+            level = following
+    return longest
+
+
 def refuse_ends(lab: Lab, source: str, destination: str) -> None:
     """Raise `InputError` for a host that the lab does not have, or if both are one."""
     for host in (source, destination):

@@ -73,9 +73,12 @@ def plan(
     """Request the flows in their order from any scheme, each on the best path that has room.
 
     A flow whose id is in `paths` is requested on that path, and on no other: somebody has decided it already.
-    Raises `InputError` if a flow names unknown hosts or repeats another, or if a path does not lead along it.
+    Raises `InputError` if a flow names unknown hosts or repeats another, or if a path is of no flow or does
+    not lead from its source to its destination.
     """
     refuse_doubles(flows)
+    if stray := paths.keys() - {flow.id for flow in flows}:
+        raise InputError(f"paths: there is no flow '{min(stray)}'; leave its path out, or list the flow")
     accepted: list[Admitted] = []
     refused: list[Refusal] = []
     for flow in flows:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from loko.document import Strict
 
 Setting = str | int | bool | list[int]
 """A value of a board's configuration."""
+_BLOCK: Final = 250
+"""Switches whose addresses differ in the last byte alone."""
+_MOST: Final = 16 * _BLOCK
+"""The maker of the Zodiac FX has the MAC addresses from 70:b3:d5:6c:00:00 to 70:b3:d5:6c:0f:ff."""
 
 
 def _as_in_the_paper() -> dict[str, Setting]:
@@ -21,15 +26,25 @@ class Ring(Strict):
 
     With one host: port 1 leads to it, 2 to the next switch, 3 back, 4 to the controller. With two: 1 and 2
     to them, 3 to the next switch, 4 back; then no port is left for the controller's frames, so its sessions
-    are kept beside.
+    are kept beside. The addresses of a switch and its hosts are the same in a ring of any size.
     """
 
-    switches: int = Field(ge=3, le=250)
+    switches: int = Field(ge=3)
     hosts_per_switch: int = Field(default=1, ge=1, le=2)
     one_way: bool = True
     """Whether flows go round in one direction only; else no shortest path is longer than half the ring."""
     profile: str = "zodiac-fx"
     config: dict[str, Setting] = Field(default_factory=_as_in_the_paper)
+
+    @field_validator("switches")
+    @classmethod
+    def _has_addresses(cls, switches: int) -> int:
+        if switches > _MOST:
+            raise ValueError(
+                f"{switches} boards, but a ring has MAC addresses for {_MOST}, of the 4,096 of their maker;"
+                " write a larger network out as switches, hosts and links"
+            )
+        return switches
 
     @property
     def next_port(self) -> int:
@@ -61,22 +76,24 @@ class Ring(Strict):
         }
 
     def _board(self, number: int) -> dict[str, object]:
-        mac = f"70:b3:d5:6c:00:{number:02x}"
+        block, place = _place(number)
+        mac = f"70:b3:d5:6c:{block:02x}:{place:02x}"
         config: dict[str, Setting] = {"mac": mac, **self.config}
         if self.control_port:
-            config.setdefault("ip_address", f"10.1.0.{number}")
-            config.setdefault("netmask", "255.255.255.0")
+            config.setdefault("ip_address", f"10.1.{block}.{place}")
+            config.setdefault("netmask", "255.255.255.0" if self.switches <= _BLOCK else "255.255.0.0")
         else:
             config |= {"openflow_ports": [1, 2, 3, 4], "native_ports": []}
         return {"datapath_id": f"00:00:{mac}", "profile": self.profile, "config": config}
 
     def _hosts(self) -> Iterator[tuple[str, dict[str, str]]]:
         for number in range(1, self.switches + 1):
+            block, place = _place(number)
             for which in range(self.hosts_per_switch):
-                address = f"10.0.{which}.{number}/16"
+                byte = 2 * block + which
                 yield (
                     self.host(number, which),
-                    {"mac": f"02:00:00:00:{which:02x}:{number:02x}", "ip": address},
+                    {"mac": f"02:00:00:00:{byte:02x}:{place:02x}", "ip": f"10.0.{byte}.{place}/16"},
                 )
 
     def _links(self) -> Iterator[dict[str, object]]:
@@ -87,3 +104,9 @@ class Ring(Strict):
             here = f"{self.switch(number)}:{self.next_port}"
             there = f"{self.switch(number + 1)}:{self.next_port + 1}"
             yield {"a": here, "b": there, "one_way": self.one_way}
+
+
+def _place(number: int) -> tuple[int, int]:
+    """The block of addresses that a switch belongs to, from 0, and its place there, from 1."""
+    block, place = divmod(number - 1, _BLOCK)
+    return block, place + 1

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Change, Refusal, what_fits
+from loko.admission import Admission, Admitted, Ask, Change, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -49,12 +49,9 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     if fastest is not None and deadline_ns is not None:
         return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
     assert isinstance(first, Refusal)
-    if isinstance(first.advice, Change):  # to wait
-        shortest = next(paths(lab, flow.source, flow.destination))
-        if deadline_ns is None or _longest_ns(admission, shortest) <= deadline_ns:
-            return first._replace(paths=max(tried - 1, 1))
     ask = partial(route, lab, admission, deadline_ns=deadline_ns)
-    return first._replace(advice=partial(what_fits, ask, admission.check), paths=max(tried - 1, 1))
+    shortest = paths(lab, flow.source, flow.destination)
+    return _advised(first, ask, admission, deadline_ns, shortest)._replace(paths=max(tried - 1, 1))
 
 
 def admit(
@@ -83,19 +80,31 @@ def _on_path(
     """As `route`, but no other path is tried."""
     answer = admission.check(flow, path)
     if isinstance(answer, Refusal):
-        waits = isinstance(answer.advice, Change)
-        if waits and (deadline_ns is None or _longest_ns(admission, path) <= deadline_ns):
-            return answer
         ask = partial(_on_path, admission, path, deadline_ns)
-        return answer._replace(advice=partial(what_fits, ask, admission.check))
+        return _advised(answer, ask, admission, deadline_ns, iter([path]))
     if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
         return _too_slow(answer, deadline_ns)
     return answer
 
 
-def _longest_ns(admission: Admission, path: Sequence[Hop]) -> float:
-    """No guarantee on a path exceeds this."""
-    return sum(admission.usage(hop.switch).delay_ns for hop in path)
+def _advised(
+    refusal: Refusal,
+    ask: Ask,
+    admission: Admission,
+    deadline_ns: float | None,
+    refused: Iterator[Sequence[Hop]],
+) -> Refusal:
+    """With what finds the remedy, unless the scheme has told it already: to wait.
+
+    The scheme knows of no deadline, so that is told only if the first of the refused paths keeps it anyway.
+    """
+    if isinstance(refusal.advice, Change):
+        in_time = deadline_ns is None or (
+            sum(admission.usage(hop.switch).delay_ns for hop in next(refused)) <= deadline_ns
+        )
+        if in_time:
+            return refusal
+    return refusal._replace(advice=partial(what_fits, ask, admission.check))
 
 
 def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:

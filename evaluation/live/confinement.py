@@ -15,6 +15,7 @@ own starts it and waits for it.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import subprocess
@@ -79,6 +80,8 @@ class Confinement:
         """
         if os.geteuid() != 0:
             raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+        if importlib.util.find_spec("mininet") is None:
+            raise RunError("this Python has no Mininet: use the environment that 'make setup' makes")
         command = [
             *(() if outlive else (require("setpriv"), "--pdeathsig", "KILL", "--")),
             *(require(NEW_TREE[0]), *NEW_TREE[1:]),

@@ -6,13 +6,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.runner import RunError
-
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 PACKAGES = {
     "unshare": "util-linux",
@@ -56,9 +55,9 @@ def require(program: str) -> str:
 
 
 def emulator() -> Path:
-    """Where the emulator should be: as ``LOKO_EMULATOR`` says, else where `make setup` builds it."""
+    """Where the emulator should be: as ``LOKO_EMULATOR`` says, else beside Python, where set-up links it."""
     named = os.environ.get("LOKO_EMULATOR")
-    return Path(named) if named else _CHECKOUT / "switch-emulator" / "target" / "release" / "zodiac-fx"
+    return Path(named) if named else Path(sys.prefix) / "bin" / "zodiac-fx"
 
 
 def require_emulator() -> Path:

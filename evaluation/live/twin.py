@@ -19,10 +19,11 @@ from evaluation.live.programs import run, run_json
 from evaluation.live.shaping import FCS_BYTES, TokenBucket
 from evaluation.runner import RunError
 from loko.device import Profile
+from loko.document import DATA
 from loko.scenario import Scenario
 from loko.service import capacity_frames, service_curve
 
-CONSTRUCTION = Path(__file__).resolve().parents[2] / "switch-emulator" / "ovs-tc"
+CONSTRUCTION = DATA / "switch-emulator" / "ovs-tc"
 
 LATE_WAKE_UP_NS = 50_000
 """So long the kernel may be late to hand out a frame without losing rate: the bucket keeps the credit.

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.one_board import ROOT
+from benchmarks.one_board import BUILD
 
 HERE = Path(__file__).parent
-INSTALLED = ROOT / ".clients"
+INSTALLED = BUILD / ".clients"
 REST_PORT = 8080
 
 _EARLY_PYTHON = INSTALLED / "python" / "bin" / "python"

@@ -246,6 +246,33 @@ def test_advice_is_found_only_when_it_is_read() -> None:
     assert decided < len(asked) < 60
 
 
+@pytest.mark.parametrize("scheme", ["full-rate", "packet-granular"])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_waiting_as_long_as_advised_is_enough(scheme: str, explicit: bool) -> None:
+    admission = empty(TWO, scheme, sizes=(306,))
+    path = shortest_path(TWO, "H1", "H3") if explicit else None
+    taken = 0
+    while isinstance(admission.request(a_flow(taken, "H1", "H3", rate_bps=1e3)), Admitted):
+        taken += 1
+    now_ns = 1_000_000_000
+    for number in range(taken):
+        admission.release(f"f{number}", now_ns=now_ns)
+    request = a_flow(100, "H1", "H3", rate_bps=1e3)
+    refusal = admit(TWO, admission, request, path=path)
+    assert isinstance(refusal, Refusal)
+    said = re.match(r"ask again in (\d+) ms", refusal.remedy)
+    assert said is not None
+    assert refusal.as_values()["would_fit"] == {}
+    hopeless = admit(TWO, admission, request, 1.0, path)
+    assert isinstance(hopeless, Refusal)
+    assert "ask again" not in hopeless.remedy, "to wait is no remedy for a deadline"
+    kept = admit(TWO, admission, request, 100e6, path)
+    assert isinstance(kept, Refusal)
+    assert kept.remedy == refusal.remedy, "the path keeps this one anyway"
+    admission.advance(now_ns + int(said[1]) * 1_000_000)
+    assert isinstance(admit(TWO, admission, request, path=path), Admitted)
+
+
 def test_advice_looks_at_all_paths() -> None:
     """The way round has more room than the shortest path."""
     admission = empty(RING, "full-rate")

@@ -19,6 +19,10 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.random_cases import random_lab
 from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
 from evaluation.adversary.schemes import GUARANTEED
+from evaluation.live.messages import BuildRequest
+from evaluation.live.runner import LiveRunner
+from evaluation.live.session import Session
+from evaluation.options import Builder
 from evaluation.traffic import FlowTraffic
 from evaluation.virtual import VirtualRunner, lab_network
 from loko.admission import Admission, Admitted, Refusal
@@ -26,7 +30,7 @@ from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
-from loko.flow import Flow
+from loko.flow import Flow, load_flows
 from loko.lab import Endpoint, Lab, ring_lab
 from loko.mix import FlowKind, Mix
 from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
@@ -283,6 +287,42 @@ def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
     assert (records.received_ns >= 0).all()
     sent = Counter(records.flow.tolist())
     assert {name: board["received"] for name, board in records.boards.items()} == crossings(found, sent)
+
+
+def test_a_live_run_tells_its_controller_what_was_admitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the runner of a figure to the options of `python -m loko.controller`, without starting a lab."""
+    found = around_a_full_switch()
+    built: list[BuildRequest] = []
+    started: list[list[str]] = []
+
+    class StartedError(Exception):
+        """What would start has been seen."""
+
+    def start(_lab: Lab, request: BuildRequest, _builder: Builder) -> None:
+        built.append(request)
+        raise StartedError
+
+    def daemon(_name: str, words: list[str], **_: object) -> None:
+        started.append(words)
+        raise StartedError
+
+    monkeypatch.setattr("evaluation.live.runner.start", start)
+    monkeypatch.setattr("evaluation.live.session.Daemon", daemon)
+    with pytest.raises(StartedError):
+        LiveRunner(found.lab, found.admitted, allocation=found.scheme, entries=found.entries).__enter__()
+    session = Session.__new__(Session)
+    session.lab, session._folder = found.lab, tmp_path
+    with pytest.raises(StartedError):
+        session._start_controller(built[0])
+    words = [str(word) for word in started[0]]
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    decided = load_paths(Path(options["--paths"]))
+    flows = load_flows(options["--flows"])
+    tables = admitted_tables(found.lab, flows, options["--allocation"], int(options["--entries"]), decided)
+    assert misplaced(found, tables) == []
+    assert decided == {one.flow.id: one.path for one in found.admitted}
 
 
 def test_paths_survive_a_file(tmp_path: Path) -> None:

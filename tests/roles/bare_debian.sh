@@ -29,7 +29,7 @@ for path in /etc/apt/apt.conf.d /etc/apt/sources.list /etc/apt/sources.list.d /e
     cp -aLT "$path" "$root$path" 2>/dev/null || true # a link that leads nowhere does no harm
 done
 mkdir -p "$root/srv/loko"
-git ls-files -z | xargs -0 tar -c | tar -x -C "$root/srv/loko"
+git -c safe.directory='*' ls-files -z | xargs -0 tar -c | tar -x -C "$root/srv/loko"
 
 # inside SCRIPT: run it in the bare machine.
 inside() {

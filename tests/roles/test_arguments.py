@@ -57,7 +57,11 @@ def test_every_role_in_a_playbook_has_a_tag_of_its_name(playbook):
 def test_every_inventory_has_machines_and_boards_and_only_documented_variables(name):
     inventory = yaml.safe_load((PLAYBOOKS / "inventories" / name / "hosts.yml").read_text())
     assert set(inventory) == {"testbed", "boards"}
-    known = {option for role in ROLES for option in options(role)} | {"testbed_root", "testbed_cabling"}
+    known = {option for role in ROLES for option in options(role)} | {
+        "testbed_root",
+        "testbed_build",
+        "testbed_cabling",
+    }
     for group in inventory.values():
         for variables in (group.get("vars", {}), *(group["hosts"] or {}).values()):
             assert {key for key in variables if not key.startswith("ansible_")} <= known

@@ -186,6 +186,7 @@ def test_busy_port_is_one_line(tmp_path: Path) -> None:
         ("--listen", "6633", "--listen '6633' is not an address and a port"),
         ("--allocation", "half-rate", "'half-rate' is unknown (allowed: full-rate, fifth-rate"),
         ("--ready", "/nowhere/ready", "--ready /nowhere/ready: its folder is missing"),
+        ("--paths", "/nowhere.json", "paths '/nowhere.json': no such file"),
     ],
 )
 def test_wrong_input_is_one_line(tmp_path: Path, option: str, value: str, says: str) -> None:
@@ -193,6 +194,25 @@ def test_wrong_input_is_one_line(tmp_path: Path, option: str, value: str, says: 
     options = {"--lab": "two-switch", "--flows": str(tmp_path / "flows.json")}
     options[option] = value
     status, text = one_line(tmp_path, *(part for pair in options.items() for part in pair))
+    assert status == 2
+    assert says in text
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flow", "ports", "says"),
+    [
+        ("H1-H3", {"s1": 2}, "flow 'H1-H3': path [s1:2] does not lead from H1 to H3"),
+        ("H9-H3", {"s1": 3, "s2": 1}, "paths: there is no flow 'H9-H3'"),
+    ],
+)
+def test_wrong_path_is_one_line(tmp_path: Path, flow: str, ports: dict[str, int], says: str) -> None:
+    path = [{"switch": switch, "output_port": port} for switch, port in ports.items()]
+    (tmp_path / "flows.json").write_text(json.dumps(FLOWS))
+    (tmp_path / "paths.json").write_text(json.dumps({flow: path}))
+    options = {"--flows": str(tmp_path / "flows.json"), "--paths": str(tmp_path / "paths.json")}
+    words = (part for pair in options.items() for part in pair)
+    status, text = one_line(tmp_path, "--lab", "two-switch", *words)
     assert status == 2
     assert says in text
     assert text.count("\n") == 1

@@ -272,10 +272,26 @@ def test_a_ring_of_any_size_with_a_host_each() -> None:
     assert len(shortest_path(lab, "h1", "h3")) == 2
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_the_largest_ring_has_an_address_for_everybody(hosts: int) -> None:
+    lab = ring_lab(Ring(switches=4000, hosts_per_switch=hosts, one_way=False))
+    assert (len(lab.switches), len(lab.hosts)) == (4000, 4000 * hosts)  # the lab refuses doubles
+    assert all(f"{switch.datapath_id:012x}".startswith("70b3d56c0") for switch in lab.switches.values())
+    assert len({host.ip.network for host in lab.hosts.values()}) == 1
+    small = ring_lab(Ring(switches=250, hosts_per_switch=hosts, one_way=False))
+    assert all(lab.hosts[name] == host for name, host in small.hosts.items())
+    assert {name: lab.switches[name].datapath_id for name in small.switches} == {
+        name: switch.datapath_id for name, switch in small.switches.items()
+    }
+    if hosts == 1:
+        assert len({switch.config["ip_address"] for switch in lab.switches.values()}) == 4000
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("ring: {switches: 2}", "ring"),
+        ("ring: {switches: 4001}", "4001 boards, but a ring has MAC addresses for 4000"),
         ("ring: {switches: 3, hosts_per_switch: 3}", "ring"),
         ("ring: {switches: 3}\ncontrol_port: 4", "leave one of them out"),
         ("ring: {switches: 3, hosts_per_switch: 2}\ncontrol: network", "needs a control_port"),

@@ -221,6 +221,10 @@ def test_every_scheme_of_the_list_can_be_had(name) -> None:
         (lambda: admission_of(LAB, choice_named(OPTIMISED), EVALUATION), "give --mix FILE"),
         (lambda: streams_of(LAB, Mix(kinds=[kind(path_lengths=[PathLength(hops=4)])])), "4 hops apart"),
         (
+            lambda: streams_of(ring_lab(Ring(switches=501, one_way=False)), Mix(kinds=[kind()])),
+            "mix: flows between any of 501 hosts .*; say with `between`",
+        ),
+        (
             lambda: streams_of(LAB, Mix(kinds=[kind(between=[Between(source="H1", destination="H9")])])),
             "mix: lab 'two-switch' has no host 'H9'",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_a_setting_has_one_line_in_its_file():
 def test_what_a_log_tells_is_one_line(log, line, tmp_path):
     path = tmp_path / "log"
     path.write_text(log)
-    script = f". {ROOT}/setup/trouble.sh; trouble {path}"
+    script = f". {shlex.quote(str(ROOT))}/setup/trouble.sh; trouble {path}"
     said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
     assert line in said
     assert "\n" not in said
@@ -83,5 +84,5 @@ def test_what_a_log_tells_is_one_line(log, line, tmp_path):
 def test_a_log_that_tells_nothing_known_is_left_to_be_read(tmp_path):
     path = tmp_path / "log"
     path.write_text("error[E0599]: no associated item named `MAX`\n")
-    script = f". {ROOT}/setup/trouble.sh; trouble {path}"
+    script = f". {shlex.quote(str(ROOT))}/setup/trouble.sh; trouble {path}"
     assert subprocess.run(["bash", "-c", script], check=False).returncode == 1

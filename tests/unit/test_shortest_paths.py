@@ -17,7 +17,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab, Link, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
-from loko.network import Hop, ShortestPaths, shortest_path
+from loko.network import Hop, ShortestPaths, longest_path, shortest_path
 from loko.ring import Ring
 from loko.scenario import EVALUATION
 
@@ -41,8 +41,8 @@ def every_shortest_path(lab: Lab, source: str) -> dict[str, tuple[Hop, ...]]:
 
 
 def random_lab(seed: int) -> Lab:
-    """Switches with a host each, one of them cabled to another host; cables that are parallel, one-way or
-    lead back to where they come from; parts that cannot be reached."""
+    """Switches with up to two hosts, and hosts without any; cables that are parallel, one-way or lead back to
+    where they come from; parts that cannot be reached."""
     choice = random.Random(seed)
     count = choice.randint(1, 25)
     names = [f"s{number}" for number in range(count)]
@@ -56,10 +56,11 @@ def random_lab(seed: int) -> Lab:
         Link(a=end(a), b=end(b), one_way=choice.random() < choice.choice((0, 0.3)))
         for a, b in (choice.choices(names, k=2) for _ in range(choice.randint(count - 1, 2 * count)))
     ]
-    links += [Link(a=Endpoint(node=f"h{name}", port=1), b=end(name)) for name in names]
+    attached = {f"{letter}{name}": name for name in names for letter in "gh" if choice.random() < 0.7}
+    links += [Link(a=Endpoint(node=host, port=1), b=end(name)) for host, name in attached.items()]
     links.append(Link(a=Endpoint(node="left", port=1), b=Endpoint(node="right", port=1)))
     choice.shuffle(links)
-    hosts = [f"h{name}" for name in names] + ["left", "right", "alone"]
+    hosts = [*attached, "left", "right", "alone"]
     return Lab(
         name="made",
         title="made",
@@ -96,6 +97,13 @@ def test_paths_on_a_ring(switches: int, *, one_way: bool) -> None:
     for source in ("h1a", "h2b"):
         expected = every_shortest_path(lab, source)
         assert {name: shortest_path(lab, source, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_longest_path_is_the_longest_of_all(seed: int) -> None:
+    lab = random_lab(seed)
+    lengths = [len(path) for source in lab.hosts for path in every_shortest_path(lab, source).values()]
+    assert longest_path(lab) == max(lengths, default=0)
 
 
 def flows(lab: Lab, count: int, seed: int) -> list[Flow]:

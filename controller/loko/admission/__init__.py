@@ -3,7 +3,7 @@
 `Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
 """
 
-from loko.admission.advice import what_fits, what_fits_on
+from loko.admission.advice import Ask, what_fits, what_fits_on
 from loko.admission.answer import Admitted, Change, HopTerm, Refusal
 from loko.admission.register import Register
 from loko.admission.scheme import Admission, Share, Usage
@@ -13,6 +13,7 @@ __all__ = [
     "ROUNDING",
     "Admission",
     "Admitted",
+    "Ask",
     "Change",
     "HopTerm",
     "LokoAdmission",

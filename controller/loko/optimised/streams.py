@@ -16,6 +16,7 @@ from loko.mix import FlowKind, Mix
 from loko.network import Hop, ShortestPaths
 
 _FIRST_PORT: Final = 1024
+_MOST_PAIRS: Final = 250_000
 _WORD: Final = (1 << 64) - 1
 
 
@@ -124,7 +125,13 @@ class _Paths:
 
     @cached_property
     def by_length(self) -> dict[int, list[tuple[str, str]]]:
-        """All pairs of hosts by the number of links between their switches."""
+        """All pairs of hosts by the links between their switches. Raises `InputError` for too many."""
+        hosts = len(self._lab.hosts)
+        if hosts * (hosts - 1) > _MOST_PAIRS:
+            raise InputError(
+                f"mix: flows between any of {hosts} hosts are more streams than the {_MOST_PAIRS} that can be"
+                " weighed; say with `between` which hosts they go between"
+            )
         found: dict[int, list[tuple[str, str]]] = {}
         for source in self._lab.hosts:
             for destination in self._lab.hosts:

@@ -16,7 +16,7 @@ from loko.device import Profile
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.network import Hop, shortest_path
+from loko.network import Hop, longest_path
 from loko.rivals.bucket import SharedBucket
 from loko.scenario import Scenario
 from loko.service import service_curve
@@ -79,16 +79,14 @@ class QJump:
 
 
 def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
-    profiles = [switch.profile for switch in lab.switches.values()]
+    profiles = {id(switch.profile): switch.profile for switch in lab.switches.values()}.values()
     known = [profile for profile in profiles if isinstance(profile, Profile)]
     if len(known) < len(profiles):
         return UNKNOWN_EPSILON_NS
     processing_ns = max(service_curve(profile, scenario).processing_ns for profile in known)
     if epsilon is Epsilon.PAPER:
         return processing_ns
-    hosts = list(lab.hosts)
-    switches = max(len(shortest_path(lab, a, b)) for a in hosts for b in hosts if a != b)
-    return switches * processing_ns
+    return longest_path(lab) * processing_ns
 
 
 class QJumpAdmission:

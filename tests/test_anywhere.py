@@ -1,0 +1,236 @@
+"""A copy of the repository in unusual places, and an installed package.
+
+`make anywhere` does the same with whole builds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import switch_emulator
+from live_harness import needs_root
+
+from evaluation import provenance
+from evaluation.live.confinement import Confinement
+from evaluation.runner import RunError
+
+ROOT = Path(__file__).resolve().parents[1]
+SOMEBODY = 12345
+GIT = ["git", "-c", "safe.directory=*", "-C", str(ROOT)]
+
+READ_ONLY = """
+mount --make-rprivate /
+mount --bind "$SOURCE" "$SOURCE"
+mount -o remount,bind,ro "$SOURCE"
+"""
+
+
+def files():
+    """What belongs to the repository, as it is now."""
+    command = [*GIT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def copied(folder):
+    for name in files():
+        copy = folder / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, copy)
+    return folder
+
+
+def without(*names):
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+class Clone:
+    """A read-only copy with a build folder elsewhere, both in paths with spaces, seen from a third place."""
+
+    def __init__(self, folder):
+        self.source = copied(folder / "a source")
+        self.build = folder / "a build"
+        self.here = folder / "where I am"
+        self.here.mkdir()
+        self._surroundings = {
+            **without("VIRTUAL_ENV", "CARGO_TARGET_DIR", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"),
+            "SOURCE": str(self.source),
+            "LOKO_BUILD": str(self.build),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+
+    def run(self, script, **surroundings):
+        """The lines that a script writes; its working folder is a third one."""
+        done = subprocess.run(
+            ["unshare", "--mount", "bash", "-ec", READ_ONLY + script],
+            cwd=self.here,
+            env=self._surroundings | surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=250,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Set up, but for the emulator, which is that of this repository: building it takes minutes."""
+    clone = Clone(tmp_path_factory.mktemp("any where"))
+    lines = clone.run('"$SOURCE/setup/python.sh"')
+    assert lines == [f"setup: installing the Python environment {clone.build}/.venv"]
+    [packages] = clone.build.glob(".venv/lib/python3*/site-packages")
+    (packages / "switch_emulator").symlink_to(Path(switch_emulator.__file__).parent)
+    (clone.build / ".venv/bin/zodiac-fx").symlink_to(Path(sys.prefix) / "bin/zodiac-fx")
+    return clone
+
+
+pytestmark = [needs_root, pytest.mark.throwaway]
+
+
+def test_set_up_has_nothing_left_to_do_but_the_emulator_and_writes_nothing_into_the_source(clone):
+    lines = clone.run('make --no-print-directory -C "$SOURCE" help; "$SOURCE/setup/all.sh" --check')
+    assert [line for line in lines if line.startswith("setup:")] == [
+        "setup: building the emulator (Rust, release)"
+    ]
+    assert any(line.startswith("setup ") for line in lines), "the list of targets"
+    kept = {str(path.relative_to(clone.source)) for path in clone.source.rglob("*") if path.is_file()}
+    assert kept == set(files())
+
+
+def test_the_command_line_works_from_any_folder(clone):
+    lines = clone.run('"$LOKO_BUILD/.venv/bin/loko" evaluate fig17a --quick --out "my results"')
+    assert lines[-1] == "report: my results/report.html"
+    result = json.loads((clone.here / "my results/fig17a.json").read_text())
+    assert result["provenance"]["commit"] == "unknown", "this copy is no git repository"
+
+
+def test_the_playbook_puts_results_into_the_build_folder(clone):
+    play = "setup/with-tools ansible-playbook playbooks/evaluate.yml --tags evaluation"
+    clone.run(f'cd "$SOURCE"; {play} -e mode=virtual -e figures=table2')
+    assert (clone.build / "results/virtual/table2.json").is_file()
+
+
+def test_a_throwaway_machine_has_the_repository_wherever_it_lies(clone):
+    # In it there is another /tmp, and its file system is made of that of / alone.
+    chosen = "tests/roles/test_bad_days.py -k 'no_list_knows or half_way'"
+    lines = clone.run(
+        f'mkdir "$LOKO_BUILD/tmp"; mount -t tmpfs new "$LOKO_BUILD/tmp"; cd "$SOURCE"\n'
+        f"TMPDIR=$LOKO_BUILD/tmp setup/with-tools pytest -q {chosen}"
+    )
+    assert "2 passed" in lines[-1]
+
+
+def test_an_environment_that_was_moved_is_made_anew(clone):
+    # Its programs would run what is, or was, at the place where it was made.
+    moved = clone.build.with_name("moved")
+    lines = clone.run(f'"$SOURCE/setup/python.sh" --check; cp -rs "$LOKO_BUILD" "{moved}"')
+    assert lines == []
+    lines = clone.run('"$SOURCE/setup/python.sh" --check', LOKO_BUILD=str(moved))
+    assert lines == [f"setup: installing the Python environment {moved}/.venv"]
+
+
+def test_a_build_folder_must_be_absolute():
+    done = subprocess.run(
+        [ROOT / "setup/all.sh", "--check"],
+        env=os.environ | {"LOKO_BUILD": "elsewhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert (
+        done.stderr == f"setup: LOKO_BUILD=elsewhere: give an absolute path, such as {Path.cwd()}/elsewhere\n"
+    )
+
+
+def test_an_installed_package_brings_its_data(clone):
+    lines = clone.run(
+        """
+        (cd "$SOURCE" && "$LOKO_BUILD/.venv/bin/hatchling" build -t wheel -d "$OLDPWD/wheels") >&2
+        uv venv --quiet --python /usr/bin/python3 installed
+        uv pip install --quiet --offline --no-deps --python installed/bin/python wheels/*.whl
+        echo "$LOKO_BUILD"/.venv/lib/python3*/site-packages >others.pth
+        mv others.pth installed/lib/python3*/site-packages
+        installed/bin/python -c 'import loko.document; print(loko.document.LABS)'
+        installed/bin/loko figures --json >figures.json
+        loko=$(echo installed/lib/python3*/site-packages/loko)
+        installed/bin/loko plan two-switch "$loko/data/labs/two-switch/flows.yml"
+        """
+    )
+    assert Path(lines[0]).is_relative_to(clone.here / "installed")
+    assert "loko/fig17a" in (clone.here / "figures.json").read_text()
+
+
+def test_a_live_run_with_a_python_that_has_no_mininet_is_refused_with_what_to_use(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RunError, match=r"no Mininet: use the environment that 'make setup' makes$"):
+        Confinement.start()
+
+
+@pytest.fixture
+def lent(tmp_path):
+    """The scripts of the set-up in a folder of somebody else."""
+    folder = tmp_path / "lent"
+    shutil.copytree(ROOT / "setup", folder / "setup")
+    subprocess.run(["chown", "-R", str(SOMEBODY), folder], check=True)
+    return folder
+
+
+def owners(folder):
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def test_what_root_makes_in_the_folder_of_another_user_becomes_theirs(lent):
+    def root_runs(*command):
+        return subprocess.run(command, cwd=lent, env=without("LOKO_BUILD"), check=False).returncode
+
+    assert root_runs("setup/with-tools", "bash", "-c", "mkdir made && touch made/file && exit 3") == 3
+    assert (lent / "made/file").exists()
+    assert owners(lent) == {SOMEBODY}
+    assert root_runs("bash", "-c", ". setup/step.sh; begin trial; logged trial true; remember trial key") == 0
+    assert (lent / ".setup/trial.done").exists()
+    assert owners(lent) == {SOMEBODY}
+
+
+def test_a_result_names_the_commit_of_a_repository_of_another_user_and_never_that_of_one_around_it(
+    tmp_path, monkeypatch
+):
+    def commit_of(folder):
+        monkeypatch.setattr(provenance, "_CHECKOUT", folder)
+        provenance.commit.cache_clear()
+        return provenance.commit()
+
+    monkeypatch.setenv("GIT_DIR", "/nowhere")  # as in a hook of another repository
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    surroundings = without("GIT_DIR")
+    for words in (
+        ["init", "--quiet"],
+        [
+            "-c",
+            "user.name=I",
+            "-c",
+            "user.email=i@example.org",
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "-m",
+            "One",
+        ],
+    ):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True, env=surroundings)
+    subprocess.run(["chown", "-R", str(SOMEBODY), tmp_path / ".git", tmp_path], check=True)
+    try:
+        assert len(commit_of(tmp_path)) == 12
+        assert commit_of(inner) == "unknown"
+    finally:
+        provenance.commit.cache_clear()
