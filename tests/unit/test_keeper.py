@@ -21,6 +21,7 @@ from loko.serve.outcome import (
     Gone,
     Granted,
     NotTaken,
+    Owe,
     Unavailable,
     Unknown,
     Wrong,
@@ -314,6 +315,31 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
         Store(served.path, lab=LAB.name, options={"entries": "18"})
     with pytest.raises(InputError, match="admitted with lab two-switch, not other"):
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
+
+
+def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
+    path = tmp_path / "flows.sqlite"
+    with Store(path, lab=LAB.name, options=OPTIONS) as store:
+        store.write([Owe({"s1": 17.5, "s2": 3.0}), Owe({"s2": None})])
+        assert store.debts() == {"s1": 17.5}
+    with pytest.raises(InputError, match="what flows have left that were admitted with entries 17, not 18"):
+        Store(path, lab=LAB.name, options={"entries": "18"})
+    with Store(path, lab=LAB.name, options=OPTIONS) as store:
+        store.write([Owe({"s1": None})])
+    with Store(path, lab=LAB.name, options={"entries": "18"}) as store:
+        assert store.debts() == {}
+
+
+def test_a_removal_says_when_it_has_next_something_to_do(served: ServedBoards) -> None:
+    served.request(flow(1))
+    assert served.keeper.due_ns is None
+    passage_ns = served.keeper.admission.passage_ns("f1")
+    ticket = served.keeper.release(served.now_ns, "f1")
+    assert served.keeper.due_ns == served.now_ns + passage_ns
+    before_ns = served.now_ns
+    assert served.ask(ticket) == Gone("f1")
+    assert served.now_ns - before_ns >= 2 * passage_ns
+    assert served.keeper.due_ns is None
 
 
 def test_file_that_is_no_store_is_one_line(tmp_path: Path) -> None:
