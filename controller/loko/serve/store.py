@@ -138,8 +138,8 @@ class Store:
         for name, value in self._database.execute("SELECT name, value FROM circumstances").fetchall():
             if circumstances.get(name, value) != value:
                 held = "flows that were" if flows else "what flows have left that were"
-                mend = "delete them" if flows else "serve once more as before for a second"
+                mend = "delete them first" if flows else "serve once more as before for a second"
                 raise InputError(
                     f"--store {self._path}: holds {held} admitted with {name} {value}, not"
-                    f" {circumstances[name]}; {mend} first, or give another store"
+                    f" {circumstances[name]}; {mend}, or give another store"
                 )
