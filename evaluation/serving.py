@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -15,14 +15,12 @@ from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from loko.allocation import FIFTH_RATE
 from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
-from loko.control_traffic import ControlTraffic, driver_traffic, parse_control
+from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
-
-CHANGES_PER_S: Final = 20.0
 
 
 def serve(

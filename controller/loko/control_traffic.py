@@ -130,6 +130,8 @@ HEARTBEAT: Final[ControlTraffic] = MappingProxyType(
     {Message.HEARTBEAT: MessageRate(per_s=_NS_PER_S / HEARTBEAT_NS)}
 )
 """What a switch gets whose table stays as it is: a count of its entries every 2 s (docs/driver.md)."""
+CHANGES_PER_S: Final = 20.0
+"""Changes of a table that `loko serve` reserves for, if nothing else is said."""
 AS_PRINTED: Final = None
 """In the place of control traffic: the paper's formulas alone, which reserve nothing, not even for the board.
 

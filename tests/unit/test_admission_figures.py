@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,22 @@ import pytest
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
 from evaluation.experiments import experiments, load_experiment, select
+from evaluation.kinds.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
+from evaluation.kinds.admission.document import Series
+from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.trial import carry_out, trial_of
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
+from loko.control_traffic import NO_MESSAGES, interference
+from loko.device import load_profile
 from loko.document import LABS, InputError
+from loko.flow import Flow
+from loko.lab import load_lab
+from loko.packets import frame_server
+from loko.scenario import EVALUATION
 
 FIG20A = experiments()["loko/fig20a"]
+FULL = Series("full-rate", "as-printed")
 
 
 def replay(name: str, out: Path, **options) -> bytes:
@@ -75,8 +86,8 @@ def test_a_cluster_needs_an_address() -> None:
 
 
 def test_runs_depend_on_their_number_alone() -> None:
-    together = carry_out(trial_of(FIG20A, scheme="full-rate", hops=1, runs=range(0, 4), seed=7))
-    apart = carry_out(trial_of(FIG20A, scheme="full-rate", hops=1, runs=range(2, 4), seed=7))
+    together = carry_out(trial_of(FIG20A, series=FULL, hops=1, runs=range(0, 4), seed=7))
+    apart = carry_out(trial_of(FIG20A, series=FULL, hops=1, runs=range(2, 4), seed=7))
     assert together[2:] == apart
     assert together[0] != together[1]
 
@@ -98,3 +109,46 @@ def test_wrong_documents_are_one_line(tmp_path, old, new, says) -> None:
     with pytest.raises(InputError, match=says) as error:
         load_experiment(path)
     assert "\n" not in str(error.value)
+
+
+BEYOND = experiments()["loko/fig20beyond"]
+
+
+@pytest.mark.parametrize("reservation", ["board", "changes-fillers"])
+@pytest.mark.parametrize("hops", [0, 3])
+def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
+    """And jitter costs something, so that the ceilings are no mere names."""
+    accepted = {
+        scheme: carry_out(
+            trial_of(BEYOND, series=Series(scheme, reservation), hops=hops, runs=range(2), seed=1)
+        )
+        for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)
+    }
+    for one, other in pairwise(accepted.values()):
+        assert all(low.accepted <= high.accepted for low, high in zip(one, other, strict=True))
+    if hops:
+        assert accepted["packet-granular"][0].accepted < accepted[NO_JITTER][0].accepted
+
+
+def test_the_linear_program_is_what_its_limits_say() -> None:
+    """Flows that enter: eight a switch; entries: 17; time of the CPU: what is left of it."""
+    lab = load_lab("ring")
+    program = LinearProgram(lab, EVALUATION, RESERVATIONS["board"])
+
+    def flows(count: int, rate_bps: float, hops: int) -> list[Flow]:
+        ends = [(f"h{at + 1}a", f"h{(at + hops) % 31 + 1}b") for at in range(31)]
+        return [Flow(f"{n}", *ends[n % 31], 1024 + n, 1024, rate_bps, 306.0, 306) for n in range(count)]
+
+    assert program.accepted(flows(400, 1e3, 0)) == pytest.approx(31 * 8)
+    assert program.accepted(flows(400, 1e3, 8)) == pytest.approx(31 * 17 / 9)
+    left = 1 - interference(load_profile("zodiac-fx"), NO_MESSAGES, 17).share
+    service_ns = frame_server(load_profile("zodiac-fx"), EVALUATION).times[306].service_ns
+    assert program.accepted(flows(400, 3e6, 0)) == pytest.approx(31 * left / (3e6 / 8e9 / 306 * service_ns))
+
+
+def test_what_is_not_in_the_paper_cannot_be_as_printed(tmp_path) -> None:
+    path = tmp_path / "fig20beyond.yml"
+    text = (LABS / "ring" / "experiments" / "fig20beyond.yml").read_text()
+    path.write_text(text.replace("reservations: [board,", "reservations: [as-printed,"))
+    with pytest.raises(InputError, match="packet-granular is not in the paper"):
+        load_experiment(path)

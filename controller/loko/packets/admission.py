@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
@@ -48,9 +48,12 @@ class _Passage(NamedTuple):
 class _Route:
     """A path, with what a decision has to know of its switches."""
 
-    def __init__(self, path: tuple[Hop, ...], ways: Sequence[tuple[SwitchUse, int]]) -> None:
+    def __init__(
+        self, path: tuple[Hop, ...], ways: Sequence[tuple[SwitchUse, int]], *, jitter_grows: bool
+    ) -> None:
         """`ways` are the switches, each with the port that frames come by."""
         self.path = path
+        self._jitter_grows = jitter_grows
         self._ways = ways
         self._passages: dict[int, tuple[_Passage, ...]] = {}
 
@@ -67,6 +70,8 @@ class _Route:
             server = switch.server
             service_ns = server.times[frame_bytes].service_ns
             yield _Passage(switch, input_port, jitter_ns, delay_ns, service_ns)
+            if not self._jitter_grows:
+                continue
             if jitter_ns == 0:
                 jitter_ns = server.sender_queue_ns(switch.work_ns)
             jitter_ns += server.jitter_ns(frame_bytes, switch.work_ns)
@@ -74,6 +79,9 @@ class _Route:
 
 class PacketAdmission:
     """Admission by staircases of whole frames. A decision costs O(path), however many flows are admitted."""
+
+    _jitter_grows: ClassVar[bool] = True
+    """Without it nothing is guaranteed: only a ceiling of what better bounds could accept."""
 
     def __init__(
         self,
@@ -244,7 +252,7 @@ class PacketAdmission:
             assert end is not None, "the register has checked the path"
             ways.append((self._switches[hop.switch], end.port))
             end = self._lab.far_end(hop.switch, hop.output_port)
-        return _Route(path, ways)
+        return _Route(path, ways, jitter_grows=self._jitter_grows)
 
     def _server(self, name: str) -> FrameServer:
         """Switches of the same profile and wait share one."""

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from evaluation.executor import each_done
 from evaluation.figure import lab_of
-from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
+from evaluation.kinds.admission.ceilings import CEILINGS
+from evaluation.kinds.admission.document import AdmissionFigure, Series
 from evaluation.kinds.admission.picture import chart_of
+from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.trial import RunRow, carry_out, trial_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -33,10 +35,10 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     others = min(runs, figure.runs_of_others or runs)
     trials = [
-        trial_of(figure, scheme=scheme, hops=length, runs=part, seed=options.seed)
-        for scheme in figure.schemes
+        trial_of(figure, series=series, hops=length, runs=part, seed=options.seed)
+        for series in figure.series
         for length in hops
-        for part in _parts(runs if scheme == figure.schemes[0] else others)
+        for part in _parts(runs if series == figure.series[0] else others)
     ]
     progress.begin(len(trials), 0, "parts")
     found: dict[int, list[RunRow]] = {}
@@ -56,13 +58,13 @@ def _parts(runs: int) -> list[range]:
 
 
 def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int) -> Outcome:
-    by_place: dict[tuple[SchemeName, int], list[RunRow]] = {
-        (scheme, length): [] for scheme in figure.schemes for length in hops
+    by_place: dict[tuple[Series, int], list[RunRow]] = {
+        (series, length): [] for series in figure.series for length in hops
     }
     for row in rows:
-        by_place[row.scheme, row.hops].append(row)
+        by_place[Series(row.scheme, row.reservation), row.hops].append(row)
     service = _service(figure)
-    first = [row for row in rows if row.scheme == figure.schemes[0]]
+    first = [row for length in hops for row in by_place[figure.series[0], length]]
     return Outcome(
         chart=chart_of(figure, by_place, hops, runs),
         findings=_use_findings(first, by_place, hops, service) | _accepted_findings(figure, by_place, hops),
@@ -75,16 +77,16 @@ def _outcome(figure: AdmissionFigure, rows: Rows, hops: Sequence[int], runs: int
 
 def _use_findings(
     rows: Rows,
-    by_place: Mapping[tuple[SchemeName, int], Rows],
+    by_place: Mapping[tuple[Series, int], Rows],
     hops: Sequence[int],
     service: Service,
 ) -> dict[str, float]:
     """Of the first scheme."""
-    scheme = next(iter(by_place))[0]
+    series = next(iter(by_place))[0]
     largest = max(row.largest_rate_use_percent for row in rows)
     refused_rate = sum(row.refused_for_rate for row in rows)
     refused = refused_rate + sum(row.refused_for_burst for row in rows)
-    rejection = {length: _mean(by_place[scheme, length], "rejection_percent") for length in hops}
+    rejection = {length: _mean(by_place[series, length], "rejection_percent") for length in hops}
     usable = [length + 1 for length in hops if rejection[length] < _USABLE_PERCENT]
     found = {
         "largest_rate_use_percent": largest,
@@ -96,48 +98,60 @@ def _use_findings(
         found["refused_for_burst_percent"] = 100 - 100 * refused_rate / refused
     for length in hops:
         found[f"rejection_h{length}_percent"] = rejection[length]
-        found[f"rate_use_h{length}_percent"] = _mean(by_place[scheme, length], "rate_use_percent")
-        bottleneck = _mean(by_place[scheme, length], "bottleneck_rate_percent")
+        found[f"rate_use_h{length}_percent"] = _mean(by_place[series, length], "rate_use_percent")
+        bottleneck = _mean(by_place[series, length], "bottleneck_rate_percent")
         found[f"bottleneck_rate_h{length}_percent"] = bottleneck
     return found
 
 
 def _accepted_findings(
-    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeName, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
 ) -> dict[str, float]:
     found = {}
-    for scheme in figure.schemes:
-        word = scheme.replace("-", "_")
+    for series in figure.series:
+        word = figure.label(series).replace("-", "_").replace(" ", "_")
         hop_ns = 0.0
         for length in hops:
-            here = by_place[scheme, length]
+            here = by_place[series, length]
             found[f"accepted_{word}_h{length}"] = _mean(here, "accepted")
             guarantee_ns = max(row.guarantee_ns for row in here)
             if guarantee_ns:
                 found[f"guarantee_{word}_h{length}_ms"] = guarantee_ns / 1e6
                 hop_ns = max(hop_ns, guarantee_ns / (length + 1))
-        found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
+        if hop_ns:
+            found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
     return found
 
 
 def _table(
-    figure: AdmissionFigure, by_place: Mapping[tuple[SchemeName, int], Rows], hops: Sequence[int]
+    figure: AdmissionFigure, by_place: Mapping[tuple[Series, int], Rows], hops: Sequence[int]
 ) -> TableResult:
-    """Flows and, in the first column's terms, how many times as many."""
-    columns = ["hops"]
-    for scheme in figure.schemes:
-        columns += [scheme, f"{scheme}: ms a switch"]
-    columns += [f"{scheme} / {figure.schemes[0]}" for scheme in figure.schemes[1:]]
+    """For each reservation and path length: flows, times as many as the first scheme's, guarantees."""
+    schemes = [*figure.schemes, *figure.further_schemes]
+    guaranteed = [scheme for scheme in schemes if scheme not in CEILINGS]
+    columns = ["reserved for", "hops", *schemes]
+    columns += [f"{scheme} / {figure.schemes[0]}" for scheme in schemes[1:]]
+    columns += [f"{scheme}: ms a switch" for scheme in guaranteed]
     rows: list[list[str | float]] = []
-    for length in hops:
-        row: list[str | float] = [str(length)]
-        means = []
-        for scheme in figure.schemes:
-            here = by_place[scheme, length]
-            means.append(_mean(here, "accepted"))
-            row += [round(means[-1], 1), round(max(r.guarantee_ns for r in here) / (length + 1) / 1e6, 3)]
-        row += [round(mean / means[0], 2) if means[0] else "-" for mean in means[1:]]
-        rows.append(row)
+    for reservation in figure.reservations:
+        for length in hops:
+            here = {
+                series.scheme: by_place[series, length]
+                for series in figure.series
+                if series.reservation == reservation
+            }
+            means = {scheme: _mean(found, "accepted") for scheme, found in here.items()}
+            base = means[figure.schemes[0]]
+            row: list[str | float] = [RESERVATIONS[reservation].meaning, str(length)]
+            row += [round(means[scheme], 1) if scheme in means else "-" for scheme in schemes]
+            row += [round(means[one] / base, 2) if base and one in means else "-" for one in schemes[1:]]
+            row += [
+                round(max(run.guarantee_ns for run in here[one]) / (length + 1) / 1e6, 3)
+                if one in here
+                else "-"
+                for one in guaranteed
+            ]
+            rows.append(row)
     return TableResult(columns=columns, rows=rows)
 
 

@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from evaluation.kinds.admission.document import AdmissionFigure, SchemeName
+from evaluation.kinds.admission.ceilings import LINEAR, LinearProgram
+from evaluation.kinds.admission.document import AdmissionFigure, Series
+from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.schemes import empty_admission
 from loko.admission import Admission, Refusal
 from loko.allocation import OPTIMISED
@@ -17,7 +19,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.mix import FlowKind, Mix, PathLength
-from loko.scenario import of_lokos_tables
+from loko.scenario import Scenario, of_lokos_tables
 
 _MAIN_LIMITS: Final = ("burst", "delay")
 """What fills up in a switch beside its rate, by the words of the schemes."""
@@ -35,7 +37,7 @@ class Trial:
 
     lab: str
     exact_clocks: bool
-    scheme: SchemeName
+    series: Series
     hops: int
     first_run: int
     runs: int
@@ -51,10 +53,12 @@ class Trial:
 class RunRow(NamedTuple):
     """What a run found. Percentages are of the allocation."""
 
-    scheme: SchemeName
+    scheme: str
+    reservation: str
     hops: int
     run: int
-    accepted: int
+    accepted: float
+    """Flows; of a linear program also parts of flows."""
     rejection_percent: float
     rate_use_percent: float
     """Mean over all switches."""
@@ -69,12 +73,12 @@ class RunRow(NamedTuple):
     """The largest that was given; 0 without any flow."""
 
 
-def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: range, seed: int) -> Trial:
+def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> Trial:
     """Some runs of a figure."""
     return Trial(
         lab=figure.lab,
         exact_clocks=figure.exact_clocks,
-        scheme=scheme,
+        series=series,
         hops=hops,
         first_run=runs.start,
         runs=len(runs),
@@ -91,6 +95,8 @@ def trial_of(figure: AdmissionFigure, *, scheme: SchemeName, hops: int, runs: ra
 def carry_out(trial: Trial) -> list[RunRow]:
     """All runs of the trial. Raises `InputError` if the lab is no ring with two hosts at each switch."""
     lab = _lab(trial.lab)
+    if trial.series.scheme == LINEAR:
+        return _most(trial, lab)
     admission = _empty(trial)
     rows = []
     for run in range(trial.first_run, trial.first_run + trial.runs):
@@ -98,6 +104,17 @@ def carry_out(trial: Trial) -> list[RunRow]:
         refused = Counter([answer.quantity for answer in answers if isinstance(answer, Refusal)])
         rows.append(_row(trial, run, lab, admission, refused))
         admission.release_all()
+    return rows
+
+
+def _most(trial: Trial, lab: Lab) -> list[RunRow]:
+    """What is accepted if all requests are known at once; the rest says nothing of that."""
+    program = LinearProgram(lab, _scenario(trial), RESERVATIONS[trial.series.reservation])
+    rows = []
+    for run in range(trial.first_run, trial.first_run + trial.runs):
+        accepted = program.accepted(requests(trial, len(lab.switches), run))
+        rejected = 100 * (1 - accepted / trial.requests)
+        rows.append(RunRow(*trial.series, trial.hops, run, accepted, rejected, 0, 0, 0, 0, 0, 0, 0))
     return rows
 
 
@@ -158,7 +175,8 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counte
     bottleneck = larger.index(max(larger))
     admitted = admission.admitted
     return RunRow(
-        scheme=trial.scheme,
+        scheme=trial.series.scheme,
+        reservation=trial.series.reservation,
         hops=trial.hops,
         run=run,
         accepted=len(admitted),
@@ -184,7 +202,7 @@ def _lab(name: str) -> Lab:
 
 def _empty(trial: Trial) -> Admission:
     """Kept for the next trial of the process: it is empty again after each run."""
-    made_for = trial.hops if trial.scheme.endswith(OPTIMISED) else 0
+    made_for = trial.hops if trial.series.scheme.endswith(OPTIMISED) else 0
     return _made(replace(trial, hops=made_for, first_run=0, runs=0, seed=0))
 
 
@@ -192,9 +210,13 @@ def _empty(trial: Trial) -> Admission:
 def _made(trial: Trial) -> Admission:
     lab = _lab(trial.lab)
     return empty_admission(
-        trial.scheme,
+        trial.series,
         lab.with_exact_clocks() if trial.exact_clocks else lab,
-        of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,)),
+        _scenario(trial),
         expected(trial),
         trial.buffer_factor,
     )
+
+
+def _scenario(trial: Trial) -> Scenario:
+    return of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,))

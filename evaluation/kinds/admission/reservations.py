@@ -1,0 +1,39 @@
+"""What is reserved for beside the flows: the cases that users meet, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from loko.control_traffic import (
+    AS_PRINTED,
+    CHANGES_PER_S,
+    HEARTBEAT,
+    NO_MESSAGES,
+    ControlTraffic,
+    driver_traffic,
+)
+
+
+class Reservation(NamedTuple):
+    """What admission is told of the controller and of the tables."""
+
+    traffic: ControlTraffic | None
+    fillers: int | None
+    """As `loko.schemes.admission_of` has it; None: tables are filled up with dummies."""
+    meaning: str
+
+
+PRINTED: Final = "as-printed"
+"""Nothing is reserved, as in the paper's own figures."""
+RESERVATIONS: Final[Mapping[str, Reservation]] = MappingProxyType(
+    {
+        PRINTED: Reservation(AS_PRINTED, None, "nothing, as the paper prints it"),
+        "board": Reservation(NO_MESSAGES, None, "timers and keepalive"),
+        "heartbeat": Reservation(HEARTBEAT, None, "timers and heartbeat"),
+        "changes": Reservation(driver_traffic(CHANGES_PER_S), 0, "20 changes/s, no filler"),
+        "changes-fillers": Reservation(driver_traffic(CHANGES_PER_S), 10, "20 changes/s, 10 fillers"),
+    }
+)
+"""`loko plan` without --control; with `--control heartbeat=0.5`; `loko serve`; `loko serve --fillers 10`."""
