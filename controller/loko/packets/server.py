@@ -63,7 +63,7 @@ class FrameServer:
     bunching_ns: int
     """By how much replies to the controller may delay one frame behind the CPU and not the next."""
 
-    @property
+    @cached_property
     def largest_work_ns(self) -> int:
         """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
         return self._least_lost_ns() - 1 - 2 * self.spread_ns
