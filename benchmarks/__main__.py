@@ -22,6 +22,7 @@ from benchmarks import (
     captures,
     closure,
     determinism,
+    growth,
     live_accuracy,
     overload_picture,
     page,
@@ -52,6 +53,7 @@ class Part(StrEnum):
     CAPTURES = "captures"
     SERVICE = "service"
     ADMISSION = "admission"
+    GROWTH = "growth"
 
 
 def main(
@@ -86,6 +88,7 @@ def main(
         Part.ADMISSION: lambda: _admission(repetitions),
     }
     measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
+    measures[Part.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
     measures[Part.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -246,6 +249,15 @@ def _admission(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         ratio = found.loko.cycles_per_s.median / found.peer.cycles_per_s.median
         rows.append(("Loko : authors' library, cycles", f"{ratio:.2f}", "medians, in turns"))
     return asdict(found), rows
+
+
+def _growth(out: Path, *, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    sizes = (31, growth.GOAL_SWITCHES) if quick else growth.SIZES
+    measured = growth.measure(sizes, tell=tell)
+    found = {"machine": describe(), "networks": [asdict(one) for one in measured]}
+    (out / "growth").mkdir(parents=True, exist_ok=True)
+    (out / "growth" / "growth.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return found, growth.rows(measured)
 
 
 def _plain(rate: Spread) -> tuple[str, str]:

@@ -75,7 +75,7 @@ class FrameServer:
     cable_ns: int
     """How long the cable on the way in is, in time."""
 
-    @property
+    @cached_property
     def largest_work_ns(self) -> int:
         """Most unfinished work, as time of the CPU, with which no frame finds the ring full (lemma 3)."""
         return self._least_lost_ns() - 1 - 2 * self.spread_ns

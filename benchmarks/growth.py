@@ -1,0 +1,295 @@
+"""How admission grows with the network: rings both ways round, and random networks of boards with four ports.
+
+Flows go over up to five switches, between random hosts. ``python -m benchmarks.growth KIND SWITCHES SCHEME``
+measures one network in a process of its own and prints JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.measure import Row, run
+from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, STYLE
+from loko.admission import Admission, Admitted
+from loko.flow import Flow
+from loko.lab import Lab, lab_of, ring_lab
+from loko.ring import Ring
+from loko.scenario import EVALUATION
+from loko.schemes import admission_of, choice_named
+
+SIZES: Final = (31, 100, 300, 1000, 4000)
+GOAL_SWITCHES: Final = 1000
+GOALS_PER_S: Final = {"full-rate": 50_000, "packet-granular": 10_000}
+GOAL_FIRST_MS: Final = 50
+ON_A_PATH: Final = 5
+"""Most switches that a flow crosses."""
+REQUESTS_PER_SWITCH: Final = 8
+"""No host of a ring has more others so near."""
+_ROUNDS: Final = 3
+_SEED: Final = 1
+
+
+class Kind(StrEnum):
+    """The networks. Every switch has one host."""
+
+    RING = "ring"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """What was measured of a network with one scheme. Times are of the CPU."""
+
+    kind: str
+    scheme: str
+    switches: int
+    load_ms: float
+    """Making the lab of its values, as of a file that has been read."""
+    first_ms: float
+    """From the lab to the first answer."""
+    requests_per_s: float
+    """In an empty network, one after another, between hosts that were not asked for before."""
+    requests_again_per_s: float
+    """The same requests, after all were given back."""
+    cycles_per_s: float
+    """Requests of flows that fit, each given back at once."""
+    accepted: int
+    requests: int
+    memory_bytes: int
+    """By how much the process grew from the lab on."""
+
+
+def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
+    """Every network with every scheme, each in a process of its own. Raises `BenchmarkError`."""
+    found = []
+    for kind in Kind:
+        for scheme in GOALS_PER_S:
+            for switches in sizes:
+                tell(f"  {kind}, {switches} switches, {scheme}")
+                output = run([sys.executable, "-m", "benchmarks.growth", kind, switches, scheme]).output
+                found.append(Growth(**json.loads(output.splitlines()[-1])))
+    return found
+
+
+def network_of(kind: Kind, switches: int) -> Lab:
+    """A network of that kind; the random ones are the same everywhere."""
+    if kind is Kind.RING:
+        return ring_lab(Ring(switches=switches, one_way=False))
+    boards = Ring(switches=switches, hosts_per_switch=2).written_out()["switches"]
+    hosts = Ring(switches=switches).written_out()["hosts"]
+    links = _random_links(switches)
+    values = {"switches": boards, "hosts": hosts, "links": links, "control_port": 0}
+    return lab_of({"name": "random", "title": "Random network", **values})
+
+
+def _random_links(switches: int) -> list[dict[str, object]]:
+    """The host at port 1; by 2 to 4 a chain through all switches in random order, then what is free."""
+    chance = random.Random(_SEED)
+    free = {number: [4, 3, 2] for number in range(1, switches + 1)}
+    links: list[dict[str, object]] = [{"a": f"h{number}", "b": f"s{number}:1"} for number in free]
+
+    def connect(one: int, other: int) -> None:
+        links.append({"a": f"s{one}:{free[one].pop()}", "b": f"s{other}:{free[other].pop()}"})
+
+    order = chance.sample(list(free), switches)
+    for one, other in pairwise(order):
+        connect(one, other)
+    left = [number for number, ports in free.items() for _ in ports]
+    chance.shuffle(left)
+    for one, other in zip(left[::2], left[1::2], strict=False):
+        if one != other:
+            connect(one, other)
+    return links
+
+
+def _flows(lab: Lab) -> list[Flow]:
+    """In random order: from every host to others that are at most so many switches away, each once."""
+    chance = random.Random(_SEED)
+    asked = []
+    for source in lab.hosts:
+        near = _near(lab, source)
+        asked += [(source, end) for end in chance.sample(near, min(REQUESTS_PER_SWITCH, len(near)))]
+    chance.shuffle(asked)
+    return [
+        Flow(f"f{number}", source, destination, 5000, 6000, 100e3, 306.0, 306)
+        for number, (source, destination) in enumerate(asked)
+    ]
+
+
+def _near(lab: Lab, source: str) -> list[str]:
+    seen, level = {source: None}, [far.node for _, far in lab.ways(source)]
+    for _ in range(ON_A_PATH):
+        seen |= dict.fromkeys(level)
+        ends = [far.node for here in level for _, far in lab.ways(here)]
+        level = [node for node in dict.fromkeys(ends) if node in lab.switches and node not in seen]
+        seen |= dict.fromkeys(node for node in ends if node in lab.hosts)
+    return [node for node in seen if node in lab.hosts and node != source]
+
+
+def _measured(kind: Kind, switches: int, scheme: str) -> Growth:
+    network_of(kind, 31)  # what is imported and read once
+    begin = time.process_time()
+    lab = network_of(kind, switches)
+    load_ms = _ms_since(begin)
+    flows = _flows(lab)
+    choice = choice_named(scheme)
+    before_bytes = _peak_bytes()
+    begin = time.process_time()
+    control = admission_of(lab, choice, EVALUATION)
+    control.check(flows[0])
+    first_ms = _ms_since(begin)
+    accepted, first_s = _requested(control, flows)
+    memory_bytes = _peak_bytes() - before_bytes
+    first, again, cycles = [first_s], [], []
+    for _ in range(_ROUNDS):
+        control.release_all()
+        again.append(_requested(control, flows)[1])
+        control.release_all()
+        cycles.append(_cycled(control, flows))
+        control = admission_of(lab, choice, EVALUATION)
+        first.append(_requested(control, flows)[1])
+    return Growth(
+        kind=kind,
+        scheme=scheme,
+        switches=switches,
+        load_ms=load_ms,
+        first_ms=first_ms,
+        requests_per_s=len(flows) / median(first),
+        requests_again_per_s=len(flows) / median(again),
+        cycles_per_s=len(flows) / median(cycles),
+        accepted=accepted,
+        requests=len(flows),
+        memory_bytes=memory_bytes,
+    )
+
+
+def _requested(control: Admission, flows: Sequence[Flow]) -> tuple[int, float]:
+    """How many fit, and how long it took."""
+    begin = time.process_time()
+    for flow in flows:
+        control.request(flow)
+    return len(control.admitted), time.process_time() - begin
+
+
+def _cycled(control: Admission, flows: Sequence[Flow]) -> float:
+    begin = time.process_time()
+    for flow in flows:
+        if isinstance(control.request(flow), Admitted):
+            control.release(flow.id)
+    return time.process_time() - begin
+
+
+def _ms_since(begin: float) -> float:
+    return 1e3 * (time.process_time() - begin)
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def of_values(found: Sequence[Mapping[str, Any]]) -> list[Growth]:
+    """Back from JSON."""
+    return [Growth(**one) for one in found]
+
+
+def rows(found: Sequence[Growth]) -> list[Row]:
+    """The goals, and what was measured."""
+    lines: list[Row] = []
+    for one in found:
+        where = f"{one.kind} of {one.switches:,}, {one.scheme}"
+        if one.switches == GOAL_SWITCHES:
+            goal = GOALS_PER_S[one.scheme]
+            lines += [
+                (
+                    f"{where}: requests a second",
+                    f"{one.requests_per_s:,.0f}",
+                    f"goal {goal:,}: {_reached(one.requests_per_s >= goal)}; asked again"
+                    f" {one.requests_again_per_s:,.0f}, request-release cycles {one.cycles_per_s:,.0f}",
+                ),
+                (
+                    f"{where}: first answer",
+                    f"{one.first_ms:.1f} ms",
+                    f"goal {GOAL_FIRST_MS} ms: {_reached(one.first_ms <= GOAL_FIRST_MS)}",
+                ),
+            ]
+        if one.switches in (GOAL_SWITCHES, max(each.switches for each in found)):
+            lines.append(
+                (
+                    f"{where}: memory",
+                    f"{one.memory_bytes / 2**20:.0f} MiB",
+                    f"{one.memory_bytes / one.switches / 1024:.0f} KiB a switch",
+                )
+            )
+    return lines
+
+
+def _reached(reached: bool) -> str:
+    return "reached" if reached else "**missed**"
+
+
+def pictures(found: Sequence[Growth]) -> dict[str, bytes]:
+    """The picture by the suffix of its file, without date and with reproducible identifiers."""
+    with mpl.rc_context(STYLE):
+        figure = _draw(found)
+        encoded = {}
+        for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
+            encoded[suffix] = buffer.getvalue()
+    return encoded
+
+
+def _draw(found: Sequence[Growth]) -> Figure:
+    figure = Figure(figsize=(9.6, 3.6))
+    panels: tuple[tuple[str, Callable[[Growth], float], str], ...] = (
+        ("requests a second", lambda one: one.requests_per_s, "new pairs of hosts, up to 5 switches"),
+        ("first answer [ms]", lambda one: one.first_ms, "from the lab to the first answer"),
+        ("memory [MiB]", lambda one: one.memory_bytes / 2**20, "of admission, beside the lab"),
+    )
+    for axes, (label, value, title) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        axes.spines["right"].set_visible(False)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for scheme, colour in zip(GOALS_PER_S, (SECOND, EDGE), strict=True):
+            for kind, style in zip(Kind, ("o-", "s--"), strict=True):
+                mine = [one for one in found if one.scheme == scheme and one.kind == kind]
+                numbers = [one.switches for one in mine]
+                axes.plot(
+                    numbers,
+                    [max(value(one), 0.01) for one in mine],
+                    style,
+                    color=colour,
+                    markersize=3.5,
+                    linewidth=1,
+                    label=f"{scheme}, {kind}",
+                )
+        axes.set_xlabel("switches")
+        axes.set_ylabel(label)
+        axes.set_title(title, loc="left", fontsize=9)
+    speed, first, _ = figure.axes
+    for goal in GOALS_PER_S.values():
+        speed.plot([GOAL_SWITCHES], [goal], "_", color=REFERENCE, markersize=14)
+    first.plot([GOAL_SWITCHES], [GOAL_FIRST_MS], "_", color=REFERENCE, markersize=14, label="goal")
+    speed.set_ylim(bottom=1e3)
+    handles, labels = first.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=5, frameon=False, fontsize=7.5)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    return figure
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_measured(Kind(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))))
