@@ -44,7 +44,7 @@ class _Passage(NamedTuple):
     service_ns: int
 
 
-class _Route:
+class Route:
     """A path, with what a decision has to know of its switches."""
 
     def __init__(
@@ -141,6 +141,11 @@ class PacketAdmission:
         return SCHEME
 
     @property
+    def switches(self) -> Mapping[str, SwitchUse]:
+        """What is used of each switch."""
+        return self._switches
+
+    @property
     def admitted(self) -> Mapping[str, Admitted]:
         """The accepted flows by id, in order of admission."""
         return self._register.admitted
@@ -180,25 +185,35 @@ class PacketAdmission:
         """What is used of a switch now. It depends on the set of flows only, not on their history."""
         return self._switches[switch].usage()
 
-    def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
-        passages = route.passages(flow.frame_bytes)
+    def _decide(self, flow: Flow, route: Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         loads = []
-        for switch, input_port, jitter_ns, _, service_ns in passages:
-            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
+        for switch, load in self._offered(flow, route):
             if (refusal := switch.refusal(flow, load)) is not None:
                 return refusal, []
             loads.append((switch, load))
+        return self._accepted(flow, route), loads
+
+    def _offered(self, flow: Flow, route: Route) -> Iterator[tuple[SwitchUse, Load]]:
+        """What the flow would bring to each switch, one by one."""
+        for switch, input_port, jitter_ns, _, service_ns in route.passages(flow.frame_bytes):
+            yield (
+                switch,
+                switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns),
+            )
+
+    def _accepted(self, flow: Flow, route: Route) -> Admitted:
+        passages = route.passages(flow.frame_bytes)
         bursts = [
             flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
             for passage in passages
         ]
         delays_ns = tuple(passage.delay_ns for passage in passages)
-        return Admitted(flow, route.path, tuple(bursts), delays_ns), loads
+        return Admitted(flow, route.path, tuple(bursts), delays_ns)
 
-    def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
+    def _prepare(self, source: str, path: tuple[Hop, ...]) -> Route:
         ways = []
         before = Endpoint(node=source, port=1)
         for hop in path:
             ways.append((self._switches[hop.switch], self._far[before].port))
             before = Endpoint(node=hop.switch, port=hop.output_port)
-        return _Route(path, ways, jitter_grows=self._jitter_grows)
+        return Route(path, ways, jitter_grows=self._jitter_grows)
