@@ -44,7 +44,8 @@ AllocationOption = Annotated[
     str | None,
     typer.Option(
         help="How a switch is given away: full-rate, fifth-rate, or optimised for an expected traffic mix"
-        " (packets: the delay targets). Default: as the lab says, else fifth-rate."
+        " (packets: the delay targets); packets also know joint, which bounds flows from one switch together."
+        " Default: as the lab says, else fifth-rate."
     ),
 ]
 MixOption = Annotated[

@@ -17,8 +17,8 @@ from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.mix import Mix
 from loko.optimised import expected_requests, optimised_splits, streams_of
+from loko.packets import JOINT, JointAdmission, PacketAdmission, optimised_targets
 from loko.packets import SCHEME as PACKET_GRANULAR
-from loko.packets import PacketAdmission, optimised_targets
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import Scenario, Unknown
 
@@ -44,17 +44,19 @@ class Choice:
     scheme: SchemeName
     allocation: str | None = None
     """How much of a switch is given away: for Loko any of `ALLOCATIONS`, by default fifth-rate; for packets
-    `optimised` chooses the delay targets. The rivals know of none."""
+    `optimised` chooses the delay targets, `joint` bounds flows from one switch together. The rivals know of
+    none."""
     epsilon: Epsilon = Epsilon.PAPER
     """QJump's."""
 
     def __post_init__(self) -> None:
-        known = {SchemeName.LOKO: ALLOCATIONS, SchemeName.PACKETS: (OPTIMISED,)}.get(self.scheme, ())
+        known = {SchemeName.LOKO: ALLOCATIONS, SchemeName.PACKETS: (OPTIMISED, JOINT)}.get(self.scheme, ())
         if self.allocation is not None and self.allocation not in known:
-            allocation_name(self.allocation)
+            if self.allocation != JOINT:
+                allocation_name(self.allocation)
             raise InputError(
                 f"scheme {self.scheme.value}: has no allocation '{self.allocation}'; leave it out"
-                + (f" or give {OPTIMISED}" if known else "")
+                + (f" or give {' or '.join(known)}" if known else "")
             )
 
     @property
@@ -67,6 +69,7 @@ CHOICES: Final[Mapping[str, Choice]] = MappingProxyType(
     {
         **{name: Choice(scheme=SchemeName.LOKO, allocation=name) for name in ALLOCATIONS},
         PACKET_GRANULAR: Choice(scheme=SchemeName.PACKETS),
+        f"{PACKET_GRANULAR}-{JOINT}": Choice(scheme=SchemeName.PACKETS, allocation=JOINT),
         f"{PACKET_GRANULAR}-{OPTIMISED}": Choice(scheme=SchemeName.PACKETS, allocation=OPTIMISED),
         Rival.SILO.value: Choice(scheme=SchemeName.SILO),
         Rival.QJUMP.value: Choice(scheme=SchemeName.QJUMP),
@@ -134,7 +137,8 @@ def admission_of(
                 traffic=traffic,
                 fillers=fillers,
             )
-        return PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers)
+        kind = JointAdmission if choice.allocation == JOINT else PacketAdmission
+        return kind(lab, scenario, targets, traffic=traffic, fillers=fillers)
     return rival_admission(Rival(choice.scheme.value), lab, scenario, epsilon=choice.epsilon)
 
 

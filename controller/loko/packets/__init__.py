@@ -6,14 +6,17 @@ switches that carry no more than the CPU before them forwards.
 """
 
 from loko.packets.admission import SCHEME, PacketAdmission, default_targets
+from loko.packets.joint import JOINT, JointAdmission
 from loko.packets.optimise import optimised_targets
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid
 
 __all__ = [
+    "JOINT",
     "SCHEME",
     "FrameServer",
     "Grid",
+    "JointAdmission",
     "PacketAdmission",
     "default_targets",
     "frame_server",

@@ -45,7 +45,7 @@ class _Passage(NamedTuple):
     service_ns: int
 
 
-class _Route:
+class Route:
     """A path, with what a decision has to know of its switches."""
 
     def __init__(
@@ -123,6 +123,11 @@ class PacketAdmission:
     def scheme(self) -> str:
         """Name of the scheme."""
         return SCHEME
+
+    @property
+    def switches(self) -> Mapping[str, SwitchUse]:
+        """What is used of each switch."""
+        return self._switches
 
     @property
     def admitted(self) -> Mapping[str, Admitted]:
@@ -214,29 +219,39 @@ class PacketAdmission:
         """With what finds the remedy, unless waiting helps."""
         return refusal._replace(advice=refusal.advice or partial(what_fits_on, self.check, path))
 
-    def _decide(self, flow: Flow, route: _Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
-        passages = route.passages(flow.frame_bytes)
+    def _decide(self, flow: Flow, route: Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
         loads = []
-        for switch, input_port, jitter_ns, _, service_ns in passages:
-            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
+        for switch, load in self._offered(flow, route):
             if (refusal := switch.refusal(flow, load)) is not None:
-                return self._with_patience(refusal, passages), []
+                return self._with_patience(refusal, route), []
             loads.append((switch, load))
+        return self._accepted(flow, route), loads
+
+    def _offered(self, flow: Flow, route: Route) -> Iterator[tuple[SwitchUse, Load]]:
+        """What the flow would bring to each switch, one by one."""
+        for switch, input_port, jitter_ns, _, service_ns in route.passages(flow.frame_bytes):
+            yield (
+                switch,
+                switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns),
+            )
+
+    def _accepted(self, flow: Flow, route: Route) -> Admitted:
+        passages = route.passages(flow.frame_bytes)
         bursts = [
             flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
             for passage in passages
         ]
         delays_ns = tuple(passage.delay_ns for passage in passages)
-        return Admitted(flow, route.path, tuple(bursts), delays_ns), loads
+        return Admitted(flow, route.path, tuple(bursts), delays_ns)
 
-    def _with_patience(self, refusal: Refusal, passages: Sequence[_Passage]) -> Refusal:
+    def _with_patience(self, refusal: Refusal, route: Route) -> Refusal:
         """With the advice to wait, if that helps."""
-        if not self._owes or not any(passage.switch.owes() for passage in passages):
+        if not self._owes:
             return refusal
-        flow, fits_ns = refusal.flow, 0.0
-        for switch, input_port, jitter_ns, _, service_ns in passages:
-            load = switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns)
-            fits_ns = max(fits_ns, switch.fits_ns(flow, load))
+        offered = list(self._offered(refusal.flow, route))
+        if not any(switch.owes() for switch, _ in offered):
+            return refusal
+        fits_ns = max(switch.fits_ns(refusal.flow, load) for switch, load in offered)
         advice = patience(self._clock.now_ns, fits_ns)
         return refusal if advice is None else refusal._replace(advice=advice)
 
@@ -245,14 +260,14 @@ class PacketAdmission:
         first = loads[0][0]
         return first.server.sender_queue_ns(first.work_ns)
 
-    def _prepare(self, source: str, path: tuple[Hop, ...]) -> _Route:
+    def _prepare(self, source: str, path: tuple[Hop, ...]) -> Route:
         ways = []
         end = self._lab.far_end(source, 1)
         for hop in path:
             assert end is not None, "the register has checked the path"
             ways.append((self._switches[hop.switch], end.port))
             end = self._lab.far_end(hop.switch, hop.output_port)
-        return _Route(path, ways, jitter_grows=self._jitter_grows)
+        return Route(path, ways, jitter_grows=self._jitter_grows)
 
     def _server(self, name: str) -> FrameServer:
         """Switches of the same profile and wait share one."""

@@ -198,12 +198,12 @@ class SwitchUse:
     def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
         """By what counts now, whatever was released before (equation 1)."""
         if self._entries >= self._max_entries:
-            return _refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
+            return refused(flow, self.name, ("entries", "entries"), (self._entries, 1, self._max_entries))
         used, whole = self._share.value, self._whole
         share, burst_ns = used + load.share, self._burst.value + load.burst_ns
         if share > whole or burst_ns > self._first_room + (whole - share) * self._grid.end_ns:
             percents = (100 * used, 100 * load.share, 100 * whole)
-            return _refused(flow, self.name, ("rate", "% of the CPU"), percents)
+            return refused(flow, self.name, ("rate", "% of the CPU"), percents)
         cells = self._cells(share, burst_ns, 0)
         slack_ns = self._slack_ns(self._with(load, cells)) if cells else 0
         return None if slack_ns >= 0 else self._too_late(flow, slack_ns)
@@ -214,7 +214,7 @@ class SwitchUse:
         # Beyond these cells there is room, so the worst is among them.
         asked_ns = self._allowed_ns - slack_ns - used_ns
         times_us = (used_ns / 1e3, asked_ns / 1e3, self._allowed_ns / 1e3)
-        return _refused(flow, self.name, ("delay", "us"), times_us)
+        return refused(flow, self.name, ("delay", "us"), times_us)
 
     def add(self, number: int, load: Load) -> None:
         """Note a flow that fits, by a number of its own."""
@@ -291,6 +291,29 @@ class SwitchUse:
         )
         return Usage(shares, self._allowed_ns)
 
+    @property
+    def room(self) -> Curve:
+        """What the work of all flows may be in each cell."""
+        return self._room
+
+    def limit(self, port: int) -> Curve:
+        """Work that can come by a port in each cell, whatever is offered."""
+        return self._ports[port].limit
+
+    def later_slack_ns(self, load: Load | None, from_ns: int) -> int:
+        """What is left of the room in intervals longer than that, with this load, if any, beside the rest."""
+        share, burst_ns = self._share.value, self._burst.value
+        if load is not None:
+            share, burst_ns = share + load.share, burst_ns + load.burst_ns
+        first = int(np.searchsorted(self._grid.right_ns, from_ns, side="right"))
+        cells = self._cells(share, burst_ns, 0)
+        if cells <= first:
+            return self._first_room
+        if load is None:
+            self._know(cells)
+        work = self._total[:cells] if load is None else self._with(load, cells)
+        return int((self._room[first:cells] - work[first:]).min())
+
     def _worst_ns(self) -> int:
         """The bound on the delay with what there is: less than allowed by what is left of the room."""
         self._know(1)
@@ -355,7 +378,7 @@ class SwitchUse:
             total += shaped
 
 
-def _refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
-    """`what` is the quantity and its unit, `numbers` are used, requested and allowed."""
+def refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:
+    """Why a flow does not fit. `what`: quantity and unit; `numbers`: used, requested and allowed."""
     used, requested, allowed = numbers
     return Refusal(flow, switch, what[0], used, requested, allowed, what[1])

@@ -1,0 +1,280 @@
+"""Flows that share an input port are bounded together (docs/packet-granular.md, lemma 6).
+
+A switch delays a frame because others are before it. Those of its own group have left already when it
+leaves, and nobody has to reckon with them once more in the next switch. So what a group brings there is less
+than what each of its flows could bring if it alone were delayed.
+
+Curves here count frames, in cells of one width: at place c for all intervals of up to c cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from loko.admission import Admitted, Refusal, Share, Usage
+from loko.control_traffic import NO_MESSAGES, ControlTraffic
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop
+from loko.packets.admission import SCHEME as ONE_BY_ONE
+from loko.packets.admission import PacketAdmission, Route
+from loko.packets.staircase import Curve, Grid, Staircase
+from loko.packets.switch import Load, SwitchUse, refused
+from loko.scenario import Scenario
+
+JOINT: Final = "joint"
+_CELL_NS: Final = 50_000
+_CELLS: Final = 400
+"""Intervals of up to 20 ms are bounded jointly; longer ones flow by flow."""
+_STARTS: Final = np.concatenate((np.arange(81), np.arange(84, 801, 4)))
+"""So many cells before a frame's arrival its busy period began; for longer ones there is a straight line."""
+_MOST_DELAY_CELLS: Final = 400
+_GRID: Final = Grid(_CELL_NS * np.arange(_CELLS + int(_STARTS[-1]) + _MOST_DELAY_CELLS, dtype=np.int64))
+_UNBOUNDED: Final = 1 << 40
+
+Passed = Sequence[tuple[SwitchUse, Load]]
+"""The switches of a flow, in order."""
+
+
+class JointAdmission(PacketAdmission):
+    """Packet-granular admission that bounds flows from one switch together where one by one they do not fit.
+
+    The guarantees are the same. A decision asks the switches behind the path, too, since what passes a switch
+    now bounds what comes out of it. With several frame sizes it decides as `PacketAdmission` does.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        scenario: Scenario,
+        targets: Mapping[str, float] | None = None,
+        *,
+        traffic: ControlTraffic = NO_MESSAGES,
+        fillers: int | None = None,
+    ) -> None:
+        """As `PacketAdmission`."""
+        super().__init__(lab, scenario, targets, traffic=traffic, fillers=fillers)
+        limits = PacketAdmission(lab, scenario, targets, traffic=traffic, fillers=fillers, grid=_GRID)
+        self._limits = limits.switches
+        """Room of each switch and limits of its ports, in cells; no flow is ever added."""
+        self._is_joint = len(scenario.frame_bytes) == 1
+        self._stages: dict[str, Passed] = {}
+        """Of each flow."""
+        self._passing: dict[str, dict[str, int]] = {name: {} for name in lab.switches}
+        """Flows by switch, and which one of their switches it is."""
+        self._relying: set[str] = set()
+        """Switches whose flows do not fit one by one."""
+
+    @property
+    def scheme(self) -> str:
+        """Name of the scheme."""
+        return f"{ONE_BY_ONE}-{JOINT}"
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """As `PacketAdmission.request`."""
+        answer = super().request(flow, path)
+        if isinstance(answer, Admitted):
+            self._stages[flow.id] = self._loads[flow.id][1]
+            self._join(flow.id)
+            self._relying |= {hop.switch for hop in answer.hops if self._is_overfull(hop.switch)}
+        return answer
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Lemma 6 is proved for flows that stay. Raises `InputError`."""
+        del now_ns, sent_until_ns
+        raise InputError(
+            f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, admit by '{ONE_BY_ONE}'"
+        )
+
+    def cancel(self, flow_id: str) -> None:
+        """As `PacketAdmission.cancel`."""
+        super().cancel(flow_id)
+        for switch, _ in self._stages.pop(flow_id):
+            del self._passing[switch.name][flow_id]
+        self._relying = set(filter(self._is_overfull, self._relying))
+
+    def release_all(self) -> None:
+        """As `PacketAdmission.release_all`."""
+        super().release_all()
+        self._stages.clear()
+        self._relying.clear()
+        for flows in self._passing.values():
+            flows.clear()
+
+    def usage(self, switch: str) -> Usage:
+        """As `PacketAdmission.usage`."""
+        usage = super().usage(switch)
+        if switch not in self._relying:
+            return usage
+        delay = usage.share("delay")
+        used_us = delay.allowed - self._slack_ns(switch, None) / 1e3
+        others = (share for share in usage.shares if share is not delay)
+        return Usage((Share("delay", used_us, delay.allowed, delay.unit), *others), usage.delay_ns)
+
+    def _decide(self, flow: Flow, route: Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
+        loads, overfull = [], {}
+        for switch, load in self._offered(flow, route):
+            refusal = switch.refusal(flow, load)
+            if refusal is not None and (refusal.quantity != "delay" or not self._is_joint):
+                return refusal, []
+            if refusal is not None:
+                overfull[switch.name] = refusal
+            loads.append((switch, load))
+        here = {switch.name: load for switch, load in loads}
+        self._stages[flow.id] = loads
+        self._join(flow.id)
+        try:
+            behind = {name for name in self._relying if self._is_behind(name, here)}
+            for name in sorted(overfull.keys() | behind):
+                slack_ns = self._slack_ns(name, here.get(name))
+                if slack_ns < 0:
+                    return overfull.get(name) or self._too_late(flow, name, slack_ns), []
+        finally:
+            del self._stages[flow.id]
+            for name in here:
+                del self._passing[name][flow.id]
+        return self._accepted(flow, route), loads
+
+    def _join(self, flow_id: str) -> None:
+        for place, (switch, _) in enumerate(self._stages[flow_id]):
+            self._passing[switch.name][flow_id] = place
+
+    def _is_overfull(self, name: str) -> bool:
+        delay = PacketAdmission.usage(self, name).share("delay")
+        return delay.used > delay.allowed
+
+    def _is_behind(self, name: str, here: Mapping[str, Load]) -> bool:
+        """Whether flows come to a switch across one of these."""
+        return any(
+            switch.name in here
+            for flow_id, place in self._passing[name].items()
+            for switch, _ in self._stages[flow_id][: place + 1]
+        )
+
+    def _too_late(self, flow: Flow, name: str, slack_ns: int) -> Refusal:
+        """A switch that the flow may not even pass has no room for what it would let through to it."""
+        allowed_us = self.switches[name].usage().share("delay").allowed
+        return refused(flow, name, ("delay", "us"), (allowed_us, -slack_ns / 1e3, allowed_us))
+
+    def _slack_ns(self, name: str, load: Load | None) -> int:
+        """What is left at least of a switch's room, with all flows in `_passing`; `load` is not added yet."""
+        limits, total = self._limits[name], np.zeros(_CELLS, dtype=np.int64)
+        service_ns = self._service_ns(limits)
+        for port, flows in self._by_port(self._passing[name]).items():
+            work = np.minimum(self._frames(flows), limits.limit(port) // service_ns)
+            total += np.minimum(work[:_CELLS], self._departing_to(flows)[:_CELLS])
+        soon_ns = int((limits.room[:_CELLS] - total * service_ns).min())
+        return min(soon_ns, self.switches[name].later_slack_ns(load, (_CELLS - 1) * _CELL_NS))
+
+    def _by_port(self, flows: Mapping[str, int]) -> dict[int, dict[str, int]]:
+        ports: dict[int, dict[str, int]] = {}
+        for flow_id, place in flows.items():
+            ports.setdefault(self._stages[flow_id][place][1].input_port, {})[flow_id] = place
+        return ports
+
+    def _frames(self, flows: Mapping[str, int], *, later_ns: int = 0) -> Curve:
+        """What flows bring at most, one by one; those of hosts as if they waited so long for the link."""
+        total = np.zeros_like(_GRID.right_ns)
+        for flow_id, place in flows.items():
+            stairs = self._stages[flow_id][place][1].staircase
+            first = stairs.first + (0 if place else stairs.frames_per_ns * later_ns)
+            total += Staircase(first, stairs.frames_per_ns, 1).work(_GRID, 0, len(total))
+        return total
+
+    def _departing_to(self, flows: Mapping[str, int]) -> Curve:
+        """Lemma 6 for flows that come to a switch by one port: what leaves the switch before, if any."""
+        flow_id, place = next(iter(flows.items()))
+        if not place:
+            return np.full(len(_GRID.right_ns), _UNBOUNDED)
+        before = self._stages[flow_id][place - 1][0]
+        return self._departures(before, {one: at - 1 for one, at in flows.items()})
+
+    def _departures(self, switch: SwitchUse, group: Mapping[str, int]) -> Curve:
+        """Frames of a group that leave a switch in an interval, at most."""
+        name, server = switch.name, switch.server
+        limits = self._limits[name]
+        service_ns = self._service_ns(limits)
+        zeros = np.zeros_like(_GRID.right_ns)
+        own, own_later, others, everything = zeros.copy(), zeros.copy(), zeros.copy(), zeros.copy()
+        later_ns = server.sender_queue_ns(switch.work_ns)
+        for port, flows in self._by_port(self._passing[name]).items():
+            mine = {flow_id: place for flow_id, place in flows.items() if flow_id in group}
+            rest = {flow_id: place for flow_id, place in flows.items() if flow_id not in group}
+            limit = limits.limit(port) // service_ns
+            theirs = self._frames(rest)
+            others += np.minimum(theirs, limit)
+            if mine:
+                bound = np.minimum(limit, self._departing_to(mine))
+                own += np.minimum(self._frames(mine), bound)
+                own_later += np.minimum(self._frames(mine, later_ns=later_ns), bound)
+                theirs = theirs + self._frames(mine)
+            everything += np.minimum(theirs, limit)
+        stairs = [self._stages[one][place][1].staircase for one, place in self._passing[name].items()]
+        in_group = [self._stages[one][place][1].staircase for one, place in group.items()]
+        (size,) = server.times
+        return _output(
+            own=own,
+            own_later=own_later,
+            others=others,
+            everything=everything,
+            service_ns=service_ns,
+            spread_ns=server.times[size].idle_ns - server.times[size].least_idle_ns,
+            interrupted_ns=server.first_work_ns() + math.ceil(server.interruption.share * switch.work_ns),
+            share=server.interruption.share,
+            most_delay_ns=server.jitter_ns(size, switch.work_ns),
+            at_once=sum(one.first for one in stairs),
+            frames_per_ns=sum(one.frames_per_ns for one in stairs),
+            own_per_ns=sum(one.frames_per_ns for one in in_group),
+        )
+
+    @staticmethod
+    def _service_ns(switch: SwitchUse) -> int:
+        (times,) = switch.server.times.values()
+        return times.service_ns
+
+
+def _output(
+    *,
+    own: Curve,
+    own_later: Curve,
+    others: Curve,
+    everything: Curve,
+    service_ns: int,
+    spread_ns: int,
+    interrupted_ns: int,
+    share: float,
+    most_delay_ns: int,
+    at_once: float,
+    frames_per_ns: float,
+    own_per_ns: float,
+) -> Curve:
+    """The supremum of lemma 6, cell by cell, never too little.
+
+    `own` frames, those of others, and `everything` are counted from the beginning of a busy period on,
+    `own_later` from any instant. `at_once` and `frames_per_ns` are a straight line above all flows together.
+    """
+    place = np.arange(_CELLS)
+    starts, before = _STARTS, np.concatenate(([0], _STARTS[:-1]))
+    spare_ns = spread_ns + interrupted_ns + np.ceil(share * starts * _CELL_NS).astype(np.int64)
+    reach_ns = spare_ns + (everything[starts] - 1) * service_ns
+    found = np.zeros(_CELLS, dtype=np.int64)
+    delay_cells = -(-most_delay_ns // _CELL_NS)
+    for delay in range(delay_cells + 1):
+        since_ns: Curve = (before + max(delay - 1, 0)) * _CELL_NS
+        possible = since_ns <= reach_ns
+        if not possible.any():
+            break
+        gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
+        left = own[place[:, None] + (starts[possible] + delay)[None, :]] - gone
+        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=1)), out=found)
+    # Busy periods that began still earlier: the longer, the less is left (the rates leave room).
+    line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
+    line -= int(starts[-1]) * _CELL_NS * ((1 - share) / service_ns - frames_per_ns)
+    long_ago = np.floor(line + own_per_ns * place * _CELL_NS).astype(np.int64)
+    np.maximum(found, np.minimum(own_later[place + delay_cells], long_ago), out=found)
+    return np.concatenate((found, np.full(len(own) - _CELLS, _UNBOUNDED)))
