@@ -87,7 +87,10 @@ class Throwaway:
         self.shared.mkdir()
 
     def run(self, script, *, check=True):
-        """Run a script in it as root; nothing of what it does outside of `shared` is kept."""
+        """Run a script in it as root; nothing of what it does outside of `shared` is kept.
+
+        It begins in the repository; $BUILD is where set-up has put what it made.
+        """
         place = self.folder / "overlay"
         place.mkdir(exist_ok=True)
         entered = ENTER.format(
@@ -95,7 +98,9 @@ class Throwaway:
             shared=shlex.quote(str(self.shared)),
             places=shlex.join(map(str, places())),
             size_mib=self.size_mib,
-            script=shlex.quote(f"cd {shlex.quote(str(ROOT))}\n{script}"),
+            script=shlex.quote(
+                f"cd {shlex.quote(str(ROOT))}\nexport BUILD={shlex.quote(str(BUILD))}\n{script}"
+            ),
         )
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", entered]
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)

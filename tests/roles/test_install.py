@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.throwaway, needs_root, pytest.mark.timeout(900)]
 PROVISION = ["playbooks/provision.yml"]
 BREAK = """
 dpkg --purge --force-depends openvswitch-switch mgen tcpdump
-rm .venv/bin/loko
-echo other sources >.setup/python.done
+rm "$BUILD/.venv/bin/loko"
+echo other sources >"$BUILD/.setup/python.done"
 """
 CHANGED = [
     "open_vswitch : Install Open vSwitch",
@@ -21,7 +21,7 @@ CHANGED = [
     "capture : Install the taps",
     "controller : Install the Python environment",
 ]
-WORKS = "command -v ovs-vswitchd mgen tcpdump && .venv/bin/loko figures && ! pgrep -x ovs-vswitchd"
+WORKS = 'command -v ovs-vswitchd mgen tcpdump && "$BUILD/.venv/bin/loko" figures && ! pgrep -x ovs-vswitchd'
 
 
 def test_each_role_tells_then_mends_what_is_missing_and_then_changes_nothing(tmp_path):
@@ -41,7 +41,7 @@ def test_the_playbook_changes_nothing_where_all_is_there_even_without_a_network(
     machine = Throwaway(tmp_path)
     first, told = machine.plays(
         PROVISION,
-        "echo other sources >.setup/emulator.done",
+        'echo other sources >"$BUILD/.setup/emulator.done"',
         [*PROVISION, "--tags", "emulator", "--check"],
     )
     assert (first.status, first.changed) == (0, []), first.output
