@@ -121,6 +121,7 @@ def test_what_is_kept_of_paths_is_bounded_and_changes_no_answer(monkeypatch: pyt
     wide = LokoAdmission(lab, allocations)
     expected = [wide.request(flow) for flow in asked]
     monkeypatch.setattr(register, "_KEPT", 40)
+    monkeypatch.setattr(register, "_KEPT_PER_SWITCH", 0)
     narrow = LokoAdmission(lab, allocations)
     assert [narrow.request(flow) for flow in asked] == expected
     prepared: list[tuple[Hop, ...]] = []

@@ -15,7 +15,9 @@ from loko.network import Hop, ShortestPaths
 Route = TypeVar("Route")
 """What a scheme has to know of a path."""
 _KEPT: Final = 1 << 16
-"""Switches on the paths that are kept, in each of two generations: those of a ring of 31 many times over."""
+"""Switches on the paths that are kept, in each of two generations: of all paths in a ring of 31."""
+_KEPT_PER_SWITCH: Final = 64
+"""The same in a large network, for each of its switches."""
 _LEAST_SWITCHES: Final = 8
 """A shorter path counts as one of so many, because of what any path takes."""
 
@@ -35,7 +37,8 @@ class Register(Generic[Route]):
         self._five_tuples: dict[FiveTuple, str] = {}
         self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
         self._older: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
-        self._room = _KEPT
+        self._kept = max(_KEPT, _KEPT_PER_SWITCH * len(lab.switches))
+        self._room = self._kept
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
         """The accepted flows by id, in order of admission."""
 
@@ -81,7 +84,7 @@ class Register(Generic[Route]):
             known = path, self._prepare(ends[0], path)
         self._room -= max(len(known[0]), _LEAST_SWITCHES)
         if self._room < 0:
-            self._older, self._shortest, self._room = self._shortest, {}, _KEPT
+            self._older, self._shortest, self._room = self._shortest, {}, self._kept
         self._shortest[ends] = known
         return known
 
