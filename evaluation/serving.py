@@ -99,6 +99,10 @@ def serve(
     logging.getLogger("loko").setLevel(level)
     network = load_lab(lab).with_backend(backend)
     choice = choice_of(network, scheme, allocation)
+    if not choice.lets_flows_go:
+        raise InputError(
+            f"--allocation {allocation}: is for flows that stay; leave it out, or use 'loko plan'"
+        )
     expected = mix_of(network, choice, mix)
     expected_sizes = () if expected is None else expected.frame_bytes
     sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))

@@ -60,6 +60,11 @@ class Choice:
             )
 
     @property
+    def lets_flows_go(self) -> bool:
+        """Whether flows may be released while others stay (docs/packet-granular.md, lemma 6)."""
+        return self.allocation != JOINT
+
+    @property
     def is_optimised(self) -> bool:
         """Whether it is made for an expected traffic mix."""
         return self.allocation == OPTIMISED

@@ -22,6 +22,7 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
 from evaluation.adversary.release import LEAD_NS, Instants, critical, instants, refill_ns
+from loko.schemes import choice_named
 
 _SHORTEST_NS: Final = 1_500_000_000
 _LONGEST_NS: Final = 400_000_000_000
@@ -65,6 +66,8 @@ def trial(
     case = found.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
+    if way == "changes" and not choice_named(case.scheme).lets_flows_go:
+        way = "critical"
     releases: list[Instants] = []
     most_changes_ns = _LONGEST_NS
     if way == "changes":

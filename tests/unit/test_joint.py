@@ -10,6 +10,7 @@ from releases import SETTLED_NS, carry
 from test_packets import RING, critical, flow, numbered, worst
 
 from loko.admission import Admitted
+from loko.document import InputError
 from loko.packets import JointAdmission, PacketAdmission, joint
 from loko.scenario import EVALUATION
 
@@ -111,7 +112,7 @@ def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) ->
     assert all(isinstance(again.request(one), Admitted) for one in kept)
     assert [again.usage(name) for name in RING.switches] == usage
     for one in kept:
-        again.release(one.id)
+        again.cancel(one.id)
     assert [again.usage(name) for name in RING.switches] == [
         JointAdmission(RING, EVALUATION).usage(name) for name in RING.switches
     ]
@@ -144,3 +145,12 @@ def test_no_frame_is_lost_or_late(asked, phase_ns, seed, random) -> None:
     lost, ratio = worst(admitted, seen)
     assert lost == 0
     assert ratio <= 1
+
+
+def test_what_is_bounded_together_is_not_released() -> None:
+    admission = JointAdmission(RING, EVALUATION)
+    assert isinstance(admission.request(flow(0, source=1, hops=1, rate_bps=1e5)), Admitted)
+    with pytest.raises(
+        InputError, match="is for flows that stay; to release some, admit by 'packet-granular'"
+    ):
+        admission.release(next(iter(admission.admitted)), now_ns=0)
