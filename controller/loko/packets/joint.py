@@ -88,7 +88,7 @@ class JointAdmission(PacketAdmission):
         """Lemma 6 is proved for flows that stay. Raises `InputError`."""
         del now_ns, sent_until_ns
         raise InputError(
-            f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, admit by '{ONE_BY_ONE}'"
+            f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, use '{ONE_BY_ONE}'"
         )
 
     def cancel(self, flow_id: str) -> None:
