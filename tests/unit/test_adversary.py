@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star, succeeded
@@ -32,6 +32,7 @@ from loko.allocation import FULL_RATE
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import EVALUATION
+from loko.schemes import choice_named
 
 PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
 SEEDS = st.integers(0, 10**9)
@@ -168,6 +169,7 @@ def test_flows_that_take_the_place_of_released_ones(scheme: str) -> None:
 @given(seed=SEEDS)
 def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: int) -> None:
     found = drawn(seed)
+    assume(choice_named(found.case.scheme).lets_flows_go)
     history, duration_ns = random_history(
         found.admission, found.case.lab, found.sizes, Random(seed), entries=found.case.entries
     )

@@ -56,9 +56,7 @@ def test_no_group_leaves_faster_than_lemma_6_says(generous) -> None:
                     first = int(rng.integers(0, 3_000_000))
                     for number in range(burst + 6):
                         arrivals.append((first + max(0, number - burst + 1) * period, mine))
-            left = [
-                at for _, at, mine in served(arrivals, (int(rng.integers(0, 4_000_000)), away_ns)) if mine
-            ]
+            left = [at for at, mine in served(arrivals, (int(rng.integers(0, 4_000_000)), away_ns)) if mine]
             for begin in range(len(left)):
                 for end in range(begin, len(left)):
                     cell = -(-(left[end] - left[begin]) // joint._CELL_NS)

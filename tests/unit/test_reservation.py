@@ -35,6 +35,7 @@ from loko.document import InputError
 from loko.entries import filler_entries, switch_entries
 from loko.flow import Flow
 from loko.mix import mix_of_equal
+from loko.network import on_shortest_paths
 from loko.packets import PacketAdmission
 from loko.scenario import EVALUATION
 from loko.schemes import admission_of, choice_named
@@ -56,7 +57,8 @@ def first_question_ns() -> int:
     switch = STAR.switches["s1"]
     board = Board(profile=switch.profile.name, config=dict(switch.config), seed=SEED * 1000)
     board.connected(1_000_000)
-    for number, segment in enumerate(session_segments(switch_entries(STAR, FLOWS, entries=17)["s1"])):
+    tables = switch_entries(STAR, on_shortest_paths(STAR, FLOWS), entries=17)
+    for number, segment in enumerate(session_segments(tables["s1"])):
         board.segment(2_000_000 * (number + 1), segment)
     board.advance(S)
     board.outputs()
