@@ -63,11 +63,11 @@ def _peer_simulated(program: Path) -> float:
 def _build_simulator() -> Path:
     run(
         [
-            *("cargo", "build", "--release", "--locked", "--quiet", "-p", "zodiac-simulator"),
+            *("cargo", "build", "--release", "--locked", "--quiet", "--workspace"),
             *("--example", "throughput", "--manifest-path", "switch-emulator/Cargo.toml"),
         ]
     )
-    return built(release=True) / "examples" / "throughput"
+    return built() / "examples" / "throughput"
 
 
 def _build_peer(folder: Path) -> Path | None:
