@@ -18,7 +18,9 @@ from evaluation.bench.cases import frame
 from loko.document import InputError
 
 PATIENT = settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 PASSAGE_NS = 300_000
 

@@ -5,7 +5,7 @@ use std::time::Instant as Deadline;
 
 use super::*;
 
-const PATIENCE: Timeout = Timeout::from_secs(5);
+const PATIENCE: Timeout = Timeout::from_secs(30);
 
 struct Bench {
     listener: TcpListener,
@@ -137,9 +137,12 @@ fn a_refusal_is_told_once_until_it_ends() {
         thread::sleep(Timeout::from_millis(20));
     }
     assert!(bench.line().contains("Connection refused"));
-    assert!(bench.lines.try_recv().is_err(), "told once");
     bench.listener = TcpListener::bind(address).unwrap();
-    let _peer = bench.connect(4);
+    // On a busy machine an earlier attempt may be late, and succeed.
+    bench.command(Command::Connect(4, None));
+    while !matches!(bench.notice(), Notice::Connected(4)) {}
+    let next = bench.line();
+    assert!(next.starts_with("connected to controller"), "{next}");
 }
 
 #[test]
