@@ -66,7 +66,7 @@ def measure(seconds: int = 3600, rate_pps: int = 200) -> Endurance:
     """Run a board for so long. Raises `BenchmarkError` without root."""
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root")
-    program = build(release=True)
+    program = build()
     with (
         tempfile.TemporaryDirectory(prefix="loko-endurance-") as folder,
         Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as namespace,

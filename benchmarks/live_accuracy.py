@@ -77,7 +77,7 @@ def measure(rates_pps: Sequence[int] = RATES_PPS, seconds: float = SECONDS) -> l
     """Measure each rate for so many seconds. Raises `BenchmarkError` without root."""
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `live` out")
-    program = build(release=True)
+    program = build()
     return [_measure_rate(program, rate_pps, seconds) for rate_pps in rates_pps]
 
 

@@ -40,12 +40,12 @@ HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 
 BARRIER_REQUEST, BARRIER_REPLY, FLOW_MOD = 18, 19, 14
 
 
-def build(*, release: bool) -> Path:
+def build() -> Path:
     """Build the program if it is not up to date, and give its path."""
-    command = ["cargo", "build", "--quiet", "--package", "zodiac-live", "--bins", "--examples"]
-    subprocess.run([*command, "--release"] if release else command, cwd=WORKSPACE, check=True)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
-    return target / ("release" if release else "debug") / "zodiac-fx"
+    # All packages: of some, cargo would give their libraries other features than for the tests.
+    command = ["cargo", "build", "--quiet", "--release", "--workspace", "--bins", "--examples"]
+    subprocess.run(command, cwd=WORKSPACE, check=True)
+    return Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target")) / "release" / "zodiac-fx"
 
 
 class Namespace:

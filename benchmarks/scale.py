@@ -118,7 +118,7 @@ def measure(
     """
     if os.geteuid() != 0:
         raise BenchmarkError("the live emulator needs root; run as root, or leave the part `scale` out")
-    program = build(release=True)
+    program = build()
     rings: list[RingRun] = []
     for count in boards:
         tell(f"ring of {count} boards")

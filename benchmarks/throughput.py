@@ -62,7 +62,7 @@ def _peer_simulated(program: Path) -> float:
 def _build_simulator() -> Path:
     run(
         [
-            *("cargo", "build", "--release", "--locked", "--quiet", "-p", "zodiac-simulator"),
+            *("cargo", "build", "--release", "--locked", "--quiet", "--workspace"),
             *("--example", "throughput", "--manifest-path", "switch-emulator/Cargo.toml"),
         ]
     )

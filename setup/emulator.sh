@@ -30,8 +30,9 @@ begin emulator
 rm -rf "$state/wheels"
 cd "$root/switch-emulator"
 logged emulator retried cargo fetch --locked
-logged emulator cargo build --release --locked --offline -p zodiac-live
-logged emulator maturin build --release --locked --offline --manifest-path python/Cargo.toml \
-    --interpreter "$venv/bin/python" --out "$state/wheels"
+# Both at once: apart, they would ask other features of the same libraries, and these be compiled twice.
+logged emulator cargo build --release --locked --offline -p zodiac-live -p zodiac-python
+logged emulator uv build --quiet --wheel --no-build-isolation --python "$venv/bin/python" \
+    --out-dir "$state/wheels" python
 logged emulator uv pip install --python "$venv/bin/python" --no-deps --reinstall "$state"/wheels/*.whl
 remember emulator "$key"

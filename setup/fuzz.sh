@@ -7,7 +7,8 @@
 . "$(dirname "$0")/step.sh"
 use_tools
 
-readonly fuzz="$root/switch-emulator/fuzz"
+readonly workspace="$root/switch-emulator"
+readonly target="${CARGO_TARGET_DIR:-$workspace/target}"
 readonly coverage=(
     -Cpasses=sancov-module
     -Cllvm-args=-sanitizer-coverage-level=4
@@ -18,12 +19,14 @@ readonly coverage=(
 host=$(rustc -vV | sed -n 's/^host: //p')
 readonly host
 
-cd "$fuzz"
+cd "$workspace"
 begin fuzz
 cargo fetch --locked --offline --quiet 2>/dev/null || logged fuzz retried cargo fetch --locked
 # The target is named so that the flags apply to it alone and not to build scripts and macros.
 logged fuzz env RUSTFLAGS="--cfg fuzzing ${coverage[*]}" \
-    cargo build --release --locked --offline --bins --target "$host"
-logged fuzz env -u RUSTFLAGS cargo run --locked --offline --example seeds -- ../firmware/tests/exchanges target/corpus
+    cargo build --profile fuzz --locked --offline -p zodiac-fuzz --features libfuzzer --bins --target "$host"
+mkdir -p "$target/fuzzing"
+logged fuzz env -u RUSTFLAGS cargo run --locked --offline -p zodiac-fuzz --example seeds -- \
+    firmware/tests/exchanges "$target/fuzzing/corpus"
 
-ln -sfn "${CARGO_TARGET_DIR:-$fuzz/target}/$host/release" target/bin
+ln -sfn "$target/$host/fuzz" "$target/fuzzing/bin"

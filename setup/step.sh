@@ -78,11 +78,12 @@ retried() {
     return 1
 }
 
-# fingerprint PATH …: one hash over the names and contents of files (folders: all files in them).
+# fingerprint PATH …: one hash over the names and contents of files (folders: all files in them, but none of what was
+# built, and no fuzz targets, of which nothing is installed).
 fingerprint() {
     (
         cd "$root"
-        find "$@" -type d \( -name target -o -name __pycache__ \) -prune -o -type f -print0 |
+        find "$@" -type d \( -name target -o -name __pycache__ -o -path switch-emulator/fuzz \) -prune -o -type f -print0 |
             LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1
     )
 }

@@ -42,7 +42,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
         raise BenchmarkError("live switches need root; run as root, or leave the part `fidelity` out")
     effort = QUICK if quick else Effort()
     places = few_corners() if quick else corners()
-    kinds = systems(build(release=True))
+    kinds = systems(build())
     machine = describe()
     # Another effort or another machine is another comparison.
     key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}

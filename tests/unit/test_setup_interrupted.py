@@ -27,8 +27,13 @@ STAND_INS = {
         cat source >target/release/zodiac-fx
         chmod +x target/release/zodiac-fx
     """,
-    "maturin": 'mkdir -p "${@: -1}"; touch "${@: -1}/module.whl"',
-    "uv": 'if [ "$1" = --version ]; then echo "uv 0.9.0"; else touch "$WORK/.venv/module"; fi',
+    "uv": """
+        case $1 in
+        --version) echo "uv 0.9.0" ;;
+        build) mkdir -p "$WORK/.setup/wheels" && touch "$WORK/.setup/wheels/module.whl" ;;
+        pip) [ -f "${@: -1}" ] && touch "$WORK/.venv/module" ;;
+        esac
+    """,
 }
 PYTHON = 'test -e "$WORK/.venv/module"'
 """Whether the module can be imported."""

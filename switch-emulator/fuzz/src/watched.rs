@@ -28,6 +28,9 @@ const MOST_CALLS: u32 = 4_000;
 const LONGEST: Duration = Duration::from_millis(4 * 3_600_000);
 /// What a board at rest may hold: its table, its pool of frames, its queues.
 const MOST_BYTES_AT_REST: usize = 600_000;
+/// What it may hold besides for each character typed. Queues keep the room that the longest backlog needed, at most twice
+/// as much: for a character with its instant, and for what was printed for it.
+const MOST_BYTES_TYPED: usize = 2 * (size_of::<(Instant, u8)>() + size_of::<Output>());
 /// Time between ticks when the CPU is idle.
 const TICK_NS: u64 = 501_000_000;
 
@@ -436,8 +439,7 @@ impl WatchedBoard {
         self.last = None;
         self.written = Vec::new();
         let held = MEMORY.current_usage().wrapping_sub(self.bytes_before);
-        // Queues keep the room that the longest backlog needed, of what was typed and of what was printed for it.
-        let most = 2 * (MOST_BYTES_AT_REST + 64 * self.typed as usize);
+        let most = 2 * (MOST_BYTES_AT_REST + MOST_BYTES_TYPED * self.typed as usize);
         assert!(held <= most, "two boards hold {held} bytes");
         let before = self.bytes_before;
         drop(self);

@@ -1,6 +1,6 @@
 //! The emulated board and the simulator as the Python module `switch_emulator`.
 //!
-//! The contract of each class is in `switch_emulator.pyi`. Wrong arguments raise `ValueError` or `TypeError` with
+//! The contract of each class is in `switch_emulator/__init__.pyi`. Wrong arguments raise `ValueError` or `TypeError` with
 //! one line that says what, where, and how to mend it.
 
 // Python's functions take their arguments by value.

@@ -1,0 +1,5 @@
+"""Emulated Zodiac FX switches in virtual time."""
+
+from switch_emulator.switch_emulator import Board, Event, Flow, Network, Output, RunResult
+
+__all__ = ["Board", "Event", "Flow", "Network", "Output", "RunResult"]
