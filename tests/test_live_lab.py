@@ -28,7 +28,6 @@ from evaluation.live.programs import emulator
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
 from loko.document import LABS
-from loko.flow import dump_flows
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
@@ -112,8 +111,7 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
     folder.mkdir()
     text = (LABS / "two-switch" / "lab.yml").read_text().replace("name: two-switch", "name: bench")
     (folder / "lab.yml").write_text(text)
-    flows = tmp_path / "flows.json"
-    flows.write_text(json.dumps(dump_flows(FLOWS)))
+    flows = LABS / "two-switch" / "flows.yml"
     try:
         result = command("lab", "up", folder, "--flows", flows)
         assert result.exit_code == 0, result.output

@@ -22,7 +22,7 @@ def mixed(folder, **changes):
     """The lab of two switches whose s1 is a real board."""
     path = folder / "cabling.yml"
     path.write_text(yaml.safe_dump({"switches": {"s1": CARDS | changes}}))
-    return load_lab("two-switch", path)
+    return load_lab("two-switch", path).with_exact_clocks()
 
 
 def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(tmp_path):

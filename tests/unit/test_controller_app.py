@@ -15,6 +15,12 @@ import pytest
 from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 
+from loko.controller.__main__ import admitted_tables
+from loko.document import LABS
+from loko.entries import EVALUATION_ENTRIES
+from loko.flow import load_flows
+from loko.lab import load_lab
+
 DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
 FLOWS = [
     {
@@ -224,3 +230,14 @@ def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
     status, text = one_line(tmp_path, "--lab", "two-switch", "--flows", str(tmp_path / "flows.json"))
     assert status == 1
     assert text.startswith("refused: H1-H3: rate at s1")
+
+
+@pytest.mark.parametrize(
+    ("lab", "flows"),
+    [("two-switch/lab.yml", "two-switch/flows.yml"), ("ring/five.yml", "ring/five-flows.yml")],
+)
+def test_the_controller_admits_the_flows_that_come_with_a_lab(lab: str, flows: str) -> None:
+    """As `loko lab up` has it do: it sends heartbeats, for which `loko plan` reserves only if told."""
+    the_lab = load_lab(LABS / lab)
+    tables = admitted_tables(the_lab, load_flows(LABS / flows), None, EVALUATION_ENTRIES)
+    assert set(tables) == set(the_lab.switches)
