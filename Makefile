@@ -66,7 +66,7 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 	@$(CARGO) test --release --workspace --locked --quiet $(ARGS)
 
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
-	@$(WITH) pytest --numprocesses auto --dist worksteal tests/unit tests/property $(ARGS)
+	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' $(ARGS)
