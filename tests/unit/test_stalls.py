@@ -253,14 +253,16 @@ def test_the_watch_sees_a_core_that_is_taken_away() -> None:
         "import os, time\n"
         "os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})\n"
         "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))\n"
-        "end = time.monotonic() + 0.05\n"
-        "while time.monotonic() < end: pass"
+        "begin = time.monotonic_ns()\n"
+        "while (held := time.monotonic_ns() - begin) < 50_000_000: pass\n"
+        "print(held)"
     )
     try:
         watch.ask()
-        subprocess.run([sys.executable, "-c", hog], check=True)
+        held = subprocess.run([sys.executable, "-c", hog], check=True, capture_output=True, text=True)
         answer = watch.ask()
     finally:
         watch.close()
     assert answer is not None
-    assert max(answer.gaps_ns) >= 25e6  # what else the machine does may add to the 50 ms
+    # The machine itself may keep the core for longer, and take it away at other times.
+    assert any(gap_ns == pytest.approx(int(held.stdout), rel=0.5) for gap_ns in answer.gaps_ns)
