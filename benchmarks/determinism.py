@@ -6,7 +6,6 @@ distribution of the processing time of each case side by side.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from benchmarks.encoding import encoded
 from benchmarks.measure import BenchmarkError, Row
 from evaluation.bench.equations import Wire
 from evaluation.bench.findings import read_samples
@@ -103,13 +103,7 @@ def of_values(found: Mapping[str, Any]) -> dict[str, Measured]:
 def pictures(found: Mapping[str, Measured]) -> dict[str, bytes]:
     """The picture by the suffix of its file, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
-        figure = _draw(found)
-        encoded = {}
-        for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
-            encoded[suffix] = buffer.getvalue()
-    return encoded
+        return encoded(_draw(found))
 
 
 def _draw(found: Mapping[str, Measured]) -> Figure:

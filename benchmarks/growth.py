@@ -6,7 +6,6 @@ measures one network in a process of its own and prints JSON.
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import resource
@@ -22,6 +21,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.encoding import encoded
 from benchmarks.measure import Row, run
 from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, STYLE
 from loko.admission import Admission, Admitted
@@ -244,13 +244,7 @@ def _reached(reached: bool) -> str:
 def pictures(found: Sequence[Growth]) -> dict[str, bytes]:
     """The picture by the suffix of its file, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
-        figure = _draw(found)
-        encoded = {}
-        for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix[1:], facecolor="white", dpi=160, metadata=metadata)
-            encoded[suffix] = buffer.getvalue()
-    return encoded
+        return encoded(_draw(found))
 
 
 def _draw(found: Sequence[Growth]) -> Figure:
