@@ -88,9 +88,10 @@ class Figure(Strict):
     paper: str
     title: str
     modes: list[Mode] = Field(min_length=1)
-    exact_clocks: bool = False
-    """Whether delays and rates are promised as in the paper: one clock for all, and cables that take no time.
-    Else they allow for what the profile's `tolerance` says (docs/model.md, section 14)."""
+    as_printed: bool = False
+    """Whether promises are made as in the paper: one clock for all, cables that take no time, and nothing
+    reserved for what boards do by themselves, unless the figure names what is. Else they allow for what the
+    profile's `tolerance` says (docs/model.md, section 14)."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 
@@ -109,9 +110,9 @@ class LabFigure(Figure):
 
 
 def lab_of(figure: LabFigure) -> Lab:
-    """The figure's lab, with clocks as the figure has them. Raises `InputError`."""
+    """The figure's lab, as printed if the figure is. Raises `InputError`."""
     lab = load_lab(figure.lab)
-    return lab.with_exact_clocks() if figure.exact_clocks else lab
+    return lab.as_printed() if figure.as_printed else lab
 
 
 def notes_of(figure: Figure) -> list[NoteResult]:

@@ -59,7 +59,7 @@ sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
 setting, traffic = admitted()
-with LiveRunner(setting.lab, setting.admitted(), as_printed=True) as runner:
+with LiveRunner(setting.lab, setting.admitted()) as runner:
     print("up", flush=True)
     runner.run(traffic, seconds=100, seed=1)
 """
@@ -93,13 +93,13 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
         process.wait(timeout=30)
     wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended: {left(tree)}")
     wait_until(lambda: Machine.now() == machine, "the machine is as before")
-    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
 
 
 def test_nothing_is_left_when_the_evaluation_ends(machine):
     before = descendants(os.getpid())
-    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
         tree = [process for process in descendants(os.getpid()) if process not in before]
         assert "zodiac-fx" in {name for name, _ in named(os.getpid())}
@@ -149,7 +149,7 @@ def test_what_a_crash_left_does_not_stop_the_next_lab(machine):
 
 
 def test_an_emulator_that_dies_in_a_run_is_told():
-    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
         [boards] = [process for name, process in named(os.getpid()) if name == "zodiac-fx"]
         boards.kill()
         with pytest.raises(RunError, match=r"the emulator ended \(exit status -9\)"):
@@ -157,7 +157,7 @@ def test_an_emulator_that_dies_in_a_run_is_told():
 
 
 def test_a_lab_process_that_dies_is_told():
-    with LiveRunner(SETTING.lab, FLOWS, as_printed=True) as runner:
+    with LiveRunner(SETTING.lab, FLOWS) as runner:
         [outer] = [process for name, process in named(os.getpid()) if name == "unshare"]
         tree = descendants(outer.pid)
         outer.kill()
@@ -174,7 +174,7 @@ def test_flows_that_do_not_fit_are_the_controllers_refusal():
 
 def test_a_second_lab_is_refused(monkeypatch):
     monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
-    with LiveRunner(SETTING.lab, FLOWS, as_printed=True):
+    with LiveRunner(SETTING.lab, FLOWS):
         result = command("lab", "up", "two-switch")
     assert result.exit_code == 2
     assert "another live lab runs on this machine" in result.output
@@ -182,10 +182,10 @@ def test_a_second_lab_is_refused(monkeypatch):
 
 def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):
     path = shutil.copy(LABS / "two-switch" / "lab.yml", tmp_path / "lab.yml")
-    lab = load_lab(path)
+    lab = load_lab(path).as_printed()
     path.unlink()
     with pytest.raises(RunError, match=r"lab\.yml"):
-        LiveRunner(lab, FLOWS, as_printed=True).__enter__()
+        LiveRunner(lab, FLOWS).__enter__()
 
 
 def test_without_root_one_line_says_so(monkeypatch):

@@ -22,12 +22,12 @@ def mixed(folder, **changes):
     """The lab of two switches whose s1 is a real board."""
     path = folder / "cabling.yml"
     path.write_text(yaml.safe_dump({"switches": {"s1": CARDS | changes}}))
-    return load_lab("two-switch", path).with_exact_clocks()
+    return load_lab("two-switch", path).as_printed()
 
 
 def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(tmp_path):
     before = Machine.now()
-    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted(), as_printed=True) as runner:
+    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
         status = runner.status()
         assert (status.connected, status.switches) == (2, 2)
         assert "real boards: s1" in status.scheduling
@@ -48,7 +48,7 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(t
 
 
 def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path):
-    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted(), as_printed=True) as runner:
+    with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
         off = threading.Timer(1.0, power_off)
         off.start()
         with pytest.raises(RunError, match="card4: no link within 10 s: is the board powered"):
@@ -68,10 +68,10 @@ def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path):
 )
 def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(how, complaint, tmp_path):
     with board(tmp_path, **how), pytest.raises(RunError, match=complaint) as caught:
-        LiveRunner(mixed(tmp_path), SETTING.admitted(), as_printed=True).__enter__()
+        LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()
     assert "\n" not in str(caught.value)
 
 
 def test_a_card_that_is_not_there_is_named(tmp_path):
     with pytest.raises(RunError, match="s1: port 1: this machine has no network card card1"):
-        LiveRunner(mixed(tmp_path), SETTING.admitted(), as_printed=True).__enter__()
+        LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()

@@ -26,9 +26,9 @@ def runner(request, tmp_path_factory):
     """The lab with the boards' connections kept by the emulator, or as frames on the control ports."""
     path = tmp_path_factory.mktemp("lab") / "lab.yml"
     path.write_text(SETTING.lab.path.read_text().replace("control: session", f"control: {request.param}"))
-    lab = load_lab(path).with_exact_clocks()
+    lab = load_lab(path).as_printed()
     assert (lab.controller is not None) == (request.param == "network")
-    with LiveRunner(lab, SETTING.admitted(), as_printed=True) as live:
+    with LiveRunner(lab, SETTING.admitted()) as live:
         yield live
 
 

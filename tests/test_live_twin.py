@@ -135,7 +135,7 @@ def machine():
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
 def test_the_lab_carries_traffic_without_boards(backend, machine):
     before = descendants(os.getpid())
-    with LiveRunner(SETTING.lab, SETTING.admitted(), as_printed=True, backend=backend) as runner:
+    with LiveRunner(SETTING.lab, SETTING.admitted(), backend=backend) as runner:
         tree = [process for process in descendants(os.getpid()) if process not in before]
         names = {name for name, _ in named(os.getpid())}
         assert {"ovsdb-server", "ovs-vswitchd"} <= names
@@ -161,7 +161,7 @@ def test_one_lab_may_have_boards_and_twins(machine, tmp_path):
         text.replace("BACKEND", "backend: ovs", 1).replace("BACKEND", "backend: firmware", 1)
     )
     lab = replace(SETTING.lab, path=tmp_path / "lab.yml")
-    with LiveRunner(lab, SETTING.admitted(), as_printed=True) as runner:
+    with LiveRunner(lab, SETTING.admitted()) as runner:
         assert {"zodiac-fx", "ovs-vswitchd"} <= {name for name, _ in named(os.getpid())}
         assert runner.status().connected == 2
         records = runner.run(TRAFFIC, seconds=1, seed=1)
@@ -175,7 +175,7 @@ from live_harness import admitted
 from evaluation.live.runner import LiveRunner
 from loko.lab import Backend
 setting, traffic = admitted()
-with LiveRunner(setting.lab, setting.admitted(), as_printed=True, backend=Backend.OVS) as runner:
+with LiveRunner(setting.lab, setting.admitted(), backend=Backend.OVS) as runner:
     print("up", flush=True)
     runner.run(traffic, seconds=100, seed=1)
 """
@@ -195,7 +195,7 @@ def test_nothing_is_left_when_the_evaluation_is_killed(machine):
 
 
 def test_a_switch_daemon_that_dies_is_told():
-    with LiveRunner(SETTING.lab, SETTING.admitted(), as_printed=True, backend=Backend.OVS) as runner:
+    with LiveRunner(SETTING.lab, SETTING.admitted(), backend=Backend.OVS) as runner:
         [daemon] = [process for name, process in named(os.getpid()) if name == "ovs-vswitchd"]
         daemon.kill()
         with pytest.raises(RunError, match=r"Open vSwitch ended \(exit status -9\)"):

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from loko.control_traffic import parse_control
+from loko.control_traffic import HEARTBEAT, NO_MESSAGES, described, parse_control
 from loko.description import describe_model
 from loko.device import load_profile
 from loko.document import InputError
@@ -29,13 +29,16 @@ from loko.split import echo_traffic
 
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6
+_RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
+"""The schemes that know what a controller sends, and what boards do by themselves."""
 
 
 ControlOption = Annotated[
     list[str] | None,
     typer.Option(
         help="What the controller may send to each switch: KIND=PER_SECOND, or KIND=PER_SECONDxBURST, such as"
-        " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message."
+        " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message, `none` alone"
+        " for a silent controller."
     ),
 ]
 
@@ -157,6 +160,8 @@ def plan(
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
 
+    Without --control it reserves what our own controller sends to tables that stay as they are.
+
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
     """
     with wrong_input_ends():
@@ -165,23 +170,27 @@ def plan(
         expected = mix_of(network, choice, mix)
         if echoes_per_s is not None and control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
-        knows = {SchemeName.LOKO: True, SchemeName.PACKETS: echoes_per_s is None}.get(scheme, False)
+        knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or echoes_per_s is None)
         if not knows and (echoes_per_s is not None or control is not None):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+        silent = NO_MESSAGES if echoes_per_s is not None else HEARTBEAT
+        traffic = silent if control is None else parse_control(control)
         admission = admission_of(
             network,
             choice,
             scenario_of(requested, entries=entries, mix=expected),
             mix=expected,
-            traffic=parse_control(control or ()),
+            traffic=traffic,
             control=echo_traffic(echoes_per_s or 0.0),
             fillers=fillers,
         )
         result = make_plan(network, requested, admission)
+    reserved = described(traffic) if scheme in _RESERVING else "nothing: the scheme knows no control traffic"
     if as_json:
-        typer.echo(json.dumps(result.as_values(), indent=2))
+        typer.echo(json.dumps({**result.as_values(), "reserved": reserved}, indent=2))
     else:
         _print_plan(result)
+        typer.echo(f"reserved of each switch: {reserved}")
     if result.refused:
         raise typer.Exit(1)
 
@@ -217,6 +226,12 @@ def _print_model(values: dict[str, Any]) -> None:
             f" b_CP = {values['control']['burst_bytes']:.1f} bytes at R"
         )
     tolerance = values["tolerance"]
+    if not values["control"]["reserved"]:
+        console.print(
+            "reserved: nothing, as the papers print it; 'loko plan' reserves what boards do by themselves,"
+            " here --control does",
+            soft_wrap=True,
+        )
     console.print(
         f"allocations: senders' clocks may be off by {tolerance['sender_clock_ppm']} ppm, the board's by"
         f" {tolerance['board_clock_ppm']} ppm",

@@ -144,8 +144,11 @@ _SYNTAX: Final = re.compile(r"([a-z-]+)=([0-9.eE+-]+)(?:x([0-9]+))?")
 def parse_control(texts: Iterable[str]) -> ControlTraffic:
     """Control traffic from texts such as `echo=0.5` or `flow-add=10x4` (ten a second, four at once).
 
-    Raises `InputError`.
+    The text `none`, alone, is a silent controller. Raises `InputError`.
     """
+    texts = tuple(texts)
+    if texts == ("none",):
+        return NO_MESSAGES
     known = ", ".join(message.value for message in Message)
     found: dict[Message, MessageRate] = {}
     for text in texts:
@@ -153,7 +156,8 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
         names = [message for message in Message if parts and message.value == parts[1]]
         if parts is None or not names:
             raise InputError(
-                f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known})"
+                f"control '{text}': is not KIND=PER_SECOND or KIND=PER_SECONDxBURST (kinds: {known}), or none"
+                " alone"
             )
         if names[0] in found:
             raise InputError(f"control '{text}': {parts[1]} is there twice; add the rates up")
@@ -163,6 +167,16 @@ def parse_control(texts: Iterable[str]) -> ControlTraffic:
             raise InputError(f"control '{text}': '{parts[2]}' is not a number") from None
         found[names[0]] = MessageRate(per_s=per_s, burst=int(parts[3] or 1))
     return MappingProxyType(found)
+
+
+def described(traffic: ControlTraffic) -> str:
+    """What is reserved of each switch beside flows, in a line. `parse_control` reads each message of it."""
+    rates = (
+        f"{message.value}={rate.per_s:g}" + (f"x{rate.burst}" if rate.burst > 1 else "")
+        for message, rate in traffic.items()
+    )
+    own = "the board's timers" if silences_keepalive(traffic) else "the board's timers and keepalive"
+    return ", ".join((*rates, own))
 
 
 def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:

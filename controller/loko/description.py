@@ -41,6 +41,7 @@ def describe_model(
         "control": {
             "rate_bps": control.rate_bps,
             "burst_bytes": control.burst_bytes,
+            "reserved": traffic is not None,
             "share": taken.share,
             "messages": [
                 {

@@ -133,12 +133,15 @@ class Lab:
         return replace(self, switches=MappingProxyType(switches))
 
     @property
-    def has_exact_clocks(self) -> bool:
-        """Whether promises are made as in the papers: `with_exact_clocks`."""
+    def is_as_printed(self) -> bool:
+        """Whether promises are made as the papers print them: `as_printed`."""
         return all(switch.profile.tolerance == EXACT for switch in self.switches.values())
 
-    def with_exact_clocks(self) -> Lab:
-        """The lab as the papers have it: one clock for all, and cables that take no time."""
+    def as_printed(self) -> Lab:
+        """The lab as the papers have it: one clock for all, and cables that take no time.
+
+        Who admits flows to it reserves nothing for what boards do by themselves (`AS_PRINTED`).
+        """
         switches = {
             name: replace(switch, profile=switch.profile.with_exact_clocks())
             for name, switch in self.switches.items()
@@ -150,7 +153,7 @@ class Lab:
         if cabling is None:
             return self
         lab = load_lab(self.path, cabling)
-        return lab.with_exact_clocks() if self.has_exact_clocks else lab
+        return lab.as_printed() if self.is_as_printed else lab
 
     def behind(self, backend: Backend) -> tuple[Switch, ...]:
         """The switches of one backend, in the order of the file."""

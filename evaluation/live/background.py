@@ -158,7 +158,6 @@ def up(
         flows=flows,
         paths={},
         allocation=allocation,
-        as_printed=False,
         entries=entries,
         cores=CorePlan.here(),
         seed=0,

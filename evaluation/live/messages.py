@@ -36,16 +36,14 @@ class BuildRequest:
     """By id of a flow, the path on which it was admitted already; the controller decides on the others'."""
     allocation: str
     """The scheme by which the controller admits the flows."""
-    as_printed: bool
-    """Whether it reserves nothing, not even for what the boards do by themselves, as the paper."""
     entries: int
     """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
-    exact_clocks: bool = False
-    """Whether the flows were admitted as in the papers, by exact clocks (`Lab.with_exact_clocks`)."""
+    as_printed: bool = False
+    """Whether the flows were admitted as the papers print it (`Lab.as_printed`)."""
     containers: Containers | None = None
     """Where hosts and boards are already, if containerlab has built the lab; else Mininet builds it."""
 

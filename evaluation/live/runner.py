@@ -33,7 +33,6 @@ class LiveRunner:
         flows: Sequence[Flow | Routed],
         *,
         allocation: str = "fifth-rate",
-        as_printed: bool = False,
         entries: int = EVALUATION_ENTRIES,
         seed: int = 0,
         cores: CorePlan | None = None,
@@ -43,7 +42,6 @@ class LiveRunner:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
         Those that come with a path, since they were admitted on it, are admitted and installed on no other.
-        `as_printed`: it reserves nothing for what the boards do by themselves, as the paper's figures.
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
         `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
         """
@@ -51,7 +49,6 @@ class LiveRunner:
         self._flows = tuple(one if isinstance(one, Flow) else one.flow for one in flows)
         self._paths = {one.flow.id: one.path for one in flows if not isinstance(one, Flow)}
         self._allocation = allocation
-        self._as_printed = as_printed
         self._entries = entries
         self._seed = seed
         self._backend = backend
@@ -68,7 +65,6 @@ class LiveRunner:
         options: Options,
         *,
         allocation: str,
-        as_printed: bool = False,
         entries: int,
     ) -> Self:
         """The runner that a replay's options ask for."""
@@ -76,7 +72,6 @@ class LiveRunner:
             lab,
             routed,
             allocation=allocation,
-            as_printed=as_printed,
             entries=entries,
             seed=options.seed,
             backend=options.backend,
@@ -97,12 +92,11 @@ class LiveRunner:
             flows=self._flows,
             paths=self._paths,
             allocation=self._allocation,
-            as_printed=self._as_printed,
             entries=self._entries,
             cores=self._plan,
             seed=self._seed,
             backend=self._backend,
-            exact_clocks=self._lab.has_exact_clocks,
+            as_printed=self._lab.is_as_printed,
         )
         self._confinement, request = start(self._lab, request, self._builder)
         try:

@@ -127,7 +127,6 @@ class Session:
         }
         words = [str(word) for option in options.items() for word in option]
         words += ["--as-printed"] if request.as_printed else []
-        words += ["--exact-clocks"] if request.exact_clocks else []
         prefix = self.network.inside(topology.CONTROLLER) if containers else []
         controller = Daemon(
             "the controller",

@@ -22,7 +22,7 @@ from loko.plan import plan, scenario_of
 from loko.scenario import EVALUATION, Scenario
 from loko.split import echo_traffic, split
 
-LAB = load_lab("two-switch").with_exact_clocks()
+LAB = load_lab("two-switch").as_printed()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
 LIMITS = {name: allocations_of(LAB, scheme, EVALUATION, AS_PRINTED) for name, scheme in SCHEMES.items()}
 

@@ -20,7 +20,7 @@ from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables
 from loko.service import service_curve
 
-LAB = load_lab("two-switch").with_exact_clocks()
+LAB = load_lab("two-switch").as_printed()
 ZODIAC = load_profile("zodiac-fx").with_exact_clocks()
 ENDS = (("H1", "H2"), ("H2", "H1"))
 AS_THE_PAPER: ControlTraffic | None = None

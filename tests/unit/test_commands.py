@@ -54,7 +54,25 @@ def test_plan_accepts(tmp_path: Path) -> None:
     result = call("plan", "two-switch", flows_file(tmp_path, 1e6))
     assert result.exit_code == 0
     assert "H1 s1 s2 H3" in result.output
-    assert "4.151" in result.output  # what the boards do by themselves is reserved for
+    assert "4.367" in result.output
+    assert "reserved of each switch: heartbeat=0.5, the board's timers\n" in result.output
+
+
+def test_plan_for_a_silent_controller_reserves_for_what_the_board_does_then(tmp_path: Path) -> None:
+    flows = flows_file(tmp_path, 1e6)
+    result = call("plan", "two-switch", flows, "--control", "none")
+    assert "4.151" in result.output
+    assert "reserved of each switch: the board's timers and keepalive\n" in result.output
+    mixed = call("plan", "two-switch", flows, "--control", "none", "--control", "echo=1")
+    assert mixed.exit_code == 2
+    assert "none alone" in mixed.output
+
+
+def test_what_plan_says_that_it_reserves_can_be_typed_in(tmp_path: Path) -> None:
+    flows = flows_file(tmp_path, 1e6)
+    told = json.loads(call("plan", "two-switch", flows, "--json").stdout)
+    control = told["reserved"].split(",")[0]
+    assert json.loads(call("plan", "two-switch", flows, "--json", "--control", control).stdout) == told
 
 
 def test_plan_as_the_paper_reserves_for_the_board_all_the_same(tmp_path: Path) -> None:

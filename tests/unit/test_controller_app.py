@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
+from typer.testing import CliRunner
 
+from loko import commands
 from loko.controller.__main__ import admitted_tables
 from loko.document import LABS
 from loko.entries import EVALUATION_ENTRIES
@@ -237,7 +240,39 @@ def test_refused_flow_ends_with_status_1(tmp_path: Path) -> None:
     [("two-switch/lab.yml", "two-switch/flows.yml"), ("ring/five.yml", "ring/five-flows.yml")],
 )
 def test_the_controller_admits_the_flows_that_come_with_a_lab(lab: str, flows: str) -> None:
-    """As `loko lab up` has it do: it sends heartbeats, for which `loko plan` reserves only if told."""
+    """As `loko lab up` has it do."""
     the_lab = load_lab(LABS / lab)
     tables = admitted_tables(the_lab, load_flows(LABS / flows), None, EVALUATION_ENTRIES)
     assert set(tables) == set(the_lab.switches)
+
+
+@pytest.mark.parametrize(
+    ("allocation", "scheme"),
+    [("full-rate", "loko"), ("fifth-rate", "loko"), ("packet-granular", "packets")],
+)
+def test_the_controller_admits_exactly_what_loko_plan_admits(
+    tmp_path: Path, allocation: str, scheme: str
+) -> None:
+    path, two_switch = tmp_path / "flows.json", load_lab("two-switch")
+    app = typer.Typer()
+    app.command("plan")(commands.plan)
+    app.callback()(lambda: None)
+
+    def fits(rate_bps: int) -> tuple[bool, bool]:
+        path.write_text(json.dumps([{**flow, "rate_bps": rate_bps} for flow in FLOWS]))
+        words = ["plan", "two-switch", str(path), "--scheme", scheme]
+        words += ["--allocation", allocation] if scheme == "loko" else []
+        planned = CliRunner().invoke(app, words).exit_code == 0
+        try:
+            admitted_tables(two_switch, load_flows(path), allocation, EVALUATION_ENTRIES)
+        except typer.Exit:
+            return planned, False
+        return planned, True
+
+    low, high = 100_000, 50_000_000
+    assert (fits(low), fits(high)) == ((True, True), (False, False))
+    while high - low > 1:
+        middle = (low + high) // 2
+        planned, installed = fits(middle)
+        assert planned == installed, f"{middle} bit/s"
+        low, high = (middle, high) if planned else (low, middle)

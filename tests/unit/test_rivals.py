@@ -17,8 +17,8 @@ from loko.rivals import Epsilon, QJump, QJumpAdmission, Rival, SiloAdmission, Si
 from loko.scenario import EVALUATION
 from loko.service import service_curve
 
-ZODIAC = load_lab("two-switch").with_exact_clocks()
-BANANA = load_lab("two-switch-banana-pi").with_exact_clocks()
+ZODIAC = load_lab("two-switch").as_printed()
+BANANA = load_lab("two-switch-banana-pi").as_printed()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
 FRAME = 306
 MBPS = 1e6

@@ -37,7 +37,7 @@ from loko.service import service_curve
 from loko.tolerance import Tolerance
 
 LAB = load_lab("two-switch")
-EXACT = LAB.with_exact_clocks()
+EXACT = LAB.as_printed()
 ZODIAC = load_profile("zodiac-fx")
 FAST_PPM = ZODIAC.tolerance.sender_clock_ppm.value
 SLOW_PPM = ZODIAC.tolerance.board_clock_ppm.value
@@ -219,7 +219,7 @@ def test_the_papers_figures_admit_what_the_paper_admits(name) -> None:
     figure = experiments()[name]
     assert isinstance(figure, Sweep)
     setting, choice = prepare(figure), choice_named(figure.allocation)
-    assert setting.lab.has_exact_clocks
+    assert setting.lab.is_as_printed
     flows = [one.flow for one in setting.admitted()]
     for lab, fits in ((setting.lab, True), (LAB, False)):
         found = plan(lab, flows, admission_of(lab, choice, EVALUATION, traffic=AS_PRINTED))
@@ -230,7 +230,7 @@ def test_what_is_not_the_papers_promises_for_real_clocks() -> None:
     ours = {"fig20beyond", "fig20splits", "fig19bmeasured", "attack", "fivelive", "ringlive"}
     for figure in experiments().values():
         if figure.paper == "loko" and figure.figure in ours:
-            assert not figure.exact_clocks
+            assert not figure.as_printed
 
 
 def with_cables_of(cable_ns: int) -> Lab:
@@ -329,6 +329,6 @@ def test_profiles_of_other_kinds_have_clocks_too() -> None:
     for switch in banana.switches.values():
         assert not isinstance(switch.profile, Profile)
         assert switch.profile.tolerance.stretch > 1
-    for switch in banana.with_exact_clocks().switches.values():
+    for switch in banana.as_printed().switches.values():
         assert switch.profile.tolerance.stretch == 1
     assert deterministic(EXACT.switches["s1"].profile).tolerance.cable_ns.value == 0

@@ -55,19 +55,16 @@ def main(
     ] = None,
     as_printed: Annotated[
         bool,
-        typer.Option(help="Replay the paper: reserve nothing, not even for what boards do by themselves."),
+        typer.Option(
+            "--as-printed",
+            help="Replay the paper: exact clocks, and nothing reserved, not even for what boards do by"
+            " themselves.",
+        ),
     ] = False,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
-    exact_clocks: Annotated[
-        bool,
-        typer.Option(
-            "--exact-clocks",
-            help="Admit as the papers do, as if no clock were ever off (docs/model.md, section 14).",
-        ),
-    ] = False,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -88,11 +85,11 @@ def main(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     with wrong_input_ends():
         the_lab = load_lab(lab).with_backend(backend)
-        if exact_clocks:
-            the_lab = the_lab.with_exact_clocks()
+        if as_printed:
+            the_lab = the_lab.as_printed()
         decided = {} if paths is None else load_paths(paths)
         requested = load_flows(flows)
-        tables = admitted_tables(the_lab, requested, allocation, entries, decided, as_printed=as_printed)
+        tables = admitted_tables(the_lab, requested, allocation, entries, decided)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
@@ -209,8 +206,6 @@ def admitted_tables(
     allocation: str | None,
     entries: int,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
-    *,
-    as_printed: bool = False,
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
 
@@ -218,7 +213,7 @@ def admitted_tables(
     """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
-    reserved = AS_PRINTED if as_printed else HEARTBEAT
+    reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
     result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved), paths)
     if result.refused:
         for refusal in result.refused:

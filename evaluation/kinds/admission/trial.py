@@ -36,7 +36,7 @@ class Trial:
     """Some runs of one scheme at one path length. Its result depends on nothing else."""
 
     lab: str
-    exact_clocks: bool
+    as_printed: bool
     series: Series
     hops: int
     first_run: int
@@ -77,7 +77,7 @@ def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range,
     """Some runs of a figure."""
     return Trial(
         lab=figure.lab,
-        exact_clocks=figure.exact_clocks,
+        as_printed=figure.as_printed,
         series=series,
         hops=hops,
         first_run=runs.start,
@@ -211,7 +211,7 @@ def _made(trial: Trial) -> Admission:
     lab = _lab(trial.lab)
     return empty_admission(
         trial.series,
-        lab.with_exact_clocks() if trial.exact_clocks else lab,
+        lab.as_printed() if trial.as_printed else lab,
         _scenario(trial),
         expected(trial),
         trial.buffer_factor,

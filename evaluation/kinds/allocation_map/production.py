@@ -51,7 +51,7 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
 def allocations(figure: AllocationMap, scheme: str) -> Cells:
     """The allocation of every cell under a scheme."""
     profile = load_profile(figure.profile)
-    if figure.exact_clocks:
+    if figure.as_printed:
         profile = profile.with_exact_clocks()
     return {
         (entries, size): allocate(

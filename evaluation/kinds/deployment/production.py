@@ -161,7 +161,6 @@ def _runner(figure: Deployment, deployed: Deployed, options: Options) -> Abstrac
             deployed.flows,
             options,
             allocation=deployed.system.scheme,
-            as_printed=True,
             entries=figure.entries,
         )
     return VirtualRunner(

@@ -21,7 +21,7 @@ from loko.service import Service, service_curve
 def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
     """The curve with its terms. Raises `InputError` if the profile gives no worst case."""
     profile = load_profile(figure.profile)
-    if figure.exact_clocks:
+    if figure.as_printed:
         profile = profile.with_exact_clocks()
     service = service_curve(profile, figure.scenario())
     allocations = [allocate(service, scheme_named(name)) for name in figure.allocations]

@@ -54,7 +54,6 @@ class Runners:
                         routed,
                         options,
                         allocation=plan.sweep.allocation,
-                        as_printed=True,
                         entries=plan.sweep.entries,
                     )
                 else:
