@@ -41,7 +41,7 @@ from loko.document import InputError
 from loko.lab import Lab, Switch, load_lab
 from loko.scenario import Action, Match
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 needs_openvswitch = pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed")
 needs_emulator = pytest.mark.skipif(not emulator().is_file(), reason="the emulator is not built")
@@ -239,7 +239,17 @@ def examine(entry, connect_s=30.0):
         self_test(bench, connect_s=connect_s)
 
 
+@pytest.fixture
+def _a_switch_that_answers_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open vSwitch answers within a millisecond; what gets lost is waited for a hundred times as long."""
+    monkeypatch.setattr(bench_self_test, "_ANSWER_S", 0.2)
+
+
+soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
+
+
 @needs_openvswitch
+@soon
 def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
     with switch_in_a_network():
         examine(inventory(datapath_id=f"{DATAPATH_ID:016x}"))
@@ -260,6 +270,7 @@ def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
 
 
 @needs_openvswitch
+@soon
 def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
     """Copies of what goes over the cables, as optical taps make them, end in t1 and t2."""
     with switch_in_a_network():
@@ -295,6 +306,7 @@ def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
         ("b1", "one-way link: frames get from port 1 to b1 but not back"),
     ],
 )
+@soon
 def test_a_cable_that_carries_one_way_only_is_recognised(cut: str, said: str) -> None:
     with switch_in_a_network():
         tc("qdisc", "add", "dev", cut, "clsact")

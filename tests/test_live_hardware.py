@@ -14,7 +14,7 @@ from live_harness import needs_root
 from roles_play import play
 from throwaway import ROOT
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 SHORT = ["--runs", "1", "--seconds", "1"]
 

@@ -15,7 +15,6 @@ from evaluation.live.background import BackgroundLab
 pytestmark = [
     pytest.mark.namespaces,
     needs_root,
-    pytest.mark.xdist_group("live"),
     pytest.mark.timeout(900),  # many runs of Ansible, beside an emulator that has a core for itself
 ]
 
