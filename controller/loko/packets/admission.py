@@ -61,6 +61,8 @@ class _Kinds:
 
     def __init__(self, *, jitter_grows: bool) -> None:
         self._jitter_grows = jitter_grows
+        self._passages: dict[int, tuple[_Passage, ...]] = {}
+        """By frame size."""
         self._brought: dict[tuple[float, float, int], _Brought] = {}
         """By rate, burst and frame size of a flow."""
 
@@ -76,7 +78,7 @@ class _Kinds:
 
     def _computed(self, flow: Flow, switches: Sequence[SwitchUse]) -> _Brought:
         rate_bps, burst_bytes, frame_bytes = flow[5:]
-        passages = tuple(self.passages(frame_bytes, switches))
+        passages = self.passages(frame_bytes, switches)
         loads = []
         for passage in passages:
             staircase = Staircase.of(
@@ -95,8 +97,13 @@ class _Kinds:
             tuple(one.delay_ns for one in passages),
         )
 
-    def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> Iterator[_Passage]:
+    def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_Passage, ...]:
         """The switches of a path in order. Raises `InputError` for a size that was not planned for."""
+        if frame_bytes not in self._passages:
+            self._passages[frame_bytes] = tuple(self._passed(frame_bytes, switches))
+        return self._passages[frame_bytes]
+
+    def _passed(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> Iterator[_Passage]:
         jitter_ns = 0
         for switch in switches:
             delay_ns = switch.delay_ns(frame_bytes)

@@ -24,7 +24,7 @@ _STEPS_NS: Final = (
 _CURVES: Final = 64
 """Curves of each sort that are kept."""
 _STAIRCASES: Final = 256
-"""Curves of staircases that are kept, some 14 kB each. Flows alike have one for each switch of a path."""
+"""Curves of staircases that are kept, 2 to 14 kB each. Flows alike have one for each switch of a path."""
 _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""
 
@@ -109,9 +109,9 @@ class Grid:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
         return _one_by_one(self, service_ns, spacing_ns, ahead_ns)
 
-    def work(self, staircase: Staircase) -> Curve:
-        """The work of a staircase in all cells."""
-        return _work(self, staircase)
+    def work(self, staircase: Staircase, cells: int) -> Curve:
+        """The work of a staircase in the first cells."""
+        return _work(self, staircase, cells)
 
     def interruption(self, share: float) -> Curve:
         """What interruptions take beyond their burst."""
@@ -132,8 +132,8 @@ def _one_by_one(grid: Grid, service_ns: int, spacing_ns: int, ahead_ns: int) -> 
 
 
 @lru_cache(maxsize=_STAIRCASES)
-def _work(grid: Grid, staircase: Staircase) -> Curve:
-    return _fixed(staircase.work(grid, 0, len(grid.right_ns)))
+def _work(grid: Grid, staircase: Staircase, cells: int) -> Curve:
+    return _fixed(staircase.work(grid, 0, cells))
 
 
 @lru_cache(maxsize=_CURVES)

@@ -282,7 +282,7 @@ class SwitchUse:
         if not self._entries:
             self._know_nothing()
         elif self._known:
-            less = self._grid.work(load.staircase)[: self._known]
+            less = self._grid.work(load.staircase, self._known)
             self._shape(load.input_port, self._ports[load.input_port].offered - less)
 
     def clear(self) -> None:
@@ -376,7 +376,7 @@ class SwitchUse:
 
     def _offered_with(self, load: Load) -> Curve:
         """What would come by a port with so much more."""
-        offered, work = self._ports[load.input_port].offered, self._grid.work(load.staircase)[: self._known]
+        offered, work = self._ports[load.input_port].offered, self._grid.work(load.staircase, self._known)
         return offered + work if len(offered) else work
 
     def _shape(self, port_number: int, offered: Curve) -> None:
@@ -389,10 +389,16 @@ class SwitchUse:
         self._left -= port.shaped
 
     def _know(self, cells: int) -> None:
-        """Work out the curves of the flows that are there, at least so far, and twice as far as before."""
+        """Work out the curves of the flows that are there, at least so far.
+
+        As far as one of few lengths, so that switches share curves, each twice the one before.
+        """
         if cells <= self._known:
             return
-        known = self._known = min(max(cells, 2 * self._known, _FIRST_CELLS), len(self._room))
+        known = self._known or _FIRST_CELLS
+        while known < cells:
+            known *= 2
+        known = self._known = min(known, len(self._room))
         self._left = self._room[:known].copy()
         for port in self._ports.values():
             port.offered = port.shaped = _NOTHING
@@ -403,7 +409,7 @@ class SwitchUse:
     def _sum_of(self, flows: Mapping[Staircase, int]) -> Curve:
         total = np.zeros(self._known, dtype=np.int64)
         for staircase, count in flows.items():
-            work = self._grid.work(staircase)[: self._known]
+            work = self._grid.work(staircase, self._known)
             total += work if count == 1 else count * work
         return total
 
