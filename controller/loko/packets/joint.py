@@ -263,6 +263,7 @@ def _output(
     spare_ns = spread_ns + interrupted_ns + np.ceil(share * starts * _CELL_NS).astype(np.int64)
     reach_ns = spare_ns + (everything[starts] - 1) * service_ns
     found = np.zeros(_CELLS, dtype=np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(own, _CELLS)
     delay_cells = -(-most_delay_ns // _CELL_NS)
     for delay in range(delay_cells + 1):
         since_ns: Curve = (before + max(delay - 1, 0)) * _CELL_NS
@@ -270,8 +271,8 @@ def _output(
         if not possible.any():
             break
         gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
-        left = own[place[:, None] + (starts[possible] + delay)[None, :]] - gone
-        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=1)), out=found)
+        left = windows[starts[possible] + delay] - gone[:, None]
+        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=0)), out=found)
     # Busy periods that began still earlier: the longer, the less is left (the rates leave room).
     line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
     line -= int(starts[-1]) * _CELL_NS * ((1 - share) / service_ns - frames_per_ns)
