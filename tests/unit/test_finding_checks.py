@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from evaluation.facts import Fact
-from evaluation.figure import Evidence
+from evaluation.figure import Evidence, NotTestable
 from evaluation.finding_checks import FindingCheck, number_with_unit
 
 CHECK: TypeAdapter = TypeAdapter(FindingCheck)
@@ -67,8 +67,10 @@ def test_checks(check: dict, holds: bool) -> None:
         {"kind": "ratio", "finding": "a_us", "over": "d_us", "at_most": 1},
     ],
 )
-def test_what_was_not_measured_is_left_out(check: dict) -> None:
-    assert verdict(check) is None
+def test_what_was_not_measured_is_not_testable(check: dict) -> None:
+    found = verdict(check)
+    assert isinstance(found, NotTestable)
+    assert found.why == "this replay has no d_us"
 
 
 def test_a_qualitative_fact_needs_a_value_in_the_check() -> None:

@@ -1,0 +1,37 @@
+"""Verdicts on guarantees: each belongs to a named system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evaluation.result import GuaranteeResult, Point, Verdict
+
+
+def guarantee(
+    system: str, points: Mapping[str, Sequence[Point]], *, ours: bool, promised: bool = True
+) -> GuaranteeResult:
+    """What became of a system's guarantee to its flows, at these points of each flow by its label.
+
+    Not `promised`: the flows sent more there than the system admits.
+    """
+    every = [point for each in points.values() for point in each]
+    packets = sum(point.packets for point in every)
+    lost = sum(point.lost for point in every)
+    late = sum(point.late for point in every)
+    explained = sum(point.explained for point in every)
+    return GuaranteeResult(
+        system=system,
+        flows=list(points),
+        packets=packets,
+        lost=lost,
+        late=late,
+        explained=explained,
+        verdict=_verdict(packets, lost + late - explained) if promised else "not promised",
+        ours=ours,
+    )
+
+
+def _verdict(packets: int, broken_by: int) -> Verdict:
+    if not packets:
+        return "not tested"
+    return "broken" if broken_by > 0 else "kept"
