@@ -95,10 +95,12 @@ class Near(_OfOne):
         """As `Check.tolerance`."""
         if self.within == 0:
             return f"exactly {self.expected_with_unit(fact)}"
-        margin = f"{self.within_percent:g} %"
-        if self.within is not None:
-            points = " percentage points" if self.finding.endswith("_percent") else ""
-            margin = f"{self.within:g}{points}" if points else number_with_unit(self.finding, self.within)
+        if self.within is None:
+            margin = f"{self.within_percent:g} %"
+        elif self.finding.endswith("_percent"):
+            margin = f"{self.within:g} percentage points"
+        else:
+            margin = number_with_unit(self.finding, self.within)
         return f"within {margin} of {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:

@@ -94,6 +94,15 @@ def test_no_late_at_some_points_or_anywhere() -> None:
     assert verdict({"kind": "no_late"}, measured) == ("5 of 4000 (at 2)", False)
 
 
+def test_what_stalls_of_the_host_explain_denies_nothing() -> None:
+    stalled = point(1, late=5).model_copy(update={"explained": 5})
+    found = result({"kind": "no_late"}, series(stalled))
+    assert (found.here, found.holds) == ("5 of 2000 (at 1)", None)
+    assert "stalls of the host" in found.because
+    partly = point(1, late=5).model_copy(update={"explained": 4})
+    assert result({"kind": "no_late"}, series(partly)).holds is False
+
+
 def test_a_claim_about_all_points_is_not_ticked_when_some_ran() -> None:
     clean = result({"kind": "no_late"}, series(point(1)), planned=[1, 2, 3])
     assert (clean.here, clean.holds) == ("0 of 2000", None)

@@ -81,6 +81,11 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 f"{deployed.system.key}_rate_mbps": deployed.senders[0].shaper_rate_bps / 1e6
                 for deployed in systems
             },
+            **{
+                f"{deployed.system.key}_{name}_us": value / 1e3
+                for deployed in systems
+                for name, value in deployed.queues_ns.items()
+            },
         },
         x=AxisLabel(name=", ".join(f"{x}: {one.system.label}" for x, one in enumerate(systems)), unit=""),
         series=series,
