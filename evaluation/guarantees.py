@@ -15,13 +15,33 @@ def guarantee(
     Not `promised`: the flows sent more there than the system admits.
     """
     every = [point for each in points.values() for point in each]
-    packets = sum(point.packets for point in every)
-    lost = sum(point.lost for point in every)
-    late = sum(point.late for point in every)
-    explained = sum(point.explained for point in every)
+    return guarantee_of_packets(
+        system,
+        list(points),
+        packets=sum(point.packets for point in every),
+        lost=sum(point.lost for point in every),
+        late=sum(point.late for point in every),
+        explained=sum(point.explained for point in every),
+        ours=ours,
+        promised=promised,
+    )
+
+
+def guarantee_of_packets(
+    system: str,
+    flows: list[str],
+    *,
+    packets: int,
+    lost: int,
+    late: int,
+    explained: int = 0,
+    ours: bool,
+    promised: bool = True,
+) -> GuaranteeResult:
+    """The same of packets that are counted already."""
     return GuaranteeResult(
         system=system,
-        flows=list(points),
+        flows=flows,
         packets=packets,
         lost=lost,
         late=late,

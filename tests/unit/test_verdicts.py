@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from sample_charts import BOXES, chart_result
@@ -14,6 +15,9 @@ from evaluation.facts import fact
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingFigure
 from evaluation.guarantees import guarantee
+from evaluation.kinds.attack.document import AttackFigure, Effort
+from evaluation.kinds.attack.production import compute
+from evaluation.options import Options
 from evaluation.report import render
 from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, Point
 from evaluation.verdicts import Count, counted_with, counts, counts_of_all
@@ -31,6 +35,12 @@ CIRCULAR = {
     "fig12b": "fig12b/equation-6-error",
 }
 """Facts that went into the profile, or that the emulator meets by construction; None: all of the figure."""
+
+
+class Silent:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
 
 
 def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> Point:
@@ -97,6 +107,19 @@ def test_each_system_of_a_figure_has_its_own_verdict() -> None:
     late = result("fig15", guarantees=[silo, guarantee("Loko", {"H1->H3": [point(late=2)]}, ours=True)])
     assert late.breaks_ours
     assert "2 packets break a guarantee that Loko's admission gives." in render([late])
+
+
+def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
+    figure = FIGURES["loko/attack"]
+    assert isinstance(figure, AttackFigure)
+    schemes = [one for one in figure.schemes if one.scheme in ("silo", "full-rate")]
+    small = figure.model_copy(update={"schemes": schemes, "effort": Effort(generations=2, seconds=0.2)})
+    outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    silo, loko = outcome.guarantees
+    assert (silo.system, silo.verdict, silo.ours) == ("Silo", "broken", False)
+    assert (loko.system, loko.verdict, loko.ours) == ("Loko, full-rate", "kept", True)
+    assert silo.late > 0
+    assert loko.packets > 0
 
 
 def test_claims_are_counted_by_kind() -> None:

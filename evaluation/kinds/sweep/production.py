@@ -228,7 +228,7 @@ def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]
     )
     found = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
     if any(beyond.values()):
-        system = f"Loko, {sweep.allocation}, more than admitted"
+        system = f"Loko, {sweep.allocation}, beyond what is admitted"
         found.append(guarantee(system, beyond, ours=True, promised=False))
     return found
 
