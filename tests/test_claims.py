@@ -78,6 +78,7 @@ def test_no_loss() -> None:
         {"kind": "loss_near", "at": 7, "within_points": 1},
         {"kind": "loss_starts"},
         {"kind": "loss_beyond"},
+        {"kind": "loss_from"},
         {"kind": "delay_rises", "at": [1, 7], "statistic": "p99", "slack": 0},
         {"kind": "delay_grows", "start": 5, "statistic": "p50", "factor": 1.1},
     ],
@@ -118,6 +119,7 @@ def test_a_claim_about_all_points_is_not_ticked_when_some_ran() -> None:
         ({"kind": "loss_starts"}, []),
         ({"kind": "loss_at", "at": 5}, []),
         ({"kind": "loss_beyond"}, []),
+        ({"kind": "loss_from"}, [5]),
         ({"kind": "loss_before_late"}, []),
         ({"kind": "late_at"}, []),
         ({"kind": "late_starts"}, []),
@@ -145,6 +147,16 @@ def test_a_shorter_replay_does_not_confirm_where_loss_starts() -> None:
     assert result({"kind": "loss_starts"}, measured).holds is True
     assert result({"kind": "loss_starts"}, measured, shorter="short").holds is None
     assert result({"kind": "loss_starts"}, measured, planned=[3, 4, 5]).holds is None
+
+
+def test_loss_at_every_point_from_there_on() -> None:
+    check = {"kind": "loss_from"}
+    assert verdict(check, series(point(4), point(5, lost=20), point(6, lost=500))) == (
+        "1 % to 25.0 % lost",
+        True,
+    )
+    assert verdict(check, series(point(5, lost=1), point(6))) == ("no loss at 6", False)
+    assert verdict(check, series(point(5, lost=1)), planned=[5, 6])[1] is None
 
 
 def test_loss_beyond() -> None:

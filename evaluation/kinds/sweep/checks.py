@@ -130,6 +130,29 @@ class LossAt(Check):
         return (f"{_percent(loss)} lost", True) if loss > 0 else ("no loss", False)
 
 
+class LossFrom(NumberCheck):
+    """Packets are lost at the fact's value of x, and at every larger x."""
+
+    kind: Literal["loss_from"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at least one packet at every value from {fact.number:g} on"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`."""
+        measured = Measured(evidence.series)
+        wanted = [x for x in evidence.planned if x >= evidence.fact.number]
+        there = [x for x in wanted if x in measured.by_x]
+        clean = [x for x in there if measured.loss(x) == 0]
+        if clean:
+            return f"no loss at {_list(clean)}", False
+        if len(there) < len(wanted):
+            return _not_at([x for x in wanted if x not in there])
+        losses = [measured.loss(x) for x in wanted]
+        return f"{_percent(min(losses))} to {_percent(max(losses))} lost", True
+
+
 class LossBeyond(NumberCheck):
     """Packets are lost somewhere above the fact's value of x."""
 
@@ -388,6 +411,7 @@ SweepCheck = Annotated[
     NoLoss
     | NoLate
     | LossAt
+    | LossFrom
     | LossBeyond
     | LateAt
     | LossStarts
