@@ -167,6 +167,8 @@ def _claims(
 ) -> None:
     for claim, texts in claims:
         mark, colour = _MARKS[claim.holds]
+        if claim.holds and claim.kind != "predicted":
+            colour = SOFT  # it reproduces nothing
         figure.text(0.03, top_inches / height, mark, color=colour, fontsize=9, va="center", weight="bold")
         for x, lines, tint in zip(_TEXT_X, texts, ("black", "#444444", colour), strict=True):
             for number, line in enumerate(lines):
