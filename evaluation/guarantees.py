@@ -12,7 +12,7 @@ def guarantee(
 ) -> GuaranteeResult:
     """What became of a system's guarantee to its flows, at these points of each flow by its label.
 
-    Not `promised`: the flows sent more there than the system admits.
+    Not `promised`: the guarantee does not cover what was sent there, such as more than is admitted.
     """
     every = [point for each in points.values() for point in each]
     return guarantee_of_packets(

@@ -35,7 +35,7 @@ from evaluation.result import (
 from loko.document import InputError
 
 _Figure = TypeVar("_Figure", bound=Figure)
-_ONLY_WORDS: Final = {"title", "claims", "notes", "modes"}
+_ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
 """Keys of a document that change nothing of what is computed."""
 
 

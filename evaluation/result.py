@@ -20,7 +20,7 @@ ClaimKind = Literal["predicted", "calibrated", "ours"]
 profile or model may come from it. ``ours``: recomputed, or asked of ourselves; not the paper's statement."""
 
 Verdict = Literal["kept", "broken", "not promised", "not tested"]
-"""Of a guarantee. ``not promised``: more was sent than admitted. ``not tested``: nothing was sent."""
+"""Of a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was sent."""
 
 
 class _Part(BaseModel):

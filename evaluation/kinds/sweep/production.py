@@ -221,14 +221,17 @@ def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
 
 
 def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
-    """Loko's, where its admission was respected; and what was sent beyond, of which it promises nothing."""
+    """Loko's at the points where it holds, and what was sent at others, of which nothing is promised.
+
+    Those are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
+    """
     within, beyond = (
         {one.label: [point for point in one.points if point.guaranteed is promised] for one in series}
         for promised in (True, False)
     )
     found = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
     if any(beyond.values()):
-        system = f"Loko, {sweep.allocation}, beyond what is admitted"
+        system = f"Loko, {sweep.allocation}, outside its guarantee"
         found.append(guarantee(system, beyond, ours=True, promised=False))
     return found
 
