@@ -205,6 +205,7 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
     holds = {claim["claim"]: claim["holds"] for claim in other["claims"]}
     assert holds["no packet late at m_r = 1"] is True
     assert holds["no packet late at any m_r"] is None
+    assert holds["packets of the largest box (m_r = 11)"] is None
 
 
 def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_path: Path) -> None:

@@ -211,13 +211,11 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
 
 def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
     """Named numbers beside the points. A box is what all observed flows sent at one x, as in the paper."""
+    found = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
     boxes = [sum(point.packets for point in box) for box in zip(*(one.points for one in series), strict=True)]
-    return {
-        "guarantee_ms": setting.guarantee_ns / 1e6,
-        "least_delay_ms": setting.floor_ns / 1e6,
-        "smallest_box_packets": float(min(boxes)),
-        "largest_box_packets": float(max(boxes)),
-    }
+    if len(boxes) == len(setting.sweep.planned):
+        found["smallest_box_packets"], found["largest_box_packets"] = float(min(boxes)), float(max(boxes))
+    return found
 
 
 def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
