@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -27,7 +28,7 @@ from loko.document import InputError
 from loko.lab import Backend
 
 if TYPE_CHECKING:
-    from evaluation.result import FigureResult
+    from evaluation.result import FigureResult, GuaranteeResult
 
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -161,8 +162,8 @@ def evaluate(
     """Replay figures of the papers and compare them with what the papers say.
 
     Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
-    parameters is not run again. Status 1 if a guarantee that the paper keeps is violated and no stall of the
-    host explains it; other claims that do not hold are reported, and change the status with --strict only.
+    parameters is not run again. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
+    the host explains it; claims that do not hold are reported, and change the status with --strict only.
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
@@ -200,7 +201,7 @@ def evaluate(
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
     _print_results(results, options.out, as_json)
-    if any(result.violations or (strict and result.broken_claims) for result in results):
+    if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
         raise typer.Exit(1)
 
 
@@ -312,38 +313,57 @@ def _print_json(values: Any) -> None:
 
 
 def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
+    from evaluation.verdicts import KINDS, counts_of_all  # noqa: PLC0415 - so that `loko --help` need not load it
+
     violations = sum(result.violations for result in results)
     if as_json:
         figures = [
             {
                 "figure": result.figure,
                 "violations": result.violations,
-                "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
+                "guarantees": [one.model_dump() for one in result.guarantees],
+                "claims": [claim.model_dump() for claim in result.claims],
             }
             for result in results
         ]
-        _print_json({"out": str(directory), "violations": violations, "figures": figures})
+        counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
+        _print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
         return
     for result in results:
         _print_result(result)
-    if violations:
-        typer.echo("a guarantee that the paper keeps does not hold here")
+    for kind, count in counts_of_all(results).items():
+        typer.echo(f"{KINDS[kind]}: {count}")
+    if any(result.breaks_ours for result in results):
+        typer.echo("a guarantee that Loko's admission gives does not hold here")
     typer.echo(f"report: {directory / 'report.html'}")
 
 
 def _print_result(result: FigureResult) -> None:
-    broken, host = result.broken_claims, result.provenance.host
-    guaranteed = any(point.guaranteed for series in result.series for point in series.points)
-    kept = "guarantee kept, " if guaranteed else ""
-    kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
-    count = len(result.claims)
-    typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
-    for claim in broken:
-        typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+    from evaluation.verdicts import KINDS, counts  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    host = result.provenance.host
+    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
+    typer.echo(f"{result.paper}/{result.figure}: {told}")
+    for one in result.guarantees:
+        _print_guarantee(one)
+    for claim in result.claims:
+        if claim.holds is not True:
+            word = "does not hold" if claim.holds is False else "not testable here"
+            why = f"; {claim.because}" if claim.holds is None else ""
+            typer.echo(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
     for board, said in result.provenance.real_boards.items():
         typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:
         typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
+
+
+def _print_guarantee(one: GuaranteeResult) -> None:
+    if one.verdict == "not promised":
+        return
+    told = f"guarantee {one.verdict}"
+    if one.verdict == "broken":
+        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
+    typer.echo(f"  {one.system}: {told}")
 
 
 def _duration(seconds: float) -> str:

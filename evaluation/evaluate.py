@@ -39,7 +39,6 @@ def _publish(
 ) -> list[FigureResult]:
     """Judge every figure beside the others of the folder, draw it, and write everything but the records."""
     together = {one.figure: one for one in (*earlier, *results)}
-    losses = {name: one.largest_loss for name, one in together.items() if one.series}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
         claims = judge(
@@ -47,12 +46,26 @@ def _publish(
             series=result.series,
             table=result.table,
             findings=result.findings,
-            largest_loss=losses,
+            others={
+                name: one.series
+                for name, one in together.items()
+                if one.figure != result.figure and one.series and _same_scale(one, result)
+            },
+            shorter=figure.shorter(options),
         )
         judged.append(result.model_copy(update={"claims": claims}))
         write_result(judged[-1], options.out)
     _draw(judged, options, progress)
     return judged
+
+
+def _same_scale(one: FigureResult, other: FigureResult) -> bool:
+    """Whether two figures can be compared: replayed in the same way and for as long."""
+    ways = [
+        (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
+        for result in (one, other)
+    ]
+    return ways[0] == ways[1]
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from evaluation.facts import Fact, fact
-from evaluation.figure import Claim, Figure
+from evaluation.claims import check_reference
+from evaluation.facts import fact
+from evaluation.figure import Figure
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
 from loko.document import LABS, InputError, error_at, read
@@ -32,14 +33,6 @@ def load_experiment(path: Path) -> Figure:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return experiment
-
-
-def check_reference(figure: Figure, claim: Claim) -> Fact:
-    """The fact behind a claim. Raises `InputError` if it is missing or lacks the number its check needs."""
-    found = fact(figure.paper, claim.fact)
-    if claim.check.needs_number:
-        _ = found.number
-    return found
 
 
 def experiments(labs: Path = LABS) -> dict[str, Figure]:

@@ -7,6 +7,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.figure import LabFigure
+from evaluation.options import Options
+from evaluation.result import runs_of
 from loko.document import Strict
 
 
@@ -30,7 +32,28 @@ class Quick(Strict):
     seconds: float = Field(gt=0)
 
 
-class FlowFigure(LabFigure):
+class ReplayedFigure(LabFigure):
+    """A figure of what became of packets in so many runs of so many seconds."""
+
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    quick: Quick
+
+    def scale(self, options: Options) -> tuple[int, float]:
+        """Runs and their seconds under these options."""
+        default = self.quick if options.quick else self
+        runs = options.runs if options.runs is not None else default.runs
+        return runs, options.seconds if options.seconds is not None else default.seconds
+
+    def shorter(self, options: Options) -> str:
+        """As `Figure.shorter`."""
+        runs, seconds = self.scale(options)
+        if runs * seconds < self.runs * self.seconds:
+            return f"this replay has {runs_of(runs, seconds)}, the paper's {runs_of(self.runs, self.seconds)}"
+        return super().shorter(options)
+
+
+class FlowFigure(ReplayedFigure):
     """A figure of what became of flows' packets in runs of some seconds."""
 
     flows: list[FlowEnds] = Field(min_length=1)
@@ -38,8 +61,6 @@ class FlowFigure(LabFigure):
     """Labels of the flows whose packets are recorded."""
     sender_queue_frames: int = Field(default=160, ge=1)
     """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
 
     @model_validator(mode="after")
     def _observed_are_flows(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -13,7 +14,8 @@ from markupsafe import Markup
 
 from evaluation import pictures
 from evaluation.files import write_atomically
-from evaluation.result import FigureResult, Point, read_results
+from evaluation.result import FigureResult, read_results
+from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
 from loko.document import InputError
 
 REPORT = "report.html"
@@ -45,19 +47,17 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
         undefined=StrictUndefined,
     )
     environment.filters.update(symbols=_symbols, title=_title, percent=_percent, packets=_packets)
+    judged = list(guarantees(results))
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
-        violations=sum(result.violations for result in results),
-        guaranteed_packets=sum(
-            point.packets for result in results for point in _points(result) if point.guaranteed
-        ),
-        explained=sum(point.explained for result in results for point in _points(result) if point.guaranteed),
+        kinds=KINDS,
+        counts=counts,
+        counts_of_all=counts_of_all(results),
+        counted_with=partial(counted_with, results),
+        ours=[(result, one) for result, one in judged if one.ours],
+        theirs=[(result, one) for result, one in judged if not one.ours],
     )
-
-
-def _points(result: FigureResult) -> list[Point]:
-    return [point for series in result.series for point in series.points]
 
 
 def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:

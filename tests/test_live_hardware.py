@@ -32,8 +32,9 @@ def check_result(folder, figure):
     assert made["backend"] == "firmware, hardware"
     assert made["real_boards"]["s1"]["firmware"] == "0.84"
     assert made["real_boards"]["s1"]["mac"] == "70:b3:d5:6c:00:01"
-    assert result["claims"]
-    assert all(claim["here"] != "not measured" for claim in result["claims"])
+    tested = [claim for claim in result["claims"] if claim["holds"] is not None]
+    assert tested
+    assert all(claim["here"] != "not measured" for claim in tested)
     rows = pq.read_table(folder / f"{figure}.parquet")
     arrived = rows.num_rows - rows.column("received_ns").null_count
     assert arrived > 0.9 * rows.num_rows > 0

@@ -42,6 +42,12 @@ _TEXT_CHARACTERS: Final = (54, 31, 50)
 _TITLE_POINTS: Final = 10.5
 _TITLE_CHARACTERS: Final = 74
 _LEAST_TITLE_POINTS: Final = 7.5
+_MARKS: Final[Mapping[bool | None, tuple[str, str]]] = {
+    True: ("✓", HOLDS),
+    False: ("✗", REFERENCE),
+    None: ("–", SOFT),
+}
+"""How a claim that holds, does not hold, or is not testable here, is marked."""
 _Texts = tuple[list[str], list[str], list[str]]
 
 
@@ -144,7 +150,8 @@ def box_statistics(
 
 
 def _texts(claim: ClaimResult) -> _Texts:
-    texts = (symbols(claim.claim), f"paper: {claim.paper}", f"here: {claim.here}")
+    kind = "" if claim.kind == "predicted" else f" [{claim.kind}]"
+    texts = (symbols(claim.claim) + kind, f"paper: {claim.paper}", f"here: {claim.here}")
     one, two, three = (
         textwrap.wrap(text, width) for text, width in zip(texts, _TEXT_CHARACTERS, strict=True)
     )
@@ -159,7 +166,9 @@ def _claims(
     figure: Figure, claims: Sequence[tuple[ClaimResult, _Texts]], *, top_inches: float, height: float
 ) -> None:
     for claim, texts in claims:
-        mark, colour = ("✓", HOLDS) if claim.holds else ("✗", REFERENCE)
+        mark, colour = _MARKS[claim.holds]
+        if claim.holds and claim.kind != "predicted":
+            colour = SOFT  # it reproduces nothing
         figure.text(0.03, top_inches / height, mark, color=colour, fontsize=9, va="center", weight="bold")
         for x, lines, tint in zip(_TEXT_X, texts, ("black", "#444444", colour), strict=True):
             for number, line in enumerate(lines):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scripted_runner import records
 
+from evaluation.claims import judge
 from evaluation.experiments import experiments
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
@@ -46,6 +47,17 @@ def test_hosts_send_what_is_admitted(one: Deployment) -> None:
         for admitted, sender in zip(deployed.flows, deployed.senders, strict=True):
             assert 0 <= admitted.flow.rate_bps - sender.shaper_rate_bps < 1
             assert 0 <= admitted.flow.burst_bytes - sender.shaper_burst_bytes < 1
+
+
+@pytest.mark.parametrize("name", ["fig3a", "fig3b"])
+def test_silos_intermediate_values_are_those_of_appendix_a(name: str) -> None:
+    one = figure(name)
+    deployed = deploy(one, one.systems[0])
+    found = {f"silo_{name}_us": value / 1e3 for name, value in deployed.queues_ns.items()}
+    claims = [claim for claim in one.claims if claim.check.finding in found]
+    assert len(claims) == len(found) == 3
+    for claim in judge(one.model_copy(update={"claims": claims}), findings=found):
+        assert claim.holds, claim
 
 
 def test_what_silo_refuses_is_not_deployed() -> None:
@@ -92,6 +104,9 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     assert result.violations == 0
     guaranteed = [point.guaranteed for point in result.series[0].points]
     assert guaranteed == [False, False, True]
+    verdicts = {one.system: (one.verdict, one.ours) for one in result.guarantees}
+    assert verdicts == {"Silo": ("broken", False), "QJump": ("broken", False), "Loko": ("kept", True)}
+    assert not result.breaks_ours
     (again,) = KIND.produce([figure("fig15")], options, Quiet())
     assert again.findings == result.findings
 

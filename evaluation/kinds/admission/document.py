@@ -10,6 +10,7 @@ from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingFigure
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.reservations import PRINTED, RESERVATIONS
+from evaluation.options import Options
 from loko.document import Strict
 from loko.schemes import SchemeName as Scheme
 from loko.schemes import choice_named
@@ -93,6 +94,12 @@ class AdmissionFigure(FindingFigure, LabFigure):
                     f" {PRINTED}; name another"
                 )
         return self
+
+    def shorter(self, options: Options) -> str:
+        """As `Figure.shorter`."""
+        if options.runs is not None and options.runs < self.runs:
+            return f"this replay has {options.runs} runs of each path length, the paper's {self.runs}"
+        return super().shorter(options)
 
     @property
     def series(self) -> tuple[Series, ...]:

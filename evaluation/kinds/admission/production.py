@@ -120,6 +120,8 @@ def _accepted_findings(
                 hop_ns = max(hop_ns, guarantee_ns / (length + 1))
         if hop_ns:
             found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
+            if series == figure.series[0]:  # D (l + 1), whether or not anything was accepted there
+                found["guarantee_of_longest_path_ms"] = hop_ns * (max(hops) + 1) / 1e6
     return found
 
 

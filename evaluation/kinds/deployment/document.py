@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from evaluation.figure import AllocationName
 from evaluation.finding_checks import FindingClaim
-from evaluation.flow_figure import FlowFigure, Quick
+from evaluation.flow_figure import FlowFigure
 from loko.document import Strict
 
 
@@ -72,7 +72,6 @@ class Deployment(FlowFigure):
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     systems: list[System] = Field(min_length=1)
-    quick: Quick
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evaluation.analysis import Box, host_of, stalled
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.guarantees import guarantee
 from evaluation.kinds.paths.admission import AdmittedPaths, admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.options import Options, Progress
@@ -23,9 +24,7 @@ from evaluation.virtual import VirtualRunner
 
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
-    default = figure.quick if options.quick else figure
-    runs = options.runs if options.runs is not None else default.runs
-    seconds = options.seconds if options.seconds is not None else default.seconds
+    runs, seconds = figure.scale(options)
     admitted = admit_paths(figure, options.seed)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
@@ -51,14 +50,16 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
             progress.advance(figure.name)
     points = [boxes[length].point(float(length), guaranteed=True) for length in worst]
     profile = next(iter(admitted.lab.switches.values())).profile.name
+    series = [
+        Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
+        for length, point in zip(worst, points, strict=True)
+    ]
     outcome = Outcome(
         chart=_chart(admitted, points, runs, seconds),
         findings=_findings(admitted, points, worst),
         x=AxisLabel(name="links between switches", unit=""),
-        series=[
-            Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
-            for length, point in zip(worst, points, strict=True)
-        ],
+        series=series,
+        guarantees=[guarantee(figure.scheme, {one.label: one.points for one in series}, ours=True)],
         profile=profile,
         runs=runs,
         seconds=seconds,
