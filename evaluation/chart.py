@@ -55,11 +55,14 @@ class BoxGroup(_Part):
 
 
 class PlacedLine(_Part):
-    """A line over the places of boxes, on the second axis."""
+    """Values at the places of boxes, on the second axis."""
 
     label: str
     y: list[float | None]
     dashed: bool = False
+    """The end of a range and not its middle."""
+    joined: bool = True
+    """By a line: where the places are numbers. Between categories there is nothing to be read off."""
 
 
 class BoxPanel(_Part):
