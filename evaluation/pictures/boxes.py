@@ -9,8 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from evaluation.chart import BoxPanel, BoxStatistics, PlacedLine
-from evaluation.pictures.axes import is_wide, references, set_axis
-from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics, legend_above
+from evaluation.pictures.axes import reference_entries, references, set_axis
+from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics
 
 _MEAN: Final = "#b45309"
 _AIR: Final = 1.1
@@ -48,9 +48,8 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
         )
         highest = max(highest, *(box.max for _, box in there))
     _scales(axes, panel, highest)
-    entries = _legend(panel) + references(axes, panel.references)
-    entries += _second_axis(axes, panel)
-    legend_above(axes, entries, rows=1 if is_wide(axes) else 2)
+    references(axes, panel.references)
+    _second_axis(axes, panel)
 
 
 def names_are_slanted(panel: BoxPanel) -> bool:
@@ -94,7 +93,8 @@ def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
     set_axis(axes, panel.y, "y")
 
 
-def _legend(panel: BoxPanel) -> list[Any]:
+def boxes_legend(panel: BoxPanel) -> list[Any]:
+    """What stands for all that is drawn."""
     entries: list[Any] = [
         Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=group.label)
         for number, group in enumerate(panel.groups)
@@ -104,13 +104,15 @@ def _legend(panel: BoxPanel) -> list[Any]:
     entries.append(Line2D([], [], color=EDGE, linewidth=0.8, label=whiskers))
     if any(box is not None and box.mean is not None for group in panel.groups for box in group.boxes):
         entries.append(Line2D([], [], label="mean", **_mean_look(1)))
-    return entries
+    entries += reference_entries(panel.references)
+    by_label = {line.label: line for line in panel.lines}
+    return entries + [Line2D([], [], label=label, **_line_look(line)) for label, line in by_label.items()]
 
 
-def _second_axis(axes: Axes, panel: BoxPanel) -> list[Any]:
-    """Values at the places, in blue; what stands for them in the legend."""
+def _second_axis(axes: Axes, panel: BoxPanel) -> None:
+    """Values at the places, in blue."""
     if panel.second is None:
-        return []
+        return
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     highest = 0.0
@@ -124,8 +126,6 @@ def _second_axis(axes: Axes, panel: BoxPanel) -> list[Any]:
     set_axis(other, panel.second, "y")
     other.yaxis.label.set_color(SECOND)
     other.tick_params(axis="y", colors=SECOND, which="both")
-    by_label = {line.label: line for line in panel.lines}
-    return [Line2D([], [], label=label, **_line_look(line)) for label, line in by_label.items()]
 
 
 def _line_look(line: PlacedLine) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
         findings |= _differences(cells, allocations(figure, figure.compared_with))
     chart = Chart(
         panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
-        columns=3,
+        columns=2,
         caption="white: not feasible, the buffer leaves no burst of one frame",
     )
     outcome = Outcome(
