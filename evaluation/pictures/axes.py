@@ -31,6 +31,8 @@ _DASHES: Final = ("-", (0, (6, 2)), (0, (2, 1.5)))
 """Of references."""
 _NAMED_RATIO: Final = 1000
 """An axis that spans more than this names its powers of ten only."""
+_FEW_RATIO: Final = 4
+"""One that spans less names more than 1, 2 and 5."""
 
 
 def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
@@ -55,11 +57,11 @@ def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
 
 
 def name_decades(axis: Axis) -> None:
-    """Numbers as one writes them at 1, 2 and 5 times the powers of ten, unless there are too many powers."""
+    """Numbers as one writes them, at 1, 2 and 5 times the powers of ten, unless there are too many powers."""
     low, high = sorted(axis.get_view_interval())
     if low <= 0 or high > _NAMED_RATIO * low:
         return
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > _FEW_RATIO * low else range(1, 10)))
     axis.set_major_formatter(_as_written)
     axis.set_minor_formatter(NullFormatter())
 

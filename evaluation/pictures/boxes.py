@@ -25,7 +25,7 @@ _LONG_LABELS: Final = 40
 def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
     """Boxes at their places, the means beside them, and what the second axis shows."""
     groups = len(panel.groups)
-    width = 0.7 / groups
+    width = _boxes_wide(panel) / groups
     highest = 0.0
     for number, group in enumerate(panel.groups):
         shift = (number - (groups - 1) / 2) * (width + 0.04)
@@ -50,6 +50,11 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
     _scales(axes, panel, highest)
     references(axes, panel.references)
     _second_axis(axes, panel)
+
+
+def _boxes_wide(panel: BoxPanel) -> float:
+    """The part of a place that its boxes take: less where values stand beside them, so that they are near."""
+    return 0.7 if all(line.joined for line in panel.lines) else 0.5
 
 
 def names_are_slanted(panel: BoxPanel) -> bool:
@@ -119,7 +124,7 @@ def _second_axis(axes: Axes, panel: BoxPanel) -> None:
     for line in panel.lines:
         known = [(place, y) for place, y in enumerate(line.y) if y is not None]
         highest = max([highest, *(y for _, y in known)])
-        aside = 0.0 if line.joined else 0.35 + 2 * _BESIDE
+        aside = 0.0 if line.joined else _boxes_wide(panel) / 2 + 2 * _BESIDE
         other.plot([place - aside for place, _ in known], [y for _, y in known], **_line_look(line))
     if not panel.second.log:
         other.set_ylim(0, _AIR * highest or 1)

@@ -83,7 +83,8 @@ def canvas(
 
 def title_of(result: FigureResult) -> str:
     """The title above a picture."""
-    name = result.figure.replace("fig", "Fig. ").replace("table", "Table ")
+    name = re.sub(r"^sec(?=\d)", "Sec. ", result.figure)
+    name = name.replace("fig", "Fig. ").replace("table", "Table ")
     return f"{name}: {symbols(result.title)}"
 
 
@@ -98,8 +99,8 @@ def footnote(figure: Figure, text: str) -> None:
 
 
 def symbols(text: str) -> str:
-    """m_r and m_b as the paper sets them."""
-    return re.sub(r"m_([rb])", r"$m_\1$", text)
+    """m_r, m_b and c_pps as the paper sets them."""
+    return re.sub(r"\b([mc])_(r|b|pps)\b", r"$\1_{\2}$", text)
 
 
 def box_statistics(

@@ -34,6 +34,8 @@ _CELL_NAMES: Final = 10
 _MANY_POINTS: Final = 2000
 """So many points are drawn as an image, also in an SVG."""
 _CELL_POINTS: Final = 6.5
+_SMALL: Final = 0.1
+"""Below it a number of three digits is wider than a cell."""
 _MARKERS: Final = "os^Dv<>Pp*"
 _DASHES: Final[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 """Of curves that are nothing but a line."""
@@ -47,7 +49,7 @@ _APART_LOOK: Final[Any] = {"facecolor": "#f0c48a", "edgecolor": "#92400e", "hatc
 def draw_lines(axes: Axes, panel: LinePanel) -> None:
     """Curves, with error bars where they have any."""
     for number, curve in enumerate(panel.curves):
-        _draw_curve(axes, curve, number)
+        _draw_curve(axes, curve, _curve_look(panel, number))
     if not panel.x.log and all(float(x).is_integer() for curve in panel.curves for x in curve.x):
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     set_axis(axes, panel.x, "x")
@@ -58,14 +60,13 @@ def draw_lines(axes: Axes, panel: LinePanel) -> None:
 def lines_legend(panel: LinePanel) -> list[Line2D]:
     """What stands for the curves and references."""
     curves = [
-        Line2D([], [], label=curve.label, **_curve_look(curve, number))
+        Line2D([], [], label=curve.label, **_curve_look(panel, number))
         for number, curve in enumerate(panel.curves)
     ]
     return curves + reference_entries(panel.references)
 
 
-def _draw_curve(axes: Axes, curve: Curve, number: int) -> None:
-    look = _curve_look(curve, number)
+def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
     y = np.array([np.nan if value is None else value for value in curve.y], dtype=float)
     axes.plot(curve.x, y, drawstyle="steps-post" if curve.steps else "default", **look)
     if curve.low is not None and curve.high is not None:
@@ -73,13 +74,14 @@ def _draw_curve(axes: Axes, curve: Curve, number: int) -> None:
         axes.errorbar(curve.x, y, yerr=bars, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2.5)
 
 
-def _curve_look(curve: Curve, number: int) -> dict[str, Any]:
-    """Colour, and what tells curves apart in grey: the marker, or the dashes where there is none."""
-    line = "--" if curve.dashed else "-"
+def _curve_look(panel: LinePanel, number: int) -> dict[str, Any]:
+    """Colour, and what tells curves apart in grey: the marker, or where none means anything the dashes."""
+    curve = panel.curves[number]
+    plain = not any(one.marker or one.dashed for one in panel.curves)
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linewidth": 1.2,
-        "linestyle": line if curve.marker or curve.dashed else _DASHES[number % len(_DASHES)],
+        "linestyle": _DASHES[number % len(_DASHES)] if plain else "--" if curve.dashed else "-",
         "marker": _MARKERS[number % len(_MARKERS)] if curve.marker else None,
         "markersize": 3.5,
     }
@@ -161,7 +163,7 @@ def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None
             axes.text(
                 column + 0.5,
                 row + 0.5,
-                f"{value:.3g}",
+                f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}",
                 ha="center",
                 va="center",
                 fontsize=_CELL_POINTS,

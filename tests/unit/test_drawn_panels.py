@@ -131,6 +131,8 @@ def test_between_categories_there_is_no_line_and_every_value_is_a_mark_beside_it
     assert {style for _, _, style in marks} == {"None"}
     assert sorted(y for _, y, _ in marks) == [50, 60, 70, 80, 90]
     assert not [x for x, _, _ in marks for left, right in boxes_of(axes) if left <= x <= right]
+    assert sorted(round(x) for x, _, _ in marks) == [0, 0, 1, 1, 2]
+    assert all(abs(x - round(x)) < 0.4 for x, _, _ in marks)
 
 
 def test_over_numbers_the_values_are_joined() -> None:
@@ -255,3 +257,24 @@ def test_a_sweep_of_one_point_is_a_row_for_each_flow_with_its_loss_in_words() ->
     assert axes.get_title(loc="left") == "at x = 1"
     filled = np.ptp([path.vertices[:, 1] for path in outlines]) / abs(np.subtract(*axes.get_ylim()))
     assert filled > 0.5
+
+
+def test_dashes_that_mean_something_are_the_only_ones() -> None:
+    unmarked = [curve.model_copy(update={"marker": False}) for curve in MANY.curves[:3]]
+    curves = [*unmarked, unmarked[0].model_copy(update={"dashed": True})]
+    chart = Chart(panels=[MANY.model_copy(update={"curves": curves, "references": []})])
+    (axes,) = draw_chart(chart_result(chart), chart, captioned=False).axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "-", "-", "--"]
+
+
+def test_every_point_of_clouds_and_curves_is_drawn() -> None:
+    chart = Chart(panels=[SCATTER, LINES])
+    figure = draw_chart(chart_result(chart), chart, captioned=False)
+    clouds, curves = figure.axes
+    drawn_clouds = [list(zip(*line.get_data(), strict=True)) for line in clouds.lines[:2]]
+    assert drawn_clouds == [list(zip(cloud.x, cloud.y, strict=True)) for cloud in SCATTER.clouds]
+    wanted = [sum(y is not None for y in curve.y) for curve in LINES.curves]
+    assert [int(np.isfinite(line.get_ydata()).sum()) for line in curves.lines[:1]] == wanted[:1]
+    for axes, panel in ((clouds, SCATTER.clouds), (curves, LINES.curves)):
+        low, high = axes.get_ylim()
+        assert all(low <= y <= high for one in panel for y in one.y if y is not None)

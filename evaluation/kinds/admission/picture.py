@@ -31,7 +31,7 @@ _Places = Mapping[tuple[Series, int], Sequence[RunRow]]
 
 def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: int) -> Chart:
     """The picture: `figure.shows` says which."""
-    caption = f"{runs} runs of {figure.requests} requests for each path length"
+    caption = f"{runs} run{'s' if runs > 1 else ''} of {figure.requests} requests for each path length"
     if figure.shows == "use":
         return _use_chart(figure, rows, hops, caption)
     return Chart(panels=_accepted_panels(figure, rows, hops), columns=2, caption=caption)
