@@ -78,6 +78,8 @@ class AdmissionFigure(FindingFigure, LabFigure):
     """Runs of each scheme but the first. Default: as many."""
     shows: Literal["use", "accepted"]
     """What is drawn: the use of the switches by the first scheme, or the flows that each scheme accepts."""
+    printed_rate_use: str | None = None
+    """The fact that says how much of its rate any switch gives away at most: drawn beside what is found."""
     quick: Quick
 
     @model_validator(mode="after")

@@ -50,6 +50,8 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
+    if figure.shows != "use":
+        columns = columns.drop_columns("rate_uses_percent")
     return _outcome(figure, rows, hops, runs), columns
 
 

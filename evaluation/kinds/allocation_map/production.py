@@ -24,6 +24,7 @@ _KB: Final = 1024
 Cells = Mapping[tuple[int, int], Allocation]
 """Allocations by entries and frame size."""
 
+_WHITE: Final = "white: not feasible, the buffer leaves no burst of one frame"
 _DELAY: Final = ("guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6)
 _BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB)
 _RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
@@ -39,8 +40,8 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
         findings |= _differences(cells, allocations(figure, figure.compared_with))
     chart = Chart(
         panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
-        columns=3,
-        caption="white: not feasible, the buffer leaves no burst of one frame",
+        columns=2,
+        caption="" if all(cell.feasible for cell in cells.values()) else _WHITE,
     )
     outcome = Outcome(
         chart=chart,

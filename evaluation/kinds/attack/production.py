@@ -121,7 +121,7 @@ def _chart(figure: AttackFigure, attacks: Sequence[Attack], effort: Effort) -> C
             LinePanel(
                 title=title,
                 x=ChartAxis(label="patterns tried", low=0),
-                y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=20 * highest),
+                y=ChartAxis(label="longest delay / guarantee", log=True, low=0.1, high=2 * highest),
                 curves=[
                     Curve(label=one.label, x=_tried(found), y=_worst(found), marker=False, steps=True)
                     for one, found in zip(figure.schemes, searches, strict=True)

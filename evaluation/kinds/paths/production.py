@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,12 @@ from evaluation.records import rows_of
 from evaluation.result import AxisLabel, HostResult, Point, Series, merge_counters, runs_of
 from evaluation.runner import LOST, Runner, RunRecords
 from evaluation.virtual import VirtualRunner
+
+_MODES: Final[dict[str, str]] = {
+    "virtual": "computed in virtual time, not sent in real time",
+    "live": "sent in real time",
+    "hardware": "sent in real time, through real boards",
+}
 
 
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -55,7 +62,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         for length, point in zip(worst, points, strict=True)
     ]
     outcome = Outcome(
-        chart=_chart(admitted, points, runs, seconds),
+        chart=_chart(admitted, points, options.mode, runs_of(runs, seconds)),
         findings=_findings(admitted, points, worst),
         x=AxisLabel(name="links between switches", unit=""),
         series=series,
@@ -118,12 +125,14 @@ def _findings(admitted: AdmittedPaths, points: list[Point], worst: dict[int, flo
     return found
 
 
-def _chart(admitted: AdmittedPaths, points: list[Point], runs: int, seconds: float) -> Chart:
+def _chart(admitted: AdmittedPaths, points: list[Point], mode: str, how_long: str) -> Chart:
+    """The mode stands above the picture: packets of virtual time say nothing of a machine in real time."""
     seen = [point for point in points if point.delay_ms.p50 is not None]
     x = [point.x for point in seen]
     return Chart(
         panels=[
             LinePanel(
+                title=_MODES[mode],
                 x=ChartAxis(label="links between switches on the path"),
                 y=ChartAxis(label="delay [ms]", low=0),
                 curves=[
@@ -145,6 +154,6 @@ def _chart(admitted: AdmittedPaths, points: list[Point], runs: int, seconds: flo
         ],
         caption=(
             f"{len(admitted.flows)} of {admitted.requested} flows,"
-            f" {sum(point.packets for point in points)} packets, {runs_of(runs, seconds)}"
+            f" {sum(point.packets for point in points)} packets, {how_long}"
         ),
     )
