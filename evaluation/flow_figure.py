@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import LabFigure
-from loko.document import Strict
+from evaluation.figure import Figure, LabFigure
+from evaluation.senders import SenderChoice, Senders, option_of
+from loko.document import InputError, Strict
 
 
 class FlowEnds(Strict):
@@ -30,14 +32,18 @@ class Quick(Strict):
     seconds: float = Field(gt=0)
 
 
-class FlowFigure(LabFigure):
+class SendingFigure(LabFigure):
+    """A figure whose hosts send as `evaluation.senders` describes."""
+
+    senders: Senders = Senders()
+
+
+class FlowFigure(SendingFigure):
     """A figure of what became of flows' packets in runs of some seconds."""
 
     flows: list[FlowEnds] = Field(min_length=1)
     observed: list[str] = Field(min_length=1)
     """Labels of the flows whose packets are recorded."""
-    sender_queue_frames: int = Field(default=160, ge=1)
-    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
 
@@ -48,3 +54,20 @@ class FlowFigure(LabFigure):
             if label not in labels:
                 raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
         return self
+
+
+def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
+    """Raise `InputError` if one of the figures cannot send as was chosen: nothing chosen is ignored."""
+    if not choice.chosen:
+        return
+    options = ", ".join(map(option_of, choice.chosen))
+    for figure in figures:
+        if not isinstance(figure, SendingFigure):
+            others = " ".join(one.figure for one in figures if isinstance(one, SendingFigure))
+            raise InputError(
+                f"{options}: {figure.name} does not send by this description; leave it out"
+                + (f" and name those that do: {others}" if others else "")
+            )
+        choice.of(figure.senders)
+    if real_time and choice.shaper_latency_ns is not None:
+        raise InputError(f"{option_of('shaper_latency_ns')}: for --mode virtual only; leave it out")

@@ -7,12 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingClaim
-from evaluation.flow_figure import Quick
+from evaluation.flow_figure import Quick, SendingFigure
 
 
-class Paths(LabFigure):
+class Paths(SendingFigure):
     """Every host asks for one flow; what is admitted is sent, as much as it may."""
 
     kind: Literal["paths"]

@@ -26,7 +26,8 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     default = figure.quick if options.quick else figure
     runs = options.runs if options.runs is not None else default.runs
     seconds = options.seconds if options.seconds is not None else default.seconds
-    admitted = admit_paths(figure, options.seed)
+    senders = options.senders.of(figure.senders)
+    admitted = admit_paths(figure, options.seed, senders)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     boxes = {
@@ -60,6 +61,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
             for length, point in zip(worst, points, strict=True)
         ],
         profile=profile,
+        assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
         boards=merge_counters(boards),
