@@ -1,0 +1,96 @@
+"""What a sender predicts of other figures: their own replay and their own judgement, with that sender."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evaluation.claims import judge
+from evaluation.experiments import experiments
+from evaluation.kinds import kind_named
+from evaluation.kinds.senders.document import Predicted
+from evaluation.kinds.sweep.checks import Measured
+from evaluation.options import Options
+from evaluation.result import ClaimResult, FigureResult
+from evaluation.senders import SenderChoice, Senders
+
+FOLDER = ".predictions"
+"""Where the replays of predicted figures lie, each kept as its own kind keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What one sender gives, figure by figure."""
+
+    senders: Senders
+    capacity_factor: float | None
+    findings: Mapping[str, Mapping[str, float]]
+    claims: Mapping[str, Sequence[ClaimResult]]
+
+
+class _Silent:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
+        """As `Progress.begin`."""
+
+    def advance(self, doing: str) -> None:
+        """As `Progress.advance`."""
+
+    def writing(self, figure: str) -> None:
+        """As `Progress.writing`."""
+
+
+def predict(
+    figures: Sequence[Predicted],
+    paper: str,
+    senders: Senders,
+    options: Options,
+    capacity_factor: float | None = None,
+) -> Prediction:
+    """Replay the figures with this sender and judge them. Raises `InputError` or `RunError`."""
+    known = experiments()
+    name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
+    out = options.out / FOLDER / name
+    out.mkdir(parents=True, exist_ok=True)
+    results: dict[str, FigureResult] = {}
+    for one in figures:
+        figure = known[f"{paper}/{one.figure}"]
+        chosen = replace(
+            options,
+            out=out,
+            quick=False,
+            runs=one.runs,
+            seconds=one.seconds,
+            senders=SenderChoice(**senders.model_dump()),
+            capacity_factor=capacity_factor,
+        )
+        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, _Silent())
+    losses = {name: result.largest_loss for name, result in results.items() if result.series}
+    return Prediction(
+        senders=senders,
+        capacity_factor=capacity_factor,
+        findings={name: numbers_of(result) for name, result in results.items()},
+        claims={
+            name: judge(
+                known[f"{paper}/{name}"],
+                series=result.series,
+                findings=result.findings,
+                largest_loss=losses,
+            )
+            for name, result in results.items()
+        },
+    )
+
+
+def numbers_of(result: FigureResult) -> dict[str, float]:
+    """A figure's findings; of a sweep: the loss at each x, and from which x on packets are lost or late."""
+    if result.findings:
+        return dict(result.findings)
+    measured = Measured(result.series)
+    found = {f"loss_at_{x:g}_percent": 100 * measured.loss(x) for x in measured.by_x}
+
+    for name, counted in (("loss_starts", "lost"), ("late_starts", "late")):
+        begins = (x for x, points in measured.by_x.items() if any(getattr(one, counted) for one in points))
+        if (first := next(begins, None)) is not None:
+            found[name] = first
+    return found
