@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.figure import Figure, LabFigure
-from evaluation.senders import SenderChoice, Senders, option_of
+from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, Senders, option_of
 from loko.document import InputError, Strict
 
 
@@ -68,6 +68,11 @@ def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, r
                 f"{options}: {figure.name} does not send by this description; leave it out"
                 + (f" and name those that do: {others}" if others else "")
             )
-        choice.of(figure.senders)
+        room = choice.of(figure.senders).queue_frames
+        if real_time and room > DEFAULT_QUEUE_FRAMES:
+            raise InputError(
+                f"{option_of('queue_frames')}: in real time the send buffer of mgen's socket ends the room"
+                f" at about {DEFAULT_QUEUE_FRAMES} frames; choose at most that, or --mode virtual"
+            )
     if real_time and choice.shaper_latency_ns is not None:
         raise InputError(f"{option_of('shaper_latency_ns')}: for --mode virtual only; leave it out")

@@ -90,6 +90,12 @@ def test_a_figure_that_cannot_follow_is_named() -> None:
     refuse_unless_followed(chosen[:1], SenderChoice(offered_load=0.9), real_time=True)
     with pytest.raises(InputError, match=r"--offered-load: loko/fig6a does not .* that do: fig3c$"):
         refuse_unless_followed(chosen, SenderChoice(offered_load=0.9), real_time=False)
+    long = SenderChoice(burst_frames=400, queue_frames=1000)
+    refuse_unless_followed(chosen[:1], long, real_time=False)
+    with pytest.raises(
+        InputError, match=r"--queue-frames: in real time the send buffer .* at about 160 frames"
+    ):
+        refuse_unless_followed(chosen[:1], long, real_time=True)
     with pytest.raises(InputError, match=r"--shaper-latency-ns: for --mode virtual only"):
         refuse_unless_followed(chosen[:1], SenderChoice(shaper_latency_ns=5), real_time=True)
 
