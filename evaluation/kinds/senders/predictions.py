@@ -26,6 +26,9 @@ class Prediction:
     senders: Senders
     capacity_factor: float | None
     findings: Mapping[str, Mapping[str, float]]
+    loss_percent: Mapping[str, Mapping[float, float]]
+    """Of each sweep: the loss at each x."""
+    x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
 
 
@@ -70,6 +73,8 @@ def predict(
         senders=senders,
         capacity_factor=capacity_factor,
         findings={name: numbers_of(result) for name, result in results.items()},
+        loss_percent={name: losses_of(result) for name, result in results.items() if not result.findings},
+        x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
             name: judge(
                 known[f"{paper}/{name}"],
@@ -82,12 +87,18 @@ def predict(
     )
 
 
+def losses_of(result: FigureResult) -> dict[float, float]:
+    """The loss of all flows of a sweep together, in per cent, at each x."""
+    measured = Measured(result.series)
+    return {x: 100 * measured.loss(x) for x in measured.by_x}
+
+
 def numbers_of(result: FigureResult) -> dict[str, float]:
     """A figure's findings; of a sweep: the loss at each x, and from which x on packets are lost or late."""
     if result.findings:
         return dict(result.findings)
     measured = Measured(result.series)
-    found = {f"loss_at_{x:g}_percent": 100 * measured.loss(x) for x in measured.by_x}
+    found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
 
     for name, counted in (("loss_starts", "lost"), ("late_starts", "late")):
         begins = (x for x, points in measured.by_x.items() if any(getattr(one, counted) for one in points))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel
+from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel, Reference
 from evaluation.facts import fact
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, source_of, tried
@@ -20,8 +21,9 @@ from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
 from evaluation.senders import Senders
 
-_DRAWN_DEVIANCE = 30.0
+_DRAWN_DEVIANCE: Final = 30.0
 """Beyond it all cells look alike."""
+_COLUMNS: Final = 3
 
 
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -62,7 +64,12 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     predictions = _predictions(figure, options, progress, best, region)
     outcome = Outcome(
         chart=Chart(
-            panels=[*_heat(grid, cells, found), *_numbers_panel(figure, predictions)],
+            panels=[
+                *_heat(grid, cells, found),
+                *_numbers_panel(figure, predictions),
+                *_loss_panels(figure, predictions),
+            ],
+            columns=_COLUMNS,
             caption=f"{len(cells)} senders, {trials[0].runs} runs of {trials[0].seconds:g} s each;"
             f" {len(region)} of them within {figure.deviance:g} of the best",
         ),
@@ -84,11 +91,11 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """Of the default sender, then the best, then the rest of the region; last the best on other switches."""
+    """Of the default sender, then the best, then others that span the region; last the best on other switches."""
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
-    others = [one.senders for one in region if one is not best]
+    others = [one.senders for one in _spanning(region) if one is not best]
     wanted = [(senders, options.capacity_factor) for senders in (Senders(), best.senders, *others)]
     wanted += [(best.senders, factor) for factor in figure.capacity_factors]
     progress.begin(len(wanted), 0, "predictions")
@@ -97,6 +104,16 @@ def _predictions(
         found.append(predict(figures, figure.paper, senders, options, factor))
         progress.advance(f"{figure.figure}: predictions")
     return found
+
+
+def _spanning(region: Sequence[Tried]) -> list[Tried]:
+    """Few senders of the region that reach as far as it does: its ends in each number, in each room."""
+    ends = []
+    for room in sorted({one.senders.queue_frames for one in region}):
+        here = [one for one in region if one.senders.queue_frames == room]
+        for key in (lambda one: one.senders.burst_frames, lambda one: one.senders.offered_load):
+            ends += [min(here, key=key), max(here, key=key)]
+    return list({one.senders: one for one in ends}.values())
 
 
 def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> list[Panel]:
@@ -161,6 +178,52 @@ def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> 
     ]
 
 
+def _loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
+    """Of each sweep the loss over x: the default sender, the band of all that is open, what is printed."""
+    if not predictions:
+        return []
+    default, *inferred = predictions
+    panels: list[Panel] = []
+    for name, losses in default.loss_percent.items():
+        x = list(losses)
+        printed = [one for one in figure.numbers if one.figure == name]
+        at = {
+            float(one.finding.split("_")[2]): fact(figure.paper, one.fact).number
+            for one in printed
+            if one.finding.startswith("loss_at_")
+        }
+        curves = [
+            Curve(label="default sender", x=x, y=list(losses.values()), dashed=True),
+            Curve(
+                label="inferred: best, least, most",
+                x=x,
+                y=[inferred[0].loss_percent[name][value] for value in x],
+                low=[min(one.loss_percent[name][value] for one in inferred) for value in x],
+                high=[max(one.loss_percent[name][value] for one in inferred) for value in x],
+            ),
+        ]
+        if at:
+            curves.append(Curve(label="paper", x=list(at), y=list(at.values())))
+        panels.append(
+            LinePanel(
+                title=name,
+                x=ChartAxis(label=default.x_label[name]),
+                y=ChartAxis(label="loss [%]", low=0),
+                curves=curves,
+                references=[
+                    Reference(
+                        label=f"paper: {'lost' if one.finding == 'loss_starts' else 'late'} from here on",
+                        value=fact(figure.paper, one.fact).number,
+                        axis="x",
+                    )
+                    for one in printed
+                    if one.finding in {"loss_starts", "late_starts"}
+                ],
+            )
+        )
+    return panels
+
+
 Band = tuple[float, float, float, float]
 """Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
 
@@ -204,7 +267,7 @@ def _findings(
     for name, place in (("default", 0), ("best", 1)):
         if len(predictions) > place:
             judged = [claim for claims in predictions[place].claims.values() for claim in claims]
-            found[f"{name}_kept_claims"] = float(sum(claim.holds for claim in judged))
+            found[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
             found["judged_claims"] = float(len(judged))
     return found
 
@@ -218,7 +281,7 @@ def _table(predictions: Sequence[Prediction]) -> TableResult | None:
     for name, claims in default.claims.items():
         for place, claim in enumerate(claims):
             mine = best.claims[name][place]
-            holding = sum(one.claims[name][place].holds for one in (best, *others))
+            holding = sum(one.claims[name][place].holds is True for one in (best, *others))
             rows.append(
                 [
                     name,
@@ -246,7 +309,9 @@ def _table(predictions: Sequence[Prediction]) -> TableResult | None:
     )
 
 
-def _word(holds: bool) -> str:
+def _word(holds: bool | None) -> str:
+    if holds is None:
+        return "not testable"
     return "holds" if holds else "does not hold"
 
 
