@@ -70,7 +70,7 @@ def judge(
 
 def senders(
     *,
-    seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Length of each measurement.")] = 5.0,
+    seconds: Annotated[float, typer.Option(min=5, max=600, help="Length of each measurement.")] = 5.0,
     as_json: JsonOption = False,
 ) -> None:
     """Measure what mgen and tc's tbf do on this machine at the rates of figures 3a, 3b and 3c. Needs root.

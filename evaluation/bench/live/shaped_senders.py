@@ -157,7 +157,7 @@ def measure(case: Case, seconds: float) -> Seen:
     span_s = (after_ns - before_ns) / 1e9
     sent, dropped = (second - first for first, second in zip(before, after, strict=True))
     if not sent:
-        raise RunError(f"{case.name}: nothing was sent in {seconds:g} s: is the machine too busy?")
+        raise RunError(f"{case.name}: nothing was sent in {seconds:g} s; measure longer (--seconds)")
     return Seen(
         name=case.name,
         shaped=case.shaped,

@@ -91,7 +91,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """Of the default sender, then the best, then others that span the region; last the best on other switches."""
+    """The default sender's, the best one's, others' that span the region, the best one's on other switches."""
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
