@@ -14,6 +14,7 @@ from markupsafe import Markup
 from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.result import FigureResult, Point, read_results
+from evaluation.senders import Senders, sentence
 from loko.document import InputError
 
 REPORT = "report.html"
@@ -48,12 +49,22 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
+        senders=sentence(
+            _senders(result) for result in results if "burst_frames" in result.provenance.assumptions
+        ),
         violations=sum(result.violations for result in results),
         guaranteed_packets=sum(
             point.packets for result in results for point in _points(result) if point.guaranteed
         ),
         explained=sum(point.explained for result in results for point in _points(result) if point.guaranteed),
     )
+
+
+def _senders(result: FigureResult) -> dict[str, float]:
+    """The description of a figure's senders; empty if it has none."""
+    assumed = result.provenance.assumptions
+    names = Senders.model_fields
+    return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 
 def _points(result: FigureResult) -> list[Point]:

@@ -8,7 +8,7 @@ shaper. `Senders` names these numbers; a figure's document may state them, the c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
@@ -78,6 +78,31 @@ class SenderChoice:
 
 
 AS_DESCRIBED: Final = SenderChoice()
+
+
+def sentence(described: Iterable[Mapping[str, float]]) -> str:
+    """How the hosts of some figures sent, from what `Senders.described` gave; empty if it gave nothing."""
+    each = [Senders.model_validate({**one, **_whole(one)}) for one in described]
+    if not each:
+        return ""
+    if any(one != each[0] for one in each):
+        return "How hosts send is not the same in all of these figures; each says how."
+    one = each[0]
+    burst = f"bursts of {one.burst_frames} frames" if one.burst_frames else "bursts that fill their bucket"
+    late = f", the shaper {one.shaper_latency_ns / 1000:g} us late" if one.shaper_latency_ns else ""
+    return (
+        f"All hosts send {burst}, at {one.offered_load:g} times the rate of their shaper, with room for"
+        f" {one.queue_frames} frames before it{late}. "
+        + (
+            "The papers print none of this: it is assumed, and fitted to no figure."
+            if one == Senders()
+            else "The papers print none of this; it was chosen for this replay."
+        )
+    )
+
+
+def _whole(described: Mapping[str, float]) -> dict[str, int]:
+    return {name: int(value) for name, value in described.items() if name != "offered_load"}
 
 
 def option_of(name: str) -> str:

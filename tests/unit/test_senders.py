@@ -20,7 +20,7 @@ from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.production import plan_of
 from evaluation.options import Options
 from evaluation.runner import LOST
-from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, slot_ns
+from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
 from evaluation.traffic import FlowTraffic, prepare, traffic
 from evaluation.virtual import VirtualRunner
 from loko.document import InputError
@@ -224,3 +224,16 @@ def test_a_late_shaper_in_a_lab() -> None:
     # Silo's bucket holds one frame: the latency adds to the 54.4 us that its tokens take.
     assert rates[0] == pytest.approx(1e9 / 54_400, rel=0.03)
     assert rates[80_000] == pytest.approx(1e9 / (54_400 + 80_000), rel=0.03)
+
+
+def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
+    default = sentence([Senders().described()] * 3)
+    assert default == (
+        "All hosts send bursts that fill their bucket, at 1 times the rate of their shaper, with room for"
+        " 160 frames before it. The papers print none of this: it is assumed, and fitted to no figure."
+    )
+    assert "bursts of 50 frames, at 0.8 times" in sentence([LONG.described()])
+    assert sentence([LONG.described()]).endswith("it was chosen for this replay.")
+    assert "0.007 us late" in sentence([LONG.described()])
+    assert "not the same" in sentence([Senders().described(), LONG.described()])
+    assert not sentence([])

@@ -91,7 +91,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """The default sender's, the best one's, others' that span the region, the best one's on other switches."""
+    """Default, best, others that span the region, and the best at other capacities of the switch."""
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
