@@ -49,9 +49,7 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
-        senders=sentence(
-            _senders(result) for result in results if "burst_frames" in result.provenance.assumptions
-        ),
+        senders=sentence(filter(None, map(_senders, results))),
         violations=sum(result.violations for result in results),
         guaranteed_packets=sum(
             point.packets for result in results for point in _points(result) if point.guaranteed

@@ -75,7 +75,7 @@ def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
 def trial(senders: Senders, seconds: float = 0.3) -> Trial:
     return Trial(
         figure="loko/fig3c",
-        system="QJump consistent",
+        scheme="qjump-consistent",
         senders=senders,
         runs=2,
         seconds=seconds,

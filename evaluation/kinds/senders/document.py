@@ -17,8 +17,8 @@ class Source(Strict):
     """The one figure that the senders are inferred from, and what the paper prints of it."""
 
     figure: str
-    system: str
-    """Label of one of its systems."""
+    scheme: str
+    """Admission scheme of one of its systems."""
     lost: str
     """The fact with the per cent of its packets that are lost."""
     late: str

@@ -28,7 +28,8 @@ class Trial:
 
     figure: str
     """``PAPER/ID`` of a deployment."""
-    system: str
+    scheme: str
+    """Admission scheme of one of its systems."""
     senders: Senders
     runs: int
     seconds: float
@@ -37,23 +38,23 @@ class Trial:
 
     def key(self) -> str:
         """All that the result depends on."""
-        values = [self.figure, self.system, self.runs, self.seconds, self.seed, self.capacity_factor]
+        values = [self.figure, self.scheme, self.runs, self.seconds, self.seed, self.capacity_factor]
         return json.dumps([commit(), self.senders.model_dump(), *values], sort_keys=True)
 
 
-def source_of(figure: str, label: str) -> tuple[Deployment, System]:
-    """The deployment and the system of this label. Raises `InputError`."""
+def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
+    """The deployment and its system with this admission scheme. Raises `InputError`."""
     found = experiments().get(figure)
     if isinstance(found, Deployment):
         for system in found.systems:
-            if system.label == label:
+            if system.scheme == scheme:
                 return found, system
-    raise InputError(f"{figure}: is no deployment with a system '{label}'; mend inferred_from")
+    raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
 
 
 def carry_out(trial: Trial) -> list[list[int]]:
     """Packets, lost and late ones of each run."""
-    figure, system = source_of(trial.figure, trial.system)
+    figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
     counts = []
     with VirtualRunner(

@@ -31,11 +31,11 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     grid = figure.quick.grid if options.quick else figure.grid
     effort = figure.quick if options.quick else figure.effort
     source = f"{figure.paper}/{figure.inferred_from.figure}"
-    deployment, _ = source_of(source, figure.inferred_from.system)
+    deployment, _ = source_of(source, figure.inferred_from.scheme)
     trials = [
         Trial(
             figure=source,
-            system=figure.inferred_from.system,
+            scheme=figure.inferred_from.scheme,
             senders=senders,
             runs=options.runs if options.runs is not None else effort.runs,
             seconds=options.seconds if options.seconds is not None else effort.seconds,
