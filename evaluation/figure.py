@@ -92,6 +92,8 @@ class Figure(Strict):
     """Whether promises are made as in the paper: one clock for all, cables that take no time, and nothing
     reserved for what boards do by themselves, unless the figure names what is. Else they allow for what the
     profile's `tolerance` says (docs/model.md, section 14)."""
+    by_name_only: bool = False
+    """Whether it is replayed only if it is named: a study of its own, which takes long."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evaluation.experiments import experiments
+from evaluation.experiments import experiments, select
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
@@ -70,6 +70,11 @@ def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
 def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
     grid = Grid(burst_frames=[0, 300], offered_load=[0.8], queue_frames=[160, 400])
     assert {(one.burst_frames, one.queue_frames) for one in grid.senders} == {(0, 160), (0, 400), (300, 400)}
+
+
+def test_it_is_replayed_only_if_it_is_named() -> None:
+    assert FIGURE not in select([], experiments())
+    assert select(["senders"], experiments()) == [FIGURE]
 
 
 def trial(senders: Senders, seconds: float = 0.3) -> Trial:
