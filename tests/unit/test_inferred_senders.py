@@ -133,6 +133,15 @@ def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path)
     assert [one.claim for one in full.claims["fig17a"]] == [one.claim for one in sweep.claims]
 
 
+def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+    chosen = [one for one in FIGURE.predicted if one.figure in {"fig3a", "fig3b"}]
+    short = [one.model_copy(update={"runs": 1, "seconds": 0.05}) for one in chosen]
+    assert list(predict(short, "loko", Senders(), options).claims) == ["fig3a", "fig3b"]
+    assert list(predict(short, "loko", Senders(), options, 1.06).claims) == ["fig3a"]
+
+
 def test_a_quick_replay(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2, seconds=0.3)
 

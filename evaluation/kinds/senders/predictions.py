@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 
 from evaluation.claims import judge
 from evaluation.experiments import experiments
+from evaluation.figure import Figure, LabFigure
 from evaluation.kinds import kind_named
 from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.options import Options
 from evaluation.result import ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, Senders
+from loko.device import Profile, load_device
+from loko.lab import load_lab
 
 FOLDER = ".predictions"
 """Where the replays of predicted figures lie, each kept as its own kind keeps it."""
@@ -50,7 +53,10 @@ def predict(
     options: Options,
     capacity_factor: float | None = None,
 ) -> Prediction:
-    """Replay the figures with this sender and judge them. Raises `InputError` or `RunError`."""
+    """Replay the figures with this sender and judge them. Raises `InputError` or `RunError`.
+
+    A capacity factor is the Zodiac's: figures of other switches are left out with one.
+    """
     known = experiments()
     name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
     out = options.out / FOLDER / name
@@ -58,6 +64,8 @@ def predict(
     results: dict[str, FigureResult] = {}
     for one in figures:
         figure = known[f"{paper}/{one.figure}"]
+        if capacity_factor is not None and not _has_capacity(figure):
+            continue
         chosen = replace(
             options,
             out=out,
@@ -85,6 +93,14 @@ def predict(
             for name, result in results.items()
         },
     )
+
+
+def _has_capacity(figure: Figure) -> bool:
+    """Whether all switches of the figure are of the kind whose capacity is known within 6 %."""
+    if not isinstance(figure, LabFigure):
+        return False
+    switches = load_lab(figure.lab).switches.values()
+    return all(isinstance(load_device(one.profile.name), Profile) for one in switches)
 
 
 def losses_of(result: FigureResult) -> dict[float, float]:

@@ -279,9 +279,10 @@ def _table(predictions: Sequence[Prediction]) -> TableResult | None:
     default, best, *others = predictions
     rows: list[list[str | float]] = []
     for name, claims in default.claims.items():
+        inferred = [one.claims[name] for one in (best, *others) if name in one.claims]
         for place, claim in enumerate(claims):
             mine = best.claims[name][place]
-            holding = sum(one.claims[name][place].holds is True for one in (best, *others))
+            holding = sum(one[place].holds is True for one in inferred)
             rows.append(
                 [
                     name,
@@ -291,7 +292,7 @@ def _table(predictions: Sequence[Prediction]) -> TableResult | None:
                     _word(claim.holds),
                     mine.here,
                     _word(mine.holds),
-                    f"{holding} of {1 + len(others)}",
+                    f"{holding} of {len(inferred)}",
                 ]
             )
     return TableResult(
