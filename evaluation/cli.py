@@ -113,9 +113,16 @@ JobsOption = Annotated[
 CapacityOption = Annotated[
     float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
 ]
+BurstOption = Annotated[
+    int | None, typer.Option(min=0, help="Frames of a generator's burst; 0: what the bucket holds.")
+]
 LoadOption = Annotated[
     float | None,
     typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+]
+QueueOption = Annotated[int | None, typer.Option(min=1, help="Frames that may wait before a shaper.")]
+LatencyOption = Annotated[
+    int | None, typer.Option(min=0, help="How late a shaper lets go what waited for tokens (virtual).")
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
@@ -150,7 +157,10 @@ def evaluate(
     quick: QuickOption = False,
     jobs: JobsOption = None,
     capacity_factor: CapacityOption = None,
+    burst_frames: BurstOption = None,
     offered_load: LoadOption = None,
+    queue_frames: QueueOption = None,
+    shaper_latency_ns: LatencyOption = None,
     backend: BackendOption = None,
     builder: BuilderOption = Builder.MININET,
     cabling: CablingOption = None,
@@ -169,13 +179,22 @@ def evaluate(
     """
     from evaluation.experiments import experiments, select  # noqa: PLC0415 - `loko --help` need not load it
     from evaluation.files import alone_in  # noqa: PLC0415
+    from evaluation.flow_figure import refuse_unless_followed  # noqa: PLC0415
     from evaluation.hardware import with_boards_at_hand  # noqa: PLC0415
     from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
+    from evaluation.senders import SenderChoice  # noqa: PLC0415
 
     chosen = with_boards_at_hand(
         select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
     )
+    senders = SenderChoice(
+        burst_frames=burst_frames,
+        offered_load=offered_load,
+        queue_frames=queue_frames,
+        shaper_latency_ns=shaper_latency_ns,
+    )
+    refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
         prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
@@ -190,7 +209,7 @@ def evaluate(
         points=points.value,
         quick=quick,
         jobs=processes,
-        offered_load=offered_load,
+        senders=senders,
         capacity_factor=capacity_factor,
         backend=backend,
         builder=builder,

@@ -49,10 +49,11 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
 def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual") -> list[Figure]:
     """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
 
-    Without names: all that can be replayed in this mode.
+    Without names: all that can be replayed in this mode, but for those that want to be named.
     """
     chosen: list[Figure] = []
-    for name in names or (name for name, figure in known.items() if mode in figure.modes):
+    unnamed = (name for name, one in known.items() if mode in one.modes and not one.by_name_only)
+    for name in names or unnamed:
         full = name if "/" in name else f"loko/{name}"
         if full not in known:
             raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")

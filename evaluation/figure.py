@@ -129,6 +129,8 @@ class Figure(Strict):
     profile's `tolerance` says (docs/model.md, section 14)."""
     ours: bool = False
     """The paper has no such figure: none of its claims is the paper's."""
+    by_name_only: bool = False
+    """Whether it is replayed only if it is named: a study of its own, which takes long."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.result import FigureResult, read_results
+from evaluation.senders import Senders, sentence
 from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
 from loko.document import InputError
 
@@ -51,6 +52,7 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
+        senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
         counts=counts,
         counts_of_all=counts_of_all(results),
@@ -58,6 +60,13 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
         ours=[(result, one) for result, one in judged if one.ours],
         theirs=[(result, one) for result, one in judged if not one.ours],
     )
+
+
+def _senders(result: FigureResult) -> dict[str, float]:
+    """The description of a figure's senders; empty if it has none."""
+    assumed = result.provenance.assumptions
+    names = Senders.model_fields
+    return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 
 def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:

@@ -30,6 +30,7 @@ from evaluation.result import (
     write_result,
 )
 from evaluation.runner import LOST
+from evaluation.senders import Senders
 from evaluation.traffic import prepare, traffic
 from loko.document import LABS, InputError
 
@@ -125,7 +126,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     assert first.offered_burst_bytes == 9 * 306
     assert third.offered_burst_bytes == 4 * 306
     assert (first.observed, third.observed) == (True, False)
-    half = traffic(setting, 4, offered_load=0.5)[0]
+    half = traffic(setting, 4, Senders(offered_load=0.5))[0]
     assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_953, 789_907)
     assert [one.flow.burst_bytes for one in setting.admitted()] == [688, 688, 344, 344]
 

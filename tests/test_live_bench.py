@@ -28,6 +28,7 @@ from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
+from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.live import openvswitch
 from evaluation.live.background import state_folder
 from evaluation.live.boards import Boards
@@ -438,3 +439,12 @@ def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
     with open_device("openvswitch") as device:
         assert device.with_housekeeping() is None
         assert device.without_cpu() is None
+
+
+def test_real_senders_are_measured_on_a_cable_of_their_own() -> None:
+    shaped, free = (measure(case, 0.5) for case in CASES[:2])
+    bursts = measure(CASES[-1], 5.0)  # a burst comes every 0.36 s on average
+    assert 0 < shaped.sent_pps <= shaped.accepted_pps
+    assert free.sent_pps == free.accepted_pps > 0
+    assert free.latency_us is None
+    assert bursts.burst_frames is None or 0 < bursts.burst_frames <= 400

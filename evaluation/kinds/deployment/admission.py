@@ -8,6 +8,7 @@ from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
+from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic, allocation_of
 from loko.admission import Admission, Admitted
 from loko.calculus import TokenBucket
@@ -47,8 +48,11 @@ def _number(flow: Flow) -> int:
     return flow.udp_source - _UDP_SOURCE
 
 
-def deploy(figure: Deployment, system: System) -> Deployed:
-    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
+def deploy(figure: Deployment, system: System, how: Senders | None = None) -> Deployed:
+    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one.
+
+    `how` replaces the figure's description of the senders, which is the same for all systems.
+    """
     lab = lab_of(figure)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
@@ -67,9 +71,7 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
-            FlowTraffic.conforming(
-                _number(flow), flow, load=system.offered_load, queue_frames=figure.sender_queue_frames
-            )
+            FlowTraffic.conforming(_number(flow), flow, figure.senders if how is None else how)
             for flow in flows
         ),
         shown=frozenset(

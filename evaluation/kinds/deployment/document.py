@@ -15,8 +15,6 @@ from loko.document import Strict
 
 class _System(Strict):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9 ]*$")
-    offered_load: float = Field(gt=0)
-    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
 
     @property
     def key(self) -> str:

@@ -39,9 +39,10 @@ _KEPT_PACKETS: Final = 4_000_000
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Deploy every system. Raises `InputError` or `RunError` in one line."""
     runs, seconds = figure.scale(options)
+    senders = options.senders.of(figure.senders)
     systems = [
         replace(deployed, lab=deployed.lab.cabled(options.cabling))
-        for deployed in (deploy(figure, system) for system in _chosen(figure, options))
+        for deployed in (deploy(figure, system, senders) for system in _chosen(figure, options))
     ]
     progress.begin(runs * len(systems), 0)
     rows: list[pa.Table] = []
@@ -100,10 +101,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         guarantee_ms=round(systems[0].guarantee_ns / 1e6, 6) if len(systems) == 1 else None,
         profile=next(iter(systems[0].lab.switches.values())).profile.name,
         notes=_notes(figure, runs, seconds, left_out),
-        assumptions={
-            **{f"offered_load_{one.key}": one.offered_load for one in figure.systems},
-            "sender_queue_frames": float(figure.sender_queue_frames),
-        },
+        assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
         boards=merge_counters(boards),

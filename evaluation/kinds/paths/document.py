@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.finding_checks import FindingClaim
-from evaluation.flow_figure import ReplayedFigure
+from evaluation.flow_figure import SendingFigure
 
 
-class Paths(ReplayedFigure):
+class Paths(SendingFigure):
     """Every host asks for one flow; what is admitted is sent, as much as it may."""
 
     kind: Literal["paths"]

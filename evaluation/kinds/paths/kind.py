@@ -21,6 +21,7 @@ def _parameters(_figure: Paths, options: Options) -> dict[str, Any]:
         "backend": options.backend,
         "builder": options.builder,
         "capacity_factor": options.capacity_factor,
+        "senders": options.senders.chosen,
         "real_boards": options.real_boards(),
     }
 

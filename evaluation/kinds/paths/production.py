@@ -32,7 +32,8 @@ _MODES: Final[dict[str, str]] = {
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
     runs, seconds = figure.scale(options)
-    admitted = admit_paths(figure, options.seed)
+    senders = options.senders.of(figure.senders)
+    admitted = admit_paths(figure, options.seed, senders)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     boxes = {
@@ -68,6 +69,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         series=series,
         guarantees=[guarantee(figure.scheme, {one.label: one.points for one in series}, ours=True)],
         profile=profile,
+        assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
         boards=merge_counters(boards),

@@ -67,8 +67,6 @@ class Sweep(FlowFigure):
     burst_multiplier: float = Field(default=1.0, gt=0)
     guaranteed: list[float]
     """Values of x at which the paper's guarantee holds."""
-    offered_load: float = Field(default=1.0, gt=0)
-    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
     quick: QuickSweep
 
     @model_validator(mode="after")

@@ -74,7 +74,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         runs=runs,
         seconds=seconds,
         values=tuple(values),
-        offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
+        senders=options.senders.of(sweep.senders),
         commit=commit(),
     )
 
@@ -196,11 +196,7 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             runs=plan.runs,
             seconds=plan.seconds,
             versions=versions(),
-            assumptions={
-                "capacity_factor": factor,
-                "offered_load": plan.offered_load,
-                "sender_queue_frames": sweep.sender_queue_frames,
-            },
+            assumptions={"capacity_factor": factor, **plan.senders.described()},
             machine=machine() if options.real_time else "",
             real_boards={
                 name: board for point in points.values() for name, board in point.real_boards.items()
