@@ -35,7 +35,7 @@ class Quick(Strict):
 
 
 class SendingFigure(LabFigure):
-    """A figure of what became of packets in so many runs of so many seconds, sent as `evaluation.senders` says."""
+    """A figure of what became of packets in runs of some seconds, sent as `evaluation.senders` says."""
 
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)

@@ -12,6 +12,7 @@ from evaluation.figure import Figure, LabFigure
 from evaluation.kinds import kind_named
 from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
+from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
 from evaluation.result import ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, Senders
@@ -62,6 +63,7 @@ def predict(
     out = options.out / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, FigureResult] = {}
+    shorter: dict[str, str] = {}
     for one in figures:
         figure = known[f"{paper}/{one.figure}"]
         if capacity_factor is not None and not _has_capacity(figure):
@@ -76,19 +78,28 @@ def predict(
             capacity_factor=capacity_factor,
         )
         (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, _Silent())
-    losses = {name: result.largest_loss for name, result in results.items() if result.series}
+        shorter[one.figure] = figure.shorter(chosen)
+    sweeps = {name: one for name, one in results.items() if isinstance(known[f"{paper}/{name}"], Sweep)}
     return Prediction(
         senders=senders,
         capacity_factor=capacity_factor,
-        findings={name: numbers_of(result) for name, result in results.items()},
-        loss_percent={name: losses_of(result) for name, result in results.items() if not result.findings},
+        findings={
+            name: {**result.findings, **(onsets_of(result) if name in sweeps else {})}
+            for name, result in results.items()
+        },
+        loss_percent={name: losses_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
             name: judge(
                 known[f"{paper}/{name}"],
                 series=result.series,
                 findings=result.findings,
-                largest_loss=losses,
+                others={
+                    other: result.series
+                    for other, result in results.items()
+                    if other != name and result.series
+                },
+                shorter=shorter[name],
             )
             for name, result in results.items()
         },
@@ -109,10 +120,8 @@ def losses_of(result: FigureResult) -> dict[float, float]:
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
-def numbers_of(result: FigureResult) -> dict[str, float]:
-    """A figure's findings; of a sweep: the loss at each x, and from which x on packets are lost or late."""
-    if result.findings:
-        return dict(result.findings)
+def onsets_of(result: FigureResult) -> dict[str, float]:
+    """The loss at each x of a sweep, and from which x on packets are lost or late."""
     measured = Measured(result.series)
     found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
 

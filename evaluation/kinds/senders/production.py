@@ -268,7 +268,7 @@ def _findings(
         if len(predictions) > place:
             judged = [claim for claims in predictions[place].claims.values() for claim in claims]
             found[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
-            found["judged_claims"] = float(len(judged))
+            found["judged_claims"] = float(sum(claim.holds is not None for claim in judged))
     return found
 
 
