@@ -94,6 +94,25 @@ def test_panels_of_several_systems_share_their_delays() -> None:
     first, second = panels({"Silo": one, "Loko": two})
     assert first.edges == second.edges
     assert (first.title, second.title) == ("Silo", "Loko")
+    assert (first.x, first.y) == (second.x, second.y)
+    assert (first.x.low, first.x.high) == (first.edges[0], first.edges[-1])
+    assert first.y.high == 100
+    for panel, told in ((first, "all"), (second, "none")):
+        assert panel.apart is not None
+        assert panel.apart.told == told
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"), [(1, "below 0.01 %"), (2, "0.01 %"), (19_999, "99.99 %"), (5_000, "25.00 %")]
+)
+def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_are_missing(
+    lost: int, told: str
+) -> None:
+    found = Distribution(guarantee_ns=1e6, flows=[0])
+    found.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
+    (panel,) = panels({"Silo": found})
+    assert panel.apart is not None
+    assert panel.apart.told == told
 
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
