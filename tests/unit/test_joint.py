@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -114,6 +116,17 @@ def test_only_the_set_counts_and_all_that_fits_one_by_one_fits(asked, random) ->
     assert [again.usage(name) for name in RING.switches] == [
         JointAdmission(RING, EVALUATION).usage(name) for name in RING.switches
     ]
+
+
+def test_switches_that_delay_for_longer_than_the_curves_reach_are_decided_on() -> None:
+    """Full tables and the shortest frames. Of what leaves such a switch nothing is said together."""
+    slow = replace(EVALUATION, entries=128, packet_sizes_bytes=(64,))
+    flows = [flow(number, number % 5 + 1, number % 3 + 1, 6e4, 2, frame_bytes=64) for number in range(60)]
+    single, together = PacketAdmission(RING, slow), JointAdmission(RING, slow)
+    server, work_ns = together.switches["s1"].server, together.switches["s1"].work_ns
+    assert server.jitter_ns(64, work_ns) > joint._MOST_DELAY_CELLS * joint._CELL_NS
+    counts = [sum(isinstance(kind.request(one), Admitted) for one in flows) for kind in (single, together)]
+    assert 0 < counts[0] <= counts[1] < len(flows)
 
 
 def test_more_flows_fit_together() -> None:

@@ -34,6 +34,7 @@ _CELLS: Final = 400
 _STARTS: Final = np.concatenate((np.arange(81), np.arange(84, 801, 4)))
 """So many cells before a frame's arrival its busy period began; for longer ones there is a straight line."""
 _MOST_DELAY_CELLS: Final = 400
+"""Of a switch that may delay a frame for longer nothing is said together."""
 _GRID: Final = Grid(_CELL_NS * np.arange(_CELLS + int(_STARTS[-1]) + _MOST_DELAY_CELLS, dtype=np.int64))
 _UNBOUNDED: Final = 1 << 40
 
@@ -197,6 +198,10 @@ class JointAdmission(PacketAdmission):
     def _departures(self, switch: SwitchUse, group: Mapping[str, int]) -> Curve:
         """Frames of a group that leave a switch in an interval, at most."""
         name, server = switch.name, switch.server
+        (size,) = server.times
+        most_delay_ns = server.jitter_ns(size, switch.work_ns)
+        if most_delay_ns > _MOST_DELAY_CELLS * _CELL_NS:
+            return np.full(len(_GRID.right_ns), _UNBOUNDED)
         limits = self._limits[name]
         service_ns = self._service_ns(limits)
         zeros = np.zeros_like(_GRID.right_ns)
@@ -216,7 +221,6 @@ class JointAdmission(PacketAdmission):
             everything += np.minimum(theirs, limit)
         stairs = [self._stages[one][place][1].staircase for one, place in self._passing[name].items()]
         in_group = [self._stages[one][place][1].staircase for one, place in group.items()]
-        (size,) = server.times
         return _output(
             own=own,
             own_later=own_later,
@@ -226,7 +230,7 @@ class JointAdmission(PacketAdmission):
             spread_ns=server.times[size].idle_ns - server.times[size].least_idle_ns,
             interrupted_ns=server.first_work_ns() + math.ceil(server.interruption.share * switch.work_ns),
             share=server.interruption.share,
-            most_delay_ns=server.jitter_ns(size, switch.work_ns),
+            most_delay_ns=most_delay_ns,
             at_once=sum(one.first for one in stairs),
             frames_per_ns=sum(one.frames_per_ns for one in stairs),
             own_per_ns=sum(one.frames_per_ns for one in in_group),
