@@ -19,8 +19,8 @@ def judge(
 ) -> list[ClaimResult]:
     """Judge every claim of the figure that can be judged.
 
-    `largest_loss` is that of other figures of the same run by name; a claim that compares with a figure which
-    is not there is left out. A claim on what was not measured (``--quick``) is left out too.
+    `largest_loss` is that of other figures of the same run by full name; a claim that compares with a figure
+    which is not there is left out. A claim on what was not measured (``--quick``) is left out too.
     """
     results = []
     for claim in figure.claims:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from typer.exceptions import TyperException
 from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor, prepare
 from evaluation.live.commands import lab_app
-from evaluation.options import Builder
+from evaluation.options import OS_KEN, Builder
 from evaluation.runner import RunError
 from evaluation.serving import serve
 from loko.commands import model, plan
@@ -124,6 +125,12 @@ BackendOption = Annotated[
     typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
+FrameworkOption = Annotated[
+    str, typer.Option(help="OpenFlow framework of the controller (live, hardware): os-ken or ryu.")
+]
+FrameworkPythonOption = Annotated[
+    str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
+]
 CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
 ]
@@ -152,6 +159,8 @@ def evaluate(
     offered_load: LoadOption = None,
     backend: BackendOption = None,
     builder: BuilderOption = Builder.MININET,
+    framework: FrameworkOption = OS_KEN,
+    framework_python: FrameworkPythonOption = None,
     cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
@@ -175,6 +184,7 @@ def evaluate(
     chosen = with_boards_at_hand(
         select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
     )
+    _check_framework(mode, framework, framework_python)
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
         prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
@@ -193,6 +203,8 @@ def evaluate(
         capacity_factor=capacity_factor,
         backend=backend,
         builder=builder,
+        framework=framework,
+        framework_python=framework_python,
         cabling=cabling,
         executor=executor,
         scheduler=scheduler,
@@ -217,6 +229,18 @@ def _directory(
         raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
     default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
     return output_directory(out if out is not None else default)
+
+
+def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
+    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
+    if mode is ModeName.VIRTUAL:
+        if framework != OS_KEN or python is not None:
+            raise InputError("--framework: for --mode live and hardware only; leave it out")
+        return
+    from loko.controller.relay import interpreter  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    if shutil.which(interpreter(framework, python)) is None:
+        raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
 
 
 def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
@@ -317,6 +341,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
         figures = [
             {
                 "figure": result.figure,
+                "paper": result.paper,
                 "violations": result.violations,
                 "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
             }
@@ -335,11 +360,18 @@ def _print_result(result: FigureResult) -> None:
     broken, host = result.broken_claims, result.provenance.host
     guaranteed = any(point.guaranteed for series in result.series for point in series.points)
     kept = "guarantee kept, " if guaranteed else ""
+    if result.switched_by_open_vswitch:
+        kept = "no guarantee tested (Open vSwitch forwards), "
     kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
     count = len(result.claims)
-    typer.echo(f"{result.paper}/{result.figure}: {kept}{count - len(broken)} of {count} claims hold")
+    typer.echo(f"{result.name}: {kept}{count - len(broken)} of {count} claims hold")
     for claim in broken:
         typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+    if result.coarse_errors:
+        typer.echo(
+            f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
+            " which says nothing of the board's guarantee (docs/twin.md)"
+        )
     for board, said in result.provenance.real_boards.items():
         typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:

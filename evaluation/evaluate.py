@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from evaluation import pictures
 from evaluation.claims import judge
 from evaluation.executor import each_done
 from evaluation.figure import Figure
 from evaluation.files import write_atomically
+from evaluation.folder import figure_file
 from evaluation.kinds import kind_named
 from evaluation.options import Options, Progress
 from evaluation.report import write_report
-from evaluation.result import FigureResult, read_results, write_result
+from evaluation.result import ClaimResult, FigureResult, read_results, write_result
+
+_COARSE: Final = (
+    "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error (docs/twin.md). {}"
+)
 
 
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
@@ -38,7 +44,7 @@ def _publish(
     progress: Progress,
 ) -> list[FigureResult]:
     """Judge every figure beside the others of the folder, draw it, and write everything but the records."""
-    together = {one.figure: one for one in (*earlier, *results)}
+    together = {one.name: one for one in (*earlier, *results)}
     losses = {name: one.largest_loss for name, one in together.items() if one.series}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
@@ -49,19 +55,29 @@ def _publish(
             findings=result.findings,
             largest_loss=losses,
         )
-        judged.append(result.model_copy(update={"claims": claims}))
+        judged.append(result.model_copy(update={"claims": _with_reasons(claims, result)}))
         write_result(judged[-1], options.out)
     _draw(judged, options, progress)
     return judged
+
+
+def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
+    """The claims as judged; where Open vSwitch forwarded, that is why one does not hold."""
+    if not result.switched_by_open_vswitch:
+        return list(claims)
+    return [
+        one if one.holds else one.model_copy(update={"because": _COARSE.format(one.because).strip()})
+        for one in claims
+    ]
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:
     """The pictures, several at a time, and the report with them."""
     drawn: dict[str, pictures.Drawn] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
-        figure = results[place].figure
+        figure = results[place].name
         progress.writing(figure)
-        write_atomically(options.out / f"{figure}.svg", these.svg)
-        write_atomically(options.out / f"{figure}.png", these.png)
+        write_atomically(figure_file(options.out, figure, ".svg"), these.svg)
+        write_atomically(figure_file(options.out, figure, ".png"), these.png)
         drawn[figure] = these
     write_report(options.out, drawn)

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from evaluation.facts import Fact, fact
 from evaluation.figure import Claim, Figure
+from evaluation.folder import full_name
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
 from loko.document import LABS, InputError, error_at, read
@@ -60,7 +61,7 @@ def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual"
     """
     chosen: list[Figure] = []
     for name in names or (name for name, figure in known.items() if mode in figure.modes):
-        full = name if "/" in name else f"loko/{name}"
+        full = full_name(name)
         if full not in known:
             raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")
         if known[full] not in chosen:

@@ -34,6 +34,11 @@ class Fact:
         return float(self.value)
 
 
+def papers() -> tuple[str, ...]:
+    """The papers that there are facts of: `labs/papers/PAPER.yml`."""
+    return tuple(sorted(path.stem for path in (LABS / "papers").glob("*.yml")))
+
+
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 

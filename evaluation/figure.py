@@ -35,7 +35,7 @@ class Evidence:
     table: TableResult | None = None
     findings: Mapping[str, float] = field(default_factory=dict)
     largest_loss: Mapping[str, float] = field(default_factory=dict)
-    """Of each figure of the same folder with packets, by its ID."""
+    """Of each figure of the same folder with packets, by its full name."""
 
 
 class Check(Strict):
@@ -85,7 +85,7 @@ class Figure(Strict):
 
     kind: str
     figure: str = Field(pattern=r"^[a-z0-9]+$")
-    paper: str
+    paper: str = Field(pattern=r"^[a-z][a-z0-9]*$")
     title: str
     modes: list[Mode] = Field(min_length=1)
     as_printed: bool = False

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from evaluation.executor import Executor
 from loko.cabling import Cards, load_cabling
 from loko.lab import Backend, Lab
 
 Points = Literal["all", "admitted"]
+
+OS_KEN: Final = "os-ken"
+"""The framework of the testbed's own environment."""
 
 
 class Builder(StrEnum):
@@ -39,6 +42,10 @@ class Options:
     capacity_factor: float | None = None
     backend: Backend | None = None
     builder: Builder = Builder.MININET
+    framework: str = OS_KEN
+    """The OpenFlow framework of the controller in real time (`loko.controller.relay.FRAMEWORKS`)."""
+    framework_python: str | None = None
+    """The interpreter that has it, if not this one."""
     cabling: Path | None = None
     """The file that says which switches are real boards (mode ``hardware``)."""
     executor: Executor = Executor.PROCESSES
@@ -54,6 +61,11 @@ class Options:
     def switched_by(self, lab: Lab) -> str:
         """What forwards a lab's frames in real time, as results tell it; empty in virtual time."""
         return ", ".join(lab.with_backend(self.backend).backends) if self.real_time else ""
+
+    @property
+    def driven_by(self) -> str:
+        """The controller's OpenFlow framework in real time, as results tell it; empty in virtual time."""
+        return self.framework if self.real_time else ""
 
     def real_boards(self) -> Mapping[str, Cards]:
         """How the real boards are cabled; results depend on it. Raises `InputError`."""

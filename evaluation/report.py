@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from evaluation import pictures
 from evaluation.files import write_atomically
+from evaluation.folder import short_name
 from evaluation.result import FigureResult, Point, read_results
 from loko.document import InputError
 
@@ -44,15 +45,19 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(symbols=_symbols, title=_title, percent=_percent, packets=_packets)
+    tested = [result for result in results if not result.switched_by_open_vswitch]
+    environment.filters.update(
+        symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
+    )
     return environment.get_template("report.html.j2").render(
         results=results,
-        pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
+        pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
         violations=sum(result.violations for result in results),
         guaranteed_packets=sum(
-            point.packets for result in results for point in _points(result) if point.guaranteed
+            point.packets for result in tested for point in _points(result) if point.guaranteed
         ),
-        explained=sum(point.explained for result in results for point in _points(result) if point.guaranteed),
+        explained=sum(point.explained for result in tested for point in _points(result) if point.guaranteed),
+        coarse_errors=sum(result.coarse_errors for result in results),
     )
 
 
@@ -64,7 +69,7 @@ def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
     """The picture as an inline SVG element; its identifiers are made unique within the page."""
     text = (drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)).decode()
     text = text[text.index("<svg") :]
-    prefix = f"{result.figure}-"
+    prefix = f"{_anchor(result.name)}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     text = re.sub(r'href="#', f'href="#{prefix}', text)
     text = re.sub(r"url\(#", f"url(#{prefix}", text)
@@ -76,8 +81,17 @@ def _symbols(text: str) -> Markup:
     return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
 
 
-def _title(figure: str) -> str:
-    return figure.replace("fig", "Figure ").replace("table", "Table ")
+def _title(name: str) -> str:
+    """What a figure is called: of Loko's "Figure 17a", of another paper's "tssdn, Figure 4d"."""
+    *paper, figure = short_name(name).split("/")
+    if re.fullmatch(r"(fig|table)\d.*", figure):
+        figure = figure.replace("fig", "Figure ").replace("table", "Table ")
+    return ", ".join([*paper, figure])
+
+
+def _anchor(name: str) -> str:
+    """The figure's identifier within the page."""
+    return short_name(name).replace("/", "-")
 
 
 def _percent(share: float) -> str:

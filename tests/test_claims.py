@@ -38,7 +38,11 @@ def verdict(check: dict, measured: list[Series], *, fact: str = "fig17a/loss-ons
     claim = SweepClaim.model_validate(
         {"claim": "c", "fact": fact, "paper": "p", "check": check, "if_not": "why"}
     )
-    found = judge(sweep.model_copy(update={"claims": [claim]}), series=measured, largest_loss=others)
+    found = judge(
+        sweep.model_copy(update={"claims": [claim]}),
+        series=measured,
+        largest_loss={f"loko/{name}": loss for name, loss in others.items()},
+    )
     if not found:
         return None
     assert found[0].because == ("" if found[0].holds else "why")

@@ -238,6 +238,26 @@ def test_the_report_says_what_open_vswitch_forwarded() -> None:
     assert "--mode live --backend ovs" in page
 
 
+def test_what_is_late_through_open_vswitch_is_the_coarse_emulators_error_and_breaks_no_guarantee() -> None:
+    result = result_of(SWEEPS[0])
+    late = [
+        one.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in one.points]})
+        for one in result.series
+    ]
+    provenance = result.provenance.model_copy(update={"backend": "ovs"})
+    twin = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})
+    assert (twin.violations, twin.coarse_errors) == (0, 6)
+    page = render([twin])
+    assert "6 packets within admission were lost or late where Open vSwitch forwards" in page
+    assert "the coarse emulator's error" in page
+    assert "break a guarantee" not in page
+    assert "Every guarantee holds" not in page
+    assert ">kept<" not in page
+    beside = render([result, twin])
+    assert "Every guarantee holds" in beside
+    assert "the coarse emulator's error" in beside
+
+
 def test_a_result_is_read_back_as_written(tmp_path: Path) -> None:
     result = result_of(SWEEPS[1])
     path = write_result(result, tmp_path)

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
+from evaluation.folder import short_name
 from evaluation.result import ClaimResult, FigureResult
 
 STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
@@ -72,7 +73,7 @@ def canvas(
 
 def title_of(result: FigureResult) -> str:
     """The title above a picture."""
-    name = result.figure.replace("fig", "Fig. ").replace("table", "Table ")
+    name = short_name(result.name).replace("fig", "Fig. ").replace("table", "Table ")
     return f"{name}: {symbols(result.title)}"
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evaluation.figure import NOTHING_MEASURED, Check, Evidence, Finding, NumberCheck
+from evaluation.folder import full_name
 from evaluation.result import Point, Series
 
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
@@ -147,7 +148,7 @@ class LossBelow(Check):
 
     def find(self, evidence: Evidence) -> Finding | None:
         """As `Check.find`."""
-        other = evidence.largest_loss.get(self.figure)
+        other = evidence.largest_loss.get(full_name(self.figure))
         here = Measured(evidence.series).largest_loss
         if other is None or here == other == 0:
             return None  # no point of either figure offers more than is admitted
