@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from evaluation.artifact.commands import bundle, verify
 from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor, prepare
 from evaluation.live.commands import lab_app
@@ -45,6 +46,8 @@ app.command()(model)
 app.command()(plan)
 app.command()(doctor)
 app.command()(serve)
+app.command()(bundle)
+app.command()(verify)
 app.add_typer(lab_app, name="lab")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from evaluation import pictures
@@ -13,8 +16,11 @@ from evaluation.files import write_atomically
 from evaluation.folder import figure_file
 from evaluation.kinds import kind_named
 from evaluation.options import Options, Progress
+from evaluation.outcome import OneByOne
+from evaluation.provenance import commit, machine, this_moment
 from evaluation.report import write_report
 from evaluation.result import ClaimResult, FigureResult, read_results, write_result
+from evaluation.runs import Run, read_runs, write_runs
 
 _COARSE: Final = (
     "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error (docs/twin.md). {}"
@@ -31,9 +37,50 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     found: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
         alike = [figure for figure in chosen if figure.kind == name]
-        results = kind_named(name).produce(alike, options, progress)
-        found.update(zip((figure.name for figure in alike), results, strict=True))
+        produce = kind_named(name).produce
+        for figures in [[one] for one in alike] if isinstance(produce, OneByOne) else [alike]:
+            with _noted(figures, options.out):
+                results = produce(figures, options, progress)
+            found.update(zip((figure.name for figure in figures), results, strict=True))
     return _publish(chosen, [found[figure.name] for figure in chosen], earlier, options, progress)
+
+
+@contextmanager
+def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
+    """Note start, duration and machine of the figures of which anything is computed meanwhile."""
+    before = {figure.name: _state(figure, out) for figure in figures}
+    known = read_runs(out)
+    began, begun_s = this_moment(), time.monotonic()
+    yield
+    seconds = round(time.monotonic() - begun_s, 1)
+    made = [
+        figure.name
+        for figure in figures
+        if figure.name not in known or not before[figure.name] or before[figure.name] != _state(figure, out)
+    ]
+    write_runs(
+        out,
+        (
+            Run(
+                figure=name,
+                began=began,
+                seconds=seconds,
+                together_with=[other for other in made if other != name],
+                machine=machine(),
+                commit=commit(),
+            )
+            for name in made
+        ),
+    )
+
+
+def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
+    """Of the figure's records: another one once they have been written anew; None without any."""
+    try:
+        found = figure_file(out, figure.name, ".parquet").stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _publish(
@@ -55,7 +102,10 @@ def _publish(
             findings=result.findings,
             largest_loss=losses,
         )
-        judged.append(result.model_copy(update={"claims": _with_reasons(claims, result)}))
+        provenance = result.provenance.model_copy(update={"options": options.chosen()})
+        judged.append(
+            result.model_copy(update={"claims": _with_reasons(claims, result), "provenance": provenance})
+        )
         write_result(judged[-1], options.out)
     _draw(judged, options, progress)
     return judged

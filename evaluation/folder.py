@@ -12,6 +12,9 @@ from typing import Final
 LOKO: Final = "loko"
 """The paper that a bare ID means."""
 
+SUFFIXES: Final = (".json", ".parquet", ".svg", ".png")
+"""Of the files of a figure: result, records, pictures."""
+
 POINTS: Final = ".points"
 """Folder of the points of a sweep that is not complete yet."""
 
@@ -31,6 +34,12 @@ def figure_file(directory: Path, name: str, suffix: str) -> Path:
     path = directory / f"{short_name(name)}{suffix}"
     path.parent.mkdir(exist_ok=True)
     return path
+
+
+def files_of(directory: Path, name: str) -> list[Path]:
+    """What there is of a figure: its result, records and pictures."""
+    paths = (directory / f"{short_name(name)}{suffix}" for suffix in SUFFIXES)
+    return [path for path in paths if path.is_file()]
 
 
 def point_file(directory: Path, name: str, x: float) -> Path:

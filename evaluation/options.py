@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -13,6 +13,12 @@ from loko.cabling import Cards, load_cabling
 from loko.lab import Backend, Lab
 
 Points = Literal["all", "admitted"]
+
+WITHOUT_INFLUENCE: Final = frozenset({"out", "jobs", "executor", "scheduler"})
+"""Options that change where and how fast a result is had, and nothing of it."""
+
+LIVE_ONLY: Final = frozenset({"backend", "builder", "framework", "framework_python", "cabling"})
+"""Options that are for real time; some name files or programs of the machine."""
 
 OS_KEN: Final = "os-ken"
 """The framework of the testbed's own environment."""
@@ -53,6 +59,15 @@ class Options:
     scheduler: str | None = None
     """Address of the Dask cluster, if that is the executor."""
 
+    def chosen(self) -> dict[str, str | int | float | bool]:
+        """What the result depends on: mode and seed, and all that is not the default."""
+        found: dict[str, str | int | float | bool] = {"mode": self.mode, "seed": self.seed}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in WITHOUT_INFLUENCE and field.name not in found and value != field.default:
+                found[field.name] = value if isinstance(value, str | int | float | bool) else str(value)
+        return found
+
     @property
     def real_time(self) -> bool:
         """Whether frames pass real interfaces by this machine's clock: mode ``live`` or ``hardware``."""
@@ -70,6 +85,20 @@ class Options:
     def real_boards(self) -> Mapping[str, Cards]:
         """How the real boards are cabled; results depend on it. Raises `InputError`."""
         return {} if self.cabling is None else load_cabling(self.cabling).switches
+
+
+def words_of(chosen: Mapping[str, str | int | float | bool]) -> list[str]:
+    """`Options.chosen` as words of the command line: what the switches are first, the seed last."""
+    first = ("mode", "cabling", "backend", "builder", "framework", "framework_python")
+    order = [name for name in first if name in chosen]
+    order += [name for name in chosen if name not in (*first, "seed")]
+    words: list[str] = []
+    for name in (*order, *(["seed"] if "seed" in chosen else [])):
+        value = chosen[name]
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(f"{value:.12g}" if isinstance(value, float) else str(value))
+    return words
 
 
 class Progress(Protocol):

@@ -14,11 +14,13 @@ from markupsafe import Markup
 from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.folder import short_name
+from evaluation.report_sources import Source, assumed, in_papers_order, sources
 from evaluation.result import FigureResult, Point, read_results
 from loko.document import InputError
 
 REPORT = "report.html"
 _NOTHING_DRAWN: Final[Mapping[str, pictures.Drawn]] = MappingProxyType({})
+_NO_SOURCES: Final[Mapping[str, Source]] = MappingProxyType({})
 
 
 def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> Path:
@@ -32,12 +34,20 @@ def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING
     if not results:
         raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
     path = directory / REPORT
-    write_atomically(path, render(results, drawn).encode())
+    write_atomically(path, render(results, drawn, sources(directory, results)).encode())
     return path
 
 
-def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> str:
-    """The report as HTML; the same results give the same text. `drawn` as for `write_report`."""
+def render(
+    results: list[FigureResult],
+    drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN,
+    made: Mapping[str, Source] = _NO_SOURCES,
+) -> str:
+    """The report as HTML; the same results give the same text.
+
+    `drawn` as for `write_report`; `made`: by figure its files, and when and where it was made.
+    """
+    results = sorted(results, key=lambda one: in_papers_order(one.paper, one.figure))
     environment = Environment(
         loader=PackageLoader("evaluation"),
         autoescape=True,
@@ -57,6 +67,10 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
             point.packets for result in tested for point in _points(result) if point.guaranteed
         ),
         explained=sum(point.explained for result in tested for point in _points(result) if point.guaranteed),
+        made=made,
+        nothing_made=Source(),
+        fallen=[(result, claim) for result in results for claim in result.broken_claims],
+        assumed=assumed(results),
         coarse_errors=sum(result.coarse_errors for result in results),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from evaluation.chart import Chart
 from evaluation.facts import papers
 from evaluation.files import write_atomically
 from evaluation.folder import figure_file, result_files, short_name
-from evaluation.options import OS_KEN, Builder
+from evaluation.options import OS_KEN, Builder, words_of
 from loko.document import InputError
 from loko.lab import Backend
 
@@ -154,6 +155,8 @@ class Provenance(_Part):
     versions: dict[str, str]
     assumptions: dict[str, float]
     """Values that the paper does not print, by name."""
+    options: dict[str, bool | int | float | str] = {}
+    """What was chosen on the command line (`evaluation.options.Options.chosen`)."""
     machine: str = ""
     """Where the run took place; empty in virtual time, where it has no influence."""
     real_boards: dict[str, dict[str, str]] = {}
@@ -187,6 +190,19 @@ class FigureResult(_Part):
     def name(self) -> str:
         """``PAPER/FIGURE``, by which results are told apart."""
         return f"{self.paper}/{self.figure}"
+
+    @property
+    def command(self) -> str:
+        """The command that repeats it. Of a result that does not tell its options, as far as is known."""
+        made = self.provenance
+        chosen = dict(made.options)
+        if not chosen:
+            chosen = {"mode": self.mode, "seed": self.seed}
+            if self.switched_by_open_vswitch and "," not in made.backend:
+                chosen["backend"] = made.backend
+            if self.series:
+                chosen |= {"runs": made.runs, "seconds": made.seconds}
+        return shlex.join(["loko", "evaluate", self.name, *words_of(chosen)])
 
     @property
     def switched_by_open_vswitch(self) -> bool:
