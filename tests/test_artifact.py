@@ -76,7 +76,7 @@ def names_in(archive: Path) -> list[str]:
 
 
 def changed(archive: Path, target: Path, change) -> Path:
-    """A copy of the archive; `change` is given each entry and its data, and gives the entries to be written."""
+    """A copy of the archive; `change` is given each entry with its data, and gives what is written."""
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             for entry, data in change(info, old.read(info)):
