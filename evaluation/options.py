@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from evaluation.executor import Executor
 from loko.cabling import Cards, load_cabling
 from loko.lab import Backend, Lab
 
 Points = Literal["all", "admitted"]
+Choice = str | int | float | bool
+"""The value of an option."""
 
 WITHOUT_INFLUENCE: Final = frozenset({"out", "jobs", "executor", "scheduler"})
 """Options that change where and how fast a result is had, and nothing of it."""
@@ -59,14 +61,9 @@ class Options:
     scheduler: str | None = None
     """Address of the Dask cluster, if that is the executor."""
 
-    def chosen(self) -> dict[str, str | int | float | bool]:
+    def chosen(self) -> dict[str, Choice]:
         """What the result depends on: mode and seed, and all that is not the default."""
-        found: dict[str, str | int | float | bool] = {"mode": self.mode, "seed": self.seed}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name not in WITHOUT_INFLUENCE and field.name not in found and value != field.default:
-                found[field.name] = value if isinstance(value, str | int | float | bool) else str(value)
-        return found
+        return {"mode": self.mode, "seed": self.seed, **_not_default(self)}
 
     @property
     def real_time(self) -> bool:
@@ -87,7 +84,41 @@ class Options:
         return {} if self.cabling is None else load_cabling(self.cabling).switches
 
 
-def words_of(chosen: Mapping[str, str | int | float | bool]) -> list[str]:
+def _not_default(choices: Any) -> dict[str, Choice]:
+    """The fields of a dataclass that have influence and another value; those of a part by their own names."""
+    found: dict[str, Choice] = {}
+    for field in fields(choices):
+        value = getattr(choices, field.name)
+        if field.default is MISSING or field.name in WITHOUT_INFLUENCE or value == field.default:
+            continue
+        if is_dataclass(value):
+            found |= _not_default(value)
+        else:
+            found[field.name] = value if isinstance(value, Choice) else str(value)
+    return found
+
+
+def arranged(chosen: Mapping[str, Choice], into: Any = Options) -> dict[str, Any]:
+    """`Options.chosen` again as the fields of `Options`: what is a part's is put into that part."""
+    found: dict[str, Any] = {}
+    for field in fields(into):
+        if is_dataclass(field.default):
+            if part := arranged(chosen, field.default):
+                found[field.name] = part
+        elif field.name in chosen:
+            found[field.name] = chosen[field.name]
+    return found
+
+
+def names_of_choices(of: Any = Options) -> set[str]:
+    """What `Options.chosen` may tell, by name."""
+    names: set[str] = set()
+    for field in fields(of):
+        names |= names_of_choices(field.default) if is_dataclass(field.default) else {field.name}
+    return names - WITHOUT_INFLUENCE
+
+
+def words_of(chosen: Mapping[str, Choice]) -> list[str]:
     """`Options.chosen` as words of the command line: what the switches are first, the seed last."""
     first = ("mode", "cabling", "backend", "builder", "framework", "framework_python")
     order = [name for name in first if name in chosen]
@@ -97,8 +128,13 @@ def words_of(chosen: Mapping[str, str | int | float | bool]) -> list[str]:
         value = chosen[name]
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
-            words.append(f"{value:.12g}" if isinstance(value, float) else str(value))
+            words.append(_shortest(value) if isinstance(value, float) else str(value))
     return words
+
+
+def _shortest(value: float) -> str:
+    """The fewest digits that give the same number."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 class Progress(Protocol):

@@ -98,8 +98,9 @@ def _symbols(text: str) -> Markup:
 def _title(name: str) -> str:
     """What a figure is called: of Loko's "Figure 17a", of another paper's "tssdn, Figure 4d"."""
     *paper, figure = short_name(name).split("/")
-    if re.fullmatch(r"(fig|table)\d.*", figure):
-        figure = figure.replace("fig", "Figure ").replace("table", "Table ")
+    if found := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+        names = {"fig": "Figure", "table": "Table", "sec": "Section"}
+        figure = f"{names[found[1]]} {found[2]}"
     return ", ".join([*paper, figure])
 
 

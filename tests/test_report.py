@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from evaluation import cli
 from evaluation.experiments import experiments
-from evaluation.options import WITHOUT_INFLUENCE, Options, words_of
+from evaluation.options import Options, _not_default, arranged, names_of_choices, words_of
 from evaluation.report import render, write_report
 from evaluation.report_sources import in_papers_order
 from evaluation.result import ClaimResult, read_results
@@ -73,12 +73,38 @@ def test_the_command_of_the_report_asks_for_the_same(words, monkeypatch, tmp_pat
         assert word.replace("=", " ") in again
 
 
-def test_every_option_is_in_the_command_or_without_influence() -> None:
-    known = {name for name, option in vars(Options)["__dataclass_fields__"].items()}
-    done = loko("evaluate", "--help").output
-    for name in known - WITHOUT_INFLUENCE:
-        assert f"--{name.replace('_', '-')}"[:20] in done, name
-    assert known >= WITHOUT_INFLUENCE
+def test_every_choice_is_an_option_of_the_command(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = loko("evaluate", "--help").output
+    assert "mode" in names_of_choices()
+    for name in names_of_choices():
+        assert f"--{name.replace('_', '-')} " in told, name
+
+
+@dataclass(frozen=True)
+class Part:
+    """Choices that belong together."""
+
+    depth: int | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True)
+class Nested:
+    """As `Options`, with such a part."""
+
+    mode: str
+    out: Path = Path()
+    height: float = 1.0
+    part: Part = Part()
+
+
+def test_choices_that_belong_together_are_told_and_taken_one_by_one() -> None:
+    chosen = _not_default(Nested(mode="m", out=Path("elsewhere"), height=0.1, part=Part(width=1 / 3)))
+    assert chosen == {"height": 0.1, "width": 1 / 3}
+    assert words_of(chosen) == ["--height", "0.1", "--width", repr(1 / 3)]
+    assert arranged(chosen, Nested) == {"height": 0.1, "part": {"width": 1 / 3}}
+    assert names_of_choices(Nested) == {"mode", "height", "depth", "width"}
 
 
 def test_the_command_of_a_figure_gives_the_same_bytes(tmp_path: Path) -> None:

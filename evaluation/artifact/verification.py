@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from evaluation.artifact.packing import RESULTS
 from evaluation.evaluate import evaluate
 from evaluation.experiments import experiments, select
 from evaluation.folder import full_name, short_name
-from evaluation.options import LIVE_ONLY, WITHOUT_INFLUENCE, Options, Progress
+from evaluation.options import LIVE_ONLY, Options, Progress, arranged, names_of_choices
 from evaluation.provenance import commit, sha256_of
 from evaluation.result import FigureResult, read_results
 from evaluation.runs import RUNS, read_runs
@@ -114,13 +113,14 @@ def _options(result: FigureResult, out: Path, jobs: int) -> Options:
 
     What names programs or files of a machine is not for virtual time, and is refused.
     """
-    given: dict[str, Any] = dict(result.provenance.options)
-    refused = set(given) - ({field.name for field in fields(Options)} - LIVE_ONLY - WITHOUT_INFLUENCE)
+    given = result.provenance.options
+    refused = set(given) - (names_of_choices() - LIVE_ONLY)
     if refused or not given:
         reason = f"chose {', '.join(sorted(refused))}" if refused else "does not tell its options"
         raise InputError(f"{result.name}: {reason}, so it cannot be replayed in virtual time")
     try:
-        return TypeAdapter(Options).validate_python({**given, "mode": "virtual", "out": out, "jobs": jobs})
+        values = {**arranged(given), "mode": "virtual", "out": out, "jobs": jobs}
+        return TypeAdapter(Options).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
