@@ -56,7 +56,7 @@ def _tell_versions(is_asked: bool) -> None:
         return
     from evaluation.provenance import commit, versions  # noqa: PLC0415 - so that `loko --help` need not load it
 
-    found = versions()
+    found = dict(versions())
     typer.echo(f"loko {found.pop('loko-testbed', 'unknown')} ({commit()})")
     for package, version in found.items():
         typer.echo(f"{package} {version}")

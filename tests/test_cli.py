@@ -15,6 +15,7 @@ from scripted_runner import ScriptedRunner
 
 from evaluation import cli
 from evaluation.files import alone_in
+from evaluation.provenance import versions
 from evaluation.runner import LOST
 
 FILES = ("json", "parquet", "svg", "png")
@@ -321,3 +322,9 @@ def test_the_version_names_the_commit_and_what_computes(loko) -> None:
     assert ended.status == 0
     assert re.fullmatch(r"loko \d+\.\d+\.\d+ \((unknown|[0-9a-f]{12}(\+[0-9a-f]{8})?)\)", first)
     assert {"python", "switch_emulator", "numpy"} <= {line.split()[0] for line in others}
+
+
+def test_telling_the_version_leaves_it_in_later_results(loko) -> None:
+    before = dict(versions())
+    assert loko("--version").status == 0
+    assert versions() == before
