@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python live random fuzz smoke roles anywhere bench evidence endurance \
+    rust unit python waits live random fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -37,7 +37,7 @@ quick: ## Format, lint, types, unit tests of Rust and Python: what to run after 
 	@setup/in-turn.sh quick setup $(LINTS) rust unit
 
 test: ## Everything: quick's steps, and every test of Python, also those in real time
-	@setup/in-turn.sh test setup clients browser $(LINTS) rust python live
+	@setup/in-turn.sh test setup clients browser $(LINTS) rust python waits live
 
 lint: ## Format, lint and type checks of every language
 	@setup/in-turn.sh lint setup $(LINTS)
@@ -71,13 +71,17 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' $(ARGS)
 
+# More at once than there are cores: each waits for consoles, controllers and timers most of its time.
+waits: setup clients ## Tests in real time that wait most of it; only those that failed with ARGS=--lf
+	@$(WITH) pytest --numprocesses 6 --dist worksteal -m waits $(ARGS)
+
 # One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
 # tried once more and named (tests/stalls.py).
-live: setup clients browser ## Tests in real time; only those that failed with ARGS=--lf
-	@$(WITH) pytest --durations 25 -m 'live or namespaces' $(ARGS)
+live: setup ## Tests in real time that need the machine for themselves; only those that failed with ARGS=--lf
+	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(ARGS)
 
 # The sets of a test, too, come in the same order at every run, unless a random one is asked for.
-test quick unit python live: export PYTHONHASHSEED := 0
+test quick unit python waits live: export PYTHONHASHSEED := 0
 
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 random: export PROPTEST_RNG_SEED = $(SEED)

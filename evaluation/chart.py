@@ -23,10 +23,15 @@ class ChartAxis(_Part):
     low: float | None = None
     """Where it begins. Default: as the values want it; 0 for boxes."""
     high: float | None = None
+    linear_to: float | None = None
+    """Linear from 0 up to this size on both sides, beyond it logarithmic: where a few values are far out."""
 
 
 class Reference(_Part):
-    """A straight line that something is compared with, along the other axis."""
+    """A straight line that something is compared with, along the other axis.
+
+    Those of one label look alike.
+    """
 
     label: str
     value: float
@@ -55,11 +60,14 @@ class BoxGroup(_Part):
 
 
 class PlacedLine(_Part):
-    """A line over the places of boxes, on the second axis."""
+    """Values at the places of boxes, on the second axis."""
 
     label: str
     y: list[float | None]
     dashed: bool = False
+    """The end of a range and not its middle."""
+    joined: bool = True
+    """By a line: where the places are numbers. Between categories there is nothing to be read off."""
 
 
 class BoxPanel(_Part):
@@ -158,6 +166,15 @@ class Histogram(_Part):
     counts: list[float]
 
 
+class Apart(_Part):
+    """A count that has no place on the axis, such as of packets that never arrived."""
+
+    label: str
+    count: float
+    told: str
+    """The count in words, with its unit."""
+
+
 class HistogramPanel(_Part):
     """Counts between edges, which the histograms share."""
 
@@ -167,6 +184,8 @@ class HistogramPanel(_Part):
     y: ChartAxis
     edges: list[float] = Field(min_length=2)
     histograms: list[Histogram] = Field(min_length=1)
+    apart: Apart | None = None
+    """Drawn beyond the end of the axis, as it has no place on it."""
     references: list[Reference] = []
 
 

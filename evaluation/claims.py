@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from evaluation.experiments import check_reference
-from evaluation.figure import Evidence, Figure
-from evaluation.result import ClaimResult, Series, TableResult
+from evaluation.facts import Fact, fact
+from evaluation.figure import Claim, Evidence, Figure, Judgement, NotTestable
+from evaluation.result import ClaimKind, ClaimResult, Series, TableResult
+from loko.document import InputError
+
+_BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
+"""Kinds of claims by the roles of their facts; those of other roles are ours."""
+_FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
+"""The kinds, that which says most for the reproduction first."""
 
 
 def judge(
@@ -15,36 +22,90 @@ def judge(
     series: Sequence[Series] = (),
     table: TableResult | None = None,
     findings: Mapping[str, float] | None = None,
-    largest_loss: Mapping[str, float] | None = None,
+    others: Mapping[str, Sequence[Series]] | None = None,
+    shorter: str = "",
 ) -> list[ClaimResult]:
-    """Judge every claim of the figure that can be judged.
+    """Judge every claim of the figure: it holds, does not hold, or is not testable here.
 
-    `largest_loss` is that of other figures of the same run by full name; a claim that compares with a figure
-    which is not there is left out. A claim on what was not measured (``--quick``) is left out too.
+    `others` and `shorter` are those of `Evidence`. A replay that is smaller than the paper's denies only what
+    a single case denies.
     """
     results = []
     for claim in figure.claims:
-        fact = check_reference(figure, claim)
-        finding = claim.check.find(
+        stated = check_reference(figure, claim)
+        found = _judgement(
+            claim,
             Evidence(
-                fact=fact,
+                fact=stated,
                 series=series,
                 table=table,
                 findings=findings or {},
-                largest_loss=largest_loss or {},
-            )
+                planned=figure.planned,
+                others=others or {},
+                shorter=shorter,
+            ),
         )
-        if finding is None:
-            continue
-        here, holds = finding
+        if isinstance(found, NotTestable):
+            here, holds, because = found.here, None, found.why
+        else:
+            here, holds = found
+            because = "" if holds else claim.if_not
         results.append(
             ClaimResult(
                 claim=claim.claim,
                 paper=claim.paper,
                 here=here,
                 holds=holds,
-                where=fact.where,
-                because="" if holds else claim.if_not,
+                where=stated.where,
+                because=because,
+                kind=kind_of(figure, claim, stated),
+                kind_because=claim.kind_because,
+                tolerance=claim.check.tolerance(stated),
+                fact=claim.fact,
             )
         )
     return results
+
+
+def _judgement(claim: Claim, evidence: Evidence) -> Judgement:
+    found = claim.check.find(evidence)
+    if isinstance(found, NotTestable) or not evidence.shorter:
+        return found
+    here, holds = found
+    denied_for_sure = not holds and claim.check.denied_by_one_case
+    if denied_for_sure or (holds and not claim.full_scale):
+        return found
+    return NotTestable(why=f"{evidence.shorter}; the claim needs the paper's scale", here=here)
+
+
+def kind_of(figure: Figure, claim: Claim, stated: Fact) -> ClaimKind:
+    """Whether a claim is predicted, calibrated, or ours: by the role of its fact, unless it is lowered.
+
+    What the paper measured of a device alone may have gone into the profile, so it is no prediction. What it
+    does not print, but follows from it, is ours.
+    """
+    return "ours" if figure.ours else claim.kind or _by_role(stated)
+
+
+def _by_role(stated: Fact) -> ClaimKind:
+    return "ours" if stated.recomputed else _BY_ROLE.get(stated.role, "ours")
+
+
+def check_reference(figure: Figure, claim: Claim) -> Fact:
+    """The fact behind a claim. Raises `InputError` if it cannot carry the claim.
+
+    That is if it is missing, lacks the number that the check needs, or is less than the claim's kind says.
+    """
+    stated = fact(figure.paper, claim.fact)
+    if claim.check.needs_number:
+        _ = stated.number
+    if claim.kind is not None:
+        most = _by_role(stated)
+        if _FALLING.index(claim.kind) < _FALLING.index(most):
+            raise InputError(
+                f"claim '{claim.claim}': kind {claim.kind}: its fact {claim.fact} makes it {most};"
+                " a kind can be lowered only"
+            )
+        if claim.kind != most and not claim.kind_because:
+            raise InputError(f"claim '{claim.claim}': kind {claim.kind}: say why in kind_because")
+    return stated

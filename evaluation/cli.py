@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -29,7 +30,7 @@ from loko.document import InputError
 from loko.lab import Backend
 
 if TYPE_CHECKING:
-    from evaluation.result import FigureResult
+    from evaluation.result import FigureResult, GuaranteeResult
 
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -116,9 +117,16 @@ JobsOption = Annotated[
 CapacityOption = Annotated[
     float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
 ]
+BurstOption = Annotated[
+    int | None, typer.Option(min=0, help="Frames of a generator's burst; 0: what the bucket holds.")
+]
 LoadOption = Annotated[
     float | None,
     typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+]
+QueueOption = Annotated[int | None, typer.Option(min=1, help="Frames that may wait before a shaper.")]
+LatencyOption = Annotated[
+    int | None, typer.Option(min=0, help="How late a shaper lets go what waited for tokens (virtual).")
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
@@ -159,7 +167,10 @@ def evaluate(
     quick: QuickOption = False,
     jobs: JobsOption = None,
     capacity_factor: CapacityOption = None,
+    burst_frames: BurstOption = None,
     offered_load: LoadOption = None,
+    queue_frames: QueueOption = None,
+    shaper_latency_ns: LatencyOption = None,
     backend: BackendOption = None,
     builder: BuilderOption = Builder.MININET,
     framework: FrameworkOption = OS_KEN,
@@ -173,21 +184,30 @@ def evaluate(
     """Replay figures of the papers and compare them with what the papers say.
 
     Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
-    parameters is not run again. Status 1 if a guarantee that the paper keeps is violated and no stall of the
-    host explains it; other claims that do not hold are reported, and change the status with --strict only.
+    parameters is not run again. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
+    the host explains it; claims that do not hold are reported, and change the status with --strict only.
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
     from evaluation.experiments import experiments, select  # noqa: PLC0415 - `loko --help` need not load it
     from evaluation.files import alone_in  # noqa: PLC0415
+    from evaluation.flow_figure import refuse_unless_followed  # noqa: PLC0415
     from evaluation.hardware import with_boards_at_hand  # noqa: PLC0415
     from evaluation.options import Options  # noqa: PLC0415
     from evaluation.progress import ProgressBar  # noqa: PLC0415
+    from evaluation.senders import SenderChoice  # noqa: PLC0415
 
     chosen = with_boards_at_hand(
         select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
     )
     _check_framework(mode, framework, framework_python)
+    senders = SenderChoice(
+        burst_frames=burst_frames,
+        offered_load=offered_load,
+        queue_frames=queue_frames,
+        shaper_latency_ns=shaper_latency_ns,
+    )
+    refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
         prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
@@ -202,7 +222,7 @@ def evaluate(
         points=points.value,
         quick=quick,
         jobs=processes,
-        offered_load=offered_load,
+        senders=senders,
         capacity_factor=capacity_factor,
         backend=backend,
         builder=builder,
@@ -215,7 +235,7 @@ def evaluate(
     with alone_in(options.out), ProgressBar() as progress:
         results = replay(chosen, options, progress)
     _print_results(results, options.out, as_json)
-    if any(result.violations or (strict and result.broken_claims) for result in results):
+    if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
         raise typer.Exit(1)
 
 
@@ -339,6 +359,8 @@ def _print_json(values: Any) -> None:
 
 
 def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
+    from evaluation.verdicts import KINDS, counts_of_all  # noqa: PLC0415 - so that `loko --help` need not load it
+
     violations = sum(result.violations for result in results)
     if as_json:
         figures = [
@@ -346,39 +368,56 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
                 "figure": result.figure,
                 "paper": result.paper,
                 "violations": result.violations,
-                "claims": [claim.model_dump(exclude={"because"}) for claim in result.claims],
+                "guarantees": [one.model_dump() for one in result.guarantees],
+                "claims": [claim.model_dump() for claim in result.claims],
             }
             for result in results
         ]
-        _print_json({"out": str(directory), "violations": violations, "figures": figures})
+        counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
+        _print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
         return
     for result in results:
         _print_result(result)
-    if violations:
-        typer.echo("a guarantee that the paper keeps does not hold here")
+    for kind, count in counts_of_all(results).items():
+        typer.echo(f"{KINDS[kind]}: {count}")
+    if any(result.breaks_ours for result in results):
+        typer.echo("a guarantee that Loko's admission gives does not hold here")
     typer.echo(f"report: {directory / 'report.html'}")
 
 
 def _print_result(result: FigureResult) -> None:
-    broken, host = result.broken_claims, result.provenance.host
-    guaranteed = any(point.guaranteed for series in result.series for point in series.points)
-    kept = "guarantee kept, " if guaranteed else ""
-    if result.switched_by_open_vswitch:
-        kept = "no guarantee tested (Open vSwitch forwards), "
-    kept = f"GUARANTEE VIOLATED by {result.violations} packets, " if result.violations else kept
-    count = len(result.claims)
-    typer.echo(f"{result.name}: {kept}{count - len(broken)} of {count} claims hold")
-    for claim in broken:
-        typer.echo(f"  does not hold: {claim.claim} (paper: {claim.paper}; here: {claim.here})")
+    from evaluation.verdicts import KINDS, counts  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    host = result.provenance.host
+    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
+    typer.echo(f"{result.name}: {told}")
+    for one in result.guarantees:
+        _print_guarantee(one)
+    if result.switched_by_open_vswitch and result.series:
+        typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
     if result.coarse_errors:
         typer.echo(
             f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
             " which says nothing of the board's guarantee (docs/twin.md)"
         )
+    for claim in result.claims:
+        if claim.holds is not True:
+            word = "does not hold" if claim.holds is False else "not testable here"
+            why = f"; {claim.because}" if claim.holds is None else ""
+            typer.echo(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
     for board, said in result.provenance.real_boards.items():
         typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
     if host.stalls:
         typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
+
+
+def _print_guarantee(one: GuaranteeResult) -> None:
+    if one.verdict == "not promised":
+        return
+    told = f"guarantee {one.verdict}"
+    if one.verdict == "broken":
+        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
+    typer.echo(f"  {one.system}: {told}")
 
 
 def _duration(seconds: float) -> str:

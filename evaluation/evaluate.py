@@ -19,7 +19,7 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne
 from evaluation.provenance import commit, machine, this_moment
 from evaluation.report import write_report
-from evaluation.result import ClaimResult, FigureResult, read_results, write_result
+from evaluation.result import ClaimResult, FigureResult, GuaranteeResult, read_results, write_result
 from evaluation.runs import Run, read_runs, write_runs
 
 _COARSE: Final = (
@@ -92,7 +92,6 @@ def _publish(
 ) -> list[FigureResult]:
     """Judge every figure beside the others of the folder, draw it, and write everything but the records."""
     together = {one.name: one for one in (*earlier, *results)}
-    losses = {name: one.largest_loss for name, one in together.items() if one.series}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
         claims = judge(
@@ -100,15 +99,33 @@ def _publish(
             series=result.series,
             table=result.table,
             findings=result.findings,
-            largest_loss=losses,
+            others={
+                name: one.series
+                for name, one in together.items()
+                if one.name != result.name and one.series and _same_scale(one, result)
+            },
+            shorter=figure.shorter(options),
         )
         provenance = result.provenance.model_copy(update={"options": options.chosen()})
         judged.append(
-            result.model_copy(update={"claims": _with_reasons(claims, result), "provenance": provenance})
+            result.model_copy(
+                update={
+                    "claims": _with_reasons(claims, result),
+                    "guarantees": promised(result),
+                    "provenance": provenance,
+                }
+            )
         )
         write_result(judged[-1], options.out)
     _draw(judged, options, progress)
     return judged
+
+
+def promised(result: FigureResult) -> list[GuaranteeResult]:
+    """The guarantees; where Open vSwitch forwards, none is promised."""
+    if not result.switched_by_open_vswitch:
+        return result.guarantees
+    return [one.model_copy(update={"verdict": "not promised"}) for one in result.guarantees]
 
 
 def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
@@ -116,9 +133,18 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
     if not result.switched_by_open_vswitch:
         return list(claims)
     return [
-        one if one.holds else one.model_copy(update={"because": _COARSE.format(one.because).strip()})
+        one.model_copy(update={"because": _COARSE.format(one.because).strip()}) if one.holds is False else one
         for one in claims
     ]
+
+
+def _same_scale(one: FigureResult, other: FigureResult) -> bool:
+    """Whether two figures can be compared: replayed in the same way and for as long."""
+    ways = [
+        (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
+        for result in (one, other)
+    ]
+    return ways[0] == ways[1]
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from evaluation.facts import Fact, fact
-from evaluation.figure import Claim, Figure
+from evaluation.claims import check_reference
+from evaluation.facts import fact
+from evaluation.figure import Figure
 from evaluation.folder import full_name
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
@@ -35,14 +36,6 @@ def load_experiment(path: Path) -> Figure:
     return experiment
 
 
-def check_reference(figure: Figure, claim: Claim) -> Fact:
-    """The fact behind a claim. Raises `InputError` if it is missing or lacks the number its check needs."""
-    found = fact(figure.paper, claim.fact)
-    if claim.check.needs_number:
-        _ = found.number
-    return found
-
-
 def experiments(labs: Path = LABS) -> dict[str, Figure]:
     """Every experiment of every lab by its full name, tables first, then by name. Raises `InputError`."""
     found: dict[str, Figure] = {}
@@ -57,10 +50,11 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
 def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual") -> list[Figure]:
     """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
 
-    Without names: all that can be replayed in this mode.
+    Without names: all that can be replayed in this mode, but for those that want to be named.
     """
     chosen: list[Figure] = []
-    for name in names or (name for name, figure in known.items() if mode in figure.modes):
+    unnamed = (name for name, one in known.items() if mode in one.modes and not one.by_name_only)
+    for name in names or unnamed:
         full = full_name(name)
         if full not in known:
             raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")

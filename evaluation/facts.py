@@ -25,6 +25,8 @@ class Fact:
     text: str
     value: Any = None
     unit: str = ""
+    recomputed: bool = False
+    """Computed from what the paper prints, not printed itself."""
 
     @property
     def number(self) -> float:
@@ -87,7 +89,8 @@ def _walk(document: Mapping[str, Any]) -> Iterator[Fact]:
     for section in ("setup", "equations", "qualitative", "recomputed", "inconsistencies"):
         for item in document[section]:
             texts = (item.get(key) for key in ("what", "formula", "must_show", "says"))
-            yield _fact(item["id"], item, next((text for text in texts if text), ""))
+            text = next((text for text in texts if text), "")
+            yield _fact(item["id"], item, text, recomputed=section == "recomputed")
     for experiment in document["experiments"]:
         for outcome in experiment["outcomes"]:
             yield _fact(f"{experiment['id']}/{outcome['id']}", outcome, outcome["what"])
@@ -98,7 +101,7 @@ def _walk(document: Mapping[str, Any]) -> Iterator[Fact]:
                 yield _fact(f"{table['id']}/{row[0]}/{column}", item, f"{row[0]}: {column}")
 
 
-def _fact(reference: str, item: Mapping[str, Any], text: str) -> Fact:
+def _fact(reference: str, item: Mapping[str, Any], text: str, *, recomputed: bool = False) -> Fact:
     return Fact(
         reference=reference,
         where=item["where"],
@@ -106,4 +109,5 @@ def _fact(reference: str, item: Mapping[str, Any], text: str) -> Fact:
         text=text,
         value=item.get("value", item.get("printed")),
         unit=item.get("unit", ""),
+        recomputed=recomputed,
     )

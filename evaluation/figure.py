@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from evaluation.facts import Fact, fact
-from evaluation.result import NoteResult, Series, TableResult
+from evaluation.options import Options
+from evaluation.result import ClaimKind, NoteResult, Series, TableResult
 from loko.allocation import allocation_name
 from loko.document import Strict
 from loko.lab import Lab, load_lab
@@ -23,6 +24,18 @@ AllocationName = Annotated[str, AfterValidator(allocation_name)]
 Finding = tuple[str, bool]
 """What was found here, in the words of the claim, and whether the claim holds."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTestable:
+    """What this run found cannot tell whether the claim holds."""
+
+    why: str
+    """In the words of a sentence after "not testable here:"."""
+    here: str = "not measured"
+
+
+Judgement = Finding | NotTestable
+
 NOTHING_MEASURED: Finding = ("not measured", False)
 
 
@@ -34,8 +47,12 @@ class Evidence:
     series: Sequence[Series] = ()
     table: TableResult | None = None
     findings: Mapping[str, float] = field(default_factory=dict)
-    largest_loss: Mapping[str, float] = field(default_factory=dict)
-    """Of each figure of the same folder with packets, by its full name."""
+    planned: Sequence[float] = ()
+    """Every x of the figure's document; a claim about all of them needs all of them."""
+    others: Mapping[str, Sequence[Series]] = field(default_factory=dict)
+    """Packets of the other figures of the same folder that were replayed on the same scale, by full name."""
+    shorter: str = ""
+    """In what the replay is smaller than the paper's; empty at the paper's scale."""
 
 
 class Check(Strict):
@@ -46,9 +63,21 @@ class Check(Strict):
         """Whether the claim's fact must have a number."""
         return False
 
+    @property
+    def denied_by_one_case(self) -> bool:
+        """Whether a single case denies the claim, so that a replay of any length may deny it.
+
+        Other claims need what is rare, or all there is: only a replay at the paper's scale denies them.
+        """
+        return False
+
     @abstractmethod
-    def find(self, evidence: Evidence) -> Finding | None:
-        """Judge. None if what it needs was not measured, such as with ``--quick``: the claim is left out."""
+    def tolerance(self, fact: Fact) -> str:
+        """When the claim holds, in words; `fact` is the claim's."""
+
+    @abstractmethod
+    def find(self, evidence: Evidence) -> Judgement:
+        """Judge."""
 
 
 class NumberCheck(Check):
@@ -71,6 +100,12 @@ class Claim(Strict):
     check: Check
     if_not: str = ""
     """Why it may fail to hold here, for the report."""
+    kind: ClaimKind | None = None
+    """Default: by the role of its fact (`evaluation.claims.kind_of`). It may only be lowered."""
+    kind_because: str = ""
+    """Why it is of this kind, for the report: such as where the number went."""
+    full_scale: bool = False
+    """It is about all of the paper's cases: a smaller replay can neither confirm nor deny it."""
 
 
 class Note(Strict):
@@ -92,6 +127,10 @@ class Figure(Strict):
     """Whether promises are made as in the paper: one clock for all, cables that take no time, and nothing
     reserved for what boards do by themselves, unless the figure names what is. Else they allow for what the
     profile's `tolerance` says (docs/model.md, section 14)."""
+    ours: bool = False
+    """The paper has no such figure: none of its claims is the paper's."""
+    by_name_only: bool = False
+    """Whether it is replayed only if it is named: a study of its own, which takes long."""
     notes: list[Note] = Field(default=[])
     claims: Sequence[Claim] = Field(min_length=1)
 
@@ -99,6 +138,15 @@ class Figure(Strict):
     def name(self) -> str:
         """``PAPER/ID``."""
         return f"{self.paper}/{self.figure}"
+
+    @property
+    def planned(self) -> Sequence[float]:
+        """Every x at which the figure has points, if it has such."""
+        return ()
+
+    def shorter(self, options: Options) -> str:
+        """In what a replay under these options is smaller than the paper's; empty if in nothing."""
+        return "--quick replays a part of it only" if options.quick else ""
 
 
 class LabFigure(Figure):

@@ -12,7 +12,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import Check, Claim, Evidence, Figure, Finding
+from evaluation.facts import Fact
+from evaluation.figure import Check, Claim, Evidence, Figure, Finding, Judgement, NotTestable
 
 _UNITS: Final = {
     "ns": "ns",
@@ -33,9 +34,16 @@ _UNITS: Final = {
 
 def number_with_unit(name: str, value: float, digits: int = 4) -> str:
     """A finding as text, with the unit that its name ends with, if any."""
-    unit = _UNITS.get(name.rpartition("_")[2], "")
-    text = f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
-    return f"{text} {unit}".rstrip()
+    return with_unit(name, f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}")
+
+
+def with_unit(name: str, number: str) -> str:
+    """A number that is written already, with the unit that the finding's name ends with, if any."""
+    return f"{number} {_UNITS.get(name.rpartition('_')[2], '')}".rstrip()
+
+
+def _missing(*names: str) -> NotTestable:
+    return NotTestable(why=f"this replay has no {', '.join(names)}")
 
 
 class _OfOne(Check):
@@ -50,13 +58,20 @@ class _OfOne(Check):
         """As `Check.needs_number`."""
         return self.value is None
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def expected(self, fact: Fact) -> float:
+        """What the finding is compared with."""
+        return fact.number if self.value is None else self.value
+
+    def expected_with_unit(self, fact: Fact) -> str:
+        """The same in words."""
+        return number_with_unit(self.finding, self.expected(fact))
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         here = evidence.findings.get(self.finding)
         if here is None:
-            return None
-        expected = evidence.fact.number if self.value is None else self.value
-        return number_with_unit(self.finding, here), self.holds(here, expected)
+            return _missing(self.finding)
+        return number_with_unit(self.finding, here), self.holds(here, self.expected(evidence.fact))
 
     def holds(self, here: float, expected: float) -> bool:
         """Whether the number found here agrees with what is expected."""
@@ -76,6 +91,18 @@ class Near(_OfOne):
             raise ValueError("give one of within_percent and within")
         return self
 
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        if self.within == 0:
+            return f"exactly {self.expected_with_unit(fact)}"
+        if self.within is None:
+            margin = f"{self.within_percent:g} %"
+        elif self.finding.endswith("_percent"):
+            margin = f"{self.within:g} percentage points"
+        else:
+            margin = number_with_unit(self.finding, self.within)
+        return f"within {margin} of {self.expected_with_unit(fact)}"
+
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
         if self.within is not None:
@@ -88,6 +115,15 @@ class AtMost(_OfOne):
 
     kind: Literal["at_most"]
 
+    @property
+    def denied_by_one_case(self) -> bool:
+        """As `Check.denied_by_one_case`: more of the same can only raise what is largest, or counted."""
+        return True
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at most {self.expected_with_unit(fact)}"
+
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
         return here <= expected
@@ -97,6 +133,10 @@ class AtLeast(_OfOne):
     """Not below the number."""
 
     kind: Literal["at_least"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at least {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
@@ -108,6 +148,10 @@ class Below(_OfOne):
 
     kind: Literal["below"]
 
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"below {self.expected_with_unit(fact)}"
+
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
         return here < expected
@@ -117,6 +161,10 @@ class Above(_OfOne):
     """More than the number."""
 
     kind: Literal["above"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"above {self.expected_with_unit(fact)}"
 
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
@@ -128,6 +176,10 @@ class RoundsTo(_OfOne):
 
     kind: Literal["rounds"]
     decimals: int = Field(ge=0)
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"rounds to {with_unit(self.finding, f'{self.expected(fact):.{self.decimals}f}')}"
 
     def holds(self, here: float, expected: float) -> bool:
         """As `_OfOne.holds`."""
@@ -148,11 +200,15 @@ class Between(Check):
             raise ValueError("low is above high")
         return self
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"from {self.low:g} to {number_with_unit(self.finding, self.high)}"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         here = evidence.findings.get(self.finding)
         if here is None:
-            return None
+            return _missing(self.finding)
         return number_with_unit(self.finding, here), self.low <= here <= self.high
 
 
@@ -161,12 +217,16 @@ class _OfSeveral(Check):
 
     findings: list[str] = Field(min_length=2)
 
-    def find(self, evidence: Evidence) -> Finding | None:
-        """As `Check.find`. Findings that are not there are left out, as long as there are two."""
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`. Some of them can deny the claim, only all of them can confirm it."""
         there = [name for name in self.findings if name in evidence.findings]
-        if len(there) < 2:
-            return None
-        return self.compare(there, [evidence.findings[name] for name in there])
+        missing = _missing(*(name for name in self.findings if name not in evidence.findings))
+        if len(there) < 2 or self.findings[0] not in there:
+            return missing
+        here, holds = self.compare(there, [evidence.findings[name] for name in there])
+        if holds and len(there) < len(self.findings):
+            return NotTestable(why=missing.why, here=here)
+        return here, holds
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
         """Judge the findings that are there, in the check's order."""
@@ -177,6 +237,10 @@ class Rising(_OfSeveral):
     """Each finding is above the one before it."""
 
     kind: Literal["rising"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "each above the one before"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
         """As `_OfSeveral.compare`."""
@@ -192,6 +256,10 @@ class Smallest(_OfSeveral):
 
     kind: Literal["smallest"]
 
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "the first below all others"
+
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
         """As `_OfSeveral.compare`."""
         least = min(range(1, len(values)), key=values.__getitem__)
@@ -203,6 +271,10 @@ class Largest(_OfSeveral):
     """The first finding is above all others."""
 
     kind: Literal["largest"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "the first above all others"
 
     def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
         """As `_OfSeveral.compare`."""
@@ -230,11 +302,21 @@ class Ratio(Check):
             raise ValueError("give at_least, at_most, or both")
         return self
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        if self.at_least is not None and self.at_most is not None:
+            return f"{self.at_least:g} to {self.at_most:g} times"
+        return (
+            f"at least {self.at_least:g} times"
+            if self.at_least is not None
+            else f"at most {self.at_most:g} times"
+        )
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         here, base = evidence.findings.get(self.finding), evidence.findings.get(self.over)
         if here is None or base is None:
-            return None
+            return _missing(*(name for name in (self.finding, self.over) if name not in evidence.findings))
         if base == 0:
             return f"{number_with_unit(self.finding, here)} over 0", False
         ratio = here / base

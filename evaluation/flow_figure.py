@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.figure import LabFigure
-from loko.document import Strict
+from evaluation.figure import Figure, LabFigure
+from evaluation.options import Options
+from evaluation.result import runs_of
+from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, Senders, option_of
+from loko.document import InputError, Strict
 
 
 class FlowEnds(Strict):
@@ -30,16 +34,34 @@ class Quick(Strict):
     seconds: float = Field(gt=0)
 
 
-class FlowFigure(LabFigure):
+class SendingFigure(LabFigure):
+    """A figure of what became of packets in runs of some seconds, sent as `evaluation.senders` says."""
+
+    runs: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    quick: Quick
+    senders: Senders = Senders()
+
+    def scale(self, options: Options) -> tuple[int, float]:
+        """Runs and their seconds under these options."""
+        default = self.quick if options.quick else self
+        runs = options.runs if options.runs is not None else default.runs
+        return runs, options.seconds if options.seconds is not None else default.seconds
+
+    def shorter(self, options: Options) -> str:
+        """As `Figure.shorter`."""
+        runs, seconds = self.scale(options)
+        if runs * seconds < self.runs * self.seconds:
+            return f"this replay has {runs_of(runs, seconds)}, the paper's {runs_of(self.runs, self.seconds)}"
+        return super().shorter(options)
+
+
+class FlowFigure(SendingFigure):
     """A figure of what became of flows' packets in runs of some seconds."""
 
     flows: list[FlowEnds] = Field(min_length=1)
     observed: list[str] = Field(min_length=1)
     """Labels of the flows whose packets are recorded."""
-    sender_queue_frames: int = Field(default=160, ge=1)
-    """Frames that wait before a shaper. An assumption: a Linux UDP socket's default send buffer."""
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
 
     @model_validator(mode="after")
     def _observed_are_flows(self) -> Self:
@@ -48,3 +70,25 @@ class FlowFigure(LabFigure):
             if label not in labels:
                 raise ValueError(f"observed: there is no flow {label} (flows: {', '.join(labels)})")
         return self
+
+
+def refuse_unless_followed(figures: Sequence[Figure], choice: SenderChoice, *, real_time: bool) -> None:
+    """Raise `InputError` if one of the figures cannot send as was chosen: nothing chosen is ignored."""
+    if not choice.chosen:
+        return
+    options = ", ".join(map(option_of, choice.chosen))
+    for figure in figures:
+        if not isinstance(figure, SendingFigure):
+            others = " ".join(one.figure for one in figures if isinstance(one, SendingFigure))
+            raise InputError(
+                f"{options}: {figure.name} does not send by this description; leave it out"
+                + (f" and name those that do: {others}" if others else "")
+            )
+        room = choice.of(figure.senders).queue_frames
+        if real_time and room > DEFAULT_QUEUE_FRAMES:
+            raise InputError(
+                f"{option_of('queue_frames')}: in real time the send buffer of mgen's socket ends the room"
+                f" at about {DEFAULT_QUEUE_FRAMES} frames; choose at most that, or --mode virtual"
+            )
+    if real_time and choice.shaper_latency_ns is not None:
+        raise InputError(f"{option_of('shaper_latency_ns')}: for --mode virtual only; leave it out")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from evaluation.executor import Executor
+from evaluation.senders import AS_DESCRIBED, SenderChoice
 from loko.cabling import Cards, load_cabling
 from loko.lab import Backend, Lab
 
@@ -46,7 +47,8 @@ class Options:
     quick: bool = False
     jobs: int = 1
     """How much may run at a time in virtual time."""
-    offered_load: float | None = None
+    senders: SenderChoice = AS_DESCRIBED
+    """What replaces the figures' descriptions of their senders."""
     capacity_factor: float | None = None
     backend: Backend | None = None
     builder: Builder = Builder.MININET

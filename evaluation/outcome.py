@@ -26,6 +26,7 @@ from evaluation.records import META, summary
 from evaluation.result import (
     AxisLabel,
     FigureResult,
+    GuaranteeResult,
     HostResult,
     NoteResult,
     Provenance,
@@ -35,7 +36,7 @@ from evaluation.result import (
 from loko.document import InputError
 
 _Figure = TypeVar("_Figure", bound=Figure)
-_ONLY_WORDS: Final = {"title", "claims", "notes", "modes"}
+_ONLY_WORDS: Final = {"title", "claims", "notes", "modes", "ours"}
 """Keys of a document that change nothing of what is computed."""
 
 
@@ -55,6 +56,8 @@ class Outcome(BaseModel):
     series: list[Series] = []
     """Of packets that are counted, box by box, so that a broken guarantee is found."""
     guarantee_ms: float | None = None
+    guarantees: list[GuaranteeResult] = []
+    """Of each system, what became of what it promises."""
     notes: list[NoteResult] = []
     """Beside those of the document: what this replay did otherwise than the paper."""
     assumptions: dict[str, float] = {}
@@ -138,6 +141,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
         findings=outcome.findings,
         guarantee_ms=outcome.guarantee_ms,
         floor_ms=None,
+        guarantees=outcome.guarantees,
         claims=[],
         notes=notes_of(figure) + outcome.notes,
         boards=outcome.boards,

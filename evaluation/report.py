@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -15,7 +16,9 @@ from evaluation import pictures
 from evaluation.files import write_atomically
 from evaluation.folder import short_name
 from evaluation.report_sources import Source, assumed, in_papers_order, sources
-from evaluation.result import FigureResult, Point, read_results
+from evaluation.result import FigureResult, read_results
+from evaluation.senders import Senders, sentence
+from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
 from loko.document import InputError
 
 REPORT = "report.html"
@@ -55,18 +58,20 @@ def render(
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    tested = [result for result in results if not result.switched_by_open_vswitch]
     environment.filters.update(
         symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
     )
+    judged = list(guarantees(results))
     return environment.get_template("report.html.j2").render(
         results=results,
         pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
-        violations=sum(result.violations for result in results),
-        guaranteed_packets=sum(
-            point.packets for result in tested for point in _points(result) if point.guaranteed
-        ),
-        explained=sum(point.explained for result in tested for point in _points(result) if point.guaranteed),
+        senders=sentence(filter(None, map(_senders, results))),
+        kinds=KINDS,
+        counts=counts,
+        counts_of_all=counts_of_all(results),
+        counted_with=partial(counted_with, results),
+        ours=[(result, one) for result, one in judged if one.ours],
+        theirs=[(result, one) for result, one in judged if not one.ours],
         made=made,
         nothing_made=Source(),
         fallen=[(result, claim) for result in results for claim in result.broken_claims],
@@ -75,8 +80,11 @@ def render(
     )
 
 
-def _points(result: FigureResult) -> list[Point]:
-    return [point for series in result.series for point in series.points]
+def _senders(result: FigureResult) -> dict[str, float]:
+    """The description of a figure's senders; empty if it has none."""
+    assumed = result.provenance.assumptions
+    names = Senders.model_fields
+    return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 
 def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:

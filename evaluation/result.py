@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +17,13 @@ from evaluation.folder import figure_file, result_files, short_name
 from evaluation.options import OS_KEN, Builder, words_of
 from loko.document import InputError
 from loko.lab import Backend
+
+ClaimKind = Literal["predicted", "calibrated", "ours"]
+"""``predicted``: nothing here was fitted to it. ``calibrated``: the paper measured it of a device alone, and
+profile or model may come from it. ``ours``: recomputed, or asked of ourselves; not the paper's statement."""
+
+Verdict = Literal["kept", "broken", "not promised", "not tested"]
+"""Of a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was sent."""
 
 
 class _Part(BaseModel):
@@ -86,11 +94,39 @@ class ClaimResult(_Part):
     claim: str
     paper: str
     here: str
-    holds: bool
+    holds: bool | None
+    """None: not testable in this run."""
     where: str
     """Section or figure of the paper."""
     because: str = ""
-    """If it does not hold: why, as far as is known."""
+    """If it does not hold: why, as far as is known. If it is not testable here: why not."""
+    kind: ClaimKind = "ours"
+    kind_because: str = ""
+    """Why it is of this kind, where that needs saying."""
+    tolerance: str = ""
+    """When it holds, in words."""
+    fact: str = ""
+    """The fact of the paper that it rests on (`evaluation.facts.Fact.reference`)."""
+
+
+class GuaranteeResult(_Part):
+    """What became of the guarantee that one system gives its flows."""
+
+    system: str
+    flows: list[str]
+    packets: int
+    lost: int
+    late: int
+    explained: int
+    """As `Point.explained`."""
+    verdict: Verdict
+    ours: bool
+    """Whether this project's admission gives it; of other systems' the paper says that they break."""
+
+    @property
+    def broken_by(self) -> int:
+        """Packets that were lost or late without a stall of the host."""
+        return self.lost + self.late - self.explained
 
 
 class NoteResult(_Part):
@@ -180,6 +216,8 @@ class FigureResult(_Part):
     """What claims are judged by, unless `series` or `table`; the names end with the units."""
     guarantee_ms: float | None
     floor_ms: float | None
+    guarantees: list[GuaranteeResult] = []
+    """Of each system that promises its flows something, what became of it (`evaluation.guarantees`)."""
     claims: list[ClaimResult]
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
@@ -218,15 +256,6 @@ class FigureResult(_Part):
         return ", ".join(filter(None, (self.mode, backend, builder, framework)))
 
     @property
-    def largest_loss(self) -> float:
-        """The largest loss over x, of all flows together."""
-        shares = []
-        for points in zip(*(series.points for series in self.series), strict=True):
-            packets = sum(point.packets for point in points)
-            shares.append(sum(point.lost for point in points) / packets if packets else 0.0)
-        return max(shares, default=0.0)
-
-    @property
     def violations(self) -> int:
         """Packets that break a guarantee which the paper keeps, unexplained by the host.
 
@@ -245,9 +274,14 @@ class FigureResult(_Part):
         return sum(point.violations for series in self.series for point in series.points)
 
     @property
+    def breaks_ours(self) -> bool:
+        """Whether a guarantee that this project's admission gives was broken."""
+        return self.violations > 0 or any(one.ours and one.verdict == "broken" for one in self.guarantees)
+
+    @property
     def broken_claims(self) -> list[ClaimResult]:
         """Claims that do not hold here."""
-        return [claim for claim in self.claims if not claim.holds]
+        return [claim for claim in self.claims if claim.holds is False]
 
 
 def runs_of(runs: int, seconds: float) -> str:

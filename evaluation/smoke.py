@@ -23,6 +23,7 @@ from evaluation.live.containerlab.deployment import obstacle as no_containers
 from evaluation.live.runner import LiveRunner
 from evaluation.options import Builder
 from evaluation.runner import LOST, RunError, RunRecords
+from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic
 from loko.commands import wrong_input_ends
 from loko.document import LABS, InputError
@@ -36,8 +37,7 @@ LABS_AND_FLOWS: Final = (
 LEAST_ARRIVED: Final = 0.5
 """Of each flow. A coarse backend loses some, and a loaded machine some more."""
 
-_OFFERED_LOAD: Final = 0.9
-_QUEUE_FRAMES: Final = 100
+_SENDERS: Final = Senders(offered_load=0.9, queue_frames=100)
 
 WITHOUT_BOARDS: Final = tuple(one for one in Backend if one is not Backend.HARDWARE)
 """Every backend that needs no hardware."""
@@ -87,10 +87,7 @@ def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
 
 def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
     """Traffic of admitted flows: each sender keeps to its own token bucket."""
-    return tuple(
-        FlowTraffic.conforming(number, flow, load=_OFFERED_LOAD, queue_frames=_QUEUE_FRAMES)
-        for number, flow in enumerate(flows)
-    )
+    return tuple(FlowTraffic.conforming(number, flow, _SENDERS) for number, flow in enumerate(flows))
 
 
 def judge(flows: Sequence[Flow], records: RunRecords) -> Verdict:

@@ -7,6 +7,7 @@ from typing import Final
 
 from evaluation.figure import LabFigure, lab_of
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.senders import Senders
 from loko.allocation import Allocation
 from loko.control_traffic import AS_PRINTED, ControlTraffic, Message, MessageRate
 from loko.document import InputError
@@ -51,13 +52,12 @@ class FlowTraffic:
     """Room before the shaper. What does not fit was never sent and is not a loss."""
     observed: bool
     """Whether its packets are recorded."""
+    shaper_latency_ns: int = 0
+    """How much later than it could a frame leaves that had to wait for tokens."""
 
     @classmethod
-    def conforming(cls, number: int, flow: Flow, *, load: float = 1.0, queue_frames: int) -> FlowTraffic:
-        """A flow's sender that keeps to its token bucket: bursts of whole frames fill it.
-
-        `load` is the generator's mean rate over the flow's, `queue_frames` the room before the shaper.
-        """
+    def conforming(cls, number: int, flow: Flow, how: Senders) -> FlowTraffic:
+        """A flow's sender whose shaper is the flow's token bucket."""
         return cls(
             flow=number,
             source=flow.source,
@@ -67,9 +67,10 @@ class FlowTraffic:
             frame_bytes=flow.frame_bytes,
             shaper_rate_bps=int(flow.rate_bps),
             shaper_burst_bytes=int(flow.burst_bytes),
-            offered_rate_bps=int(flow.rate_bps * load),
-            offered_burst_bytes=int(flow.burst_bytes) // flow.frame_bytes * flow.frame_bytes,
-            queue_bytes=queue_frames * flow.frame_bytes,
+            offered_rate_bps=int(flow.rate_bps * how.offered_load),
+            offered_burst_bytes=how.burst_bytes(flow.burst_bytes, flow.frame_bytes),
+            queue_bytes=how.queue_frames * flow.frame_bytes,
+            shaper_latency_ns=how.shaper_latency_ns,
             observed=True,
         )
 
@@ -174,22 +175,21 @@ def prepare(sweep: Sweep) -> Setting:
     )
 
 
-def traffic(setting: Setting, x: float, *, offered_load: float | None = None) -> tuple[FlowTraffic, ...]:
+def traffic(setting: Setting, x: float, how: Senders | None = None) -> tuple[FlowTraffic, ...]:
     """The senders at x: `senders` with the multipliers of that point."""
-    return senders(setting, setting.sweep.multipliers(x), offered_load=offered_load)
+    return senders(setting, setting.sweep.multipliers(x), how)
 
 
 def senders(
-    setting: Setting, multipliers: tuple[float, float], *, offered_load: float | None = None
+    setting: Setting, multipliers: tuple[float, float], how: Senders | None = None
 ) -> tuple[FlowTraffic, ...]:
     """Equation 8 times the multipliers m_r and m_b. Flows without a share send nothing.
 
-    Each burst of the generator fills the bucket as far as whole frames can. `offered_load` overrides the
-    experiment's.
+    `how` replaces the experiment's description of the senders.
     """
     sweep = setting.sweep
     rate_multiplier, burst_multiplier = multipliers
-    load = sweep.offered_load if offered_load is None else offered_load
+    how = sweep.senders if how is None else how
     found = []
     for number, flow in enumerate(sweep.flows):
         bucket = setting.shares.first if flow.share == 1 else setting.shares.second
@@ -207,9 +207,10 @@ def senders(
                 frame_bytes=sweep.frame_bytes,
                 shaper_rate_bps=int(rate_bps),
                 shaper_burst_bytes=burst_bytes,
-                offered_rate_bps=int(rate_bps * load),
-                offered_burst_bytes=burst_bytes // sweep.frame_bytes * sweep.frame_bytes,
-                queue_bytes=sweep.sender_queue_frames * sweep.frame_bytes,
+                offered_rate_bps=int(rate_bps * how.offered_load),
+                offered_burst_bytes=how.burst_bytes(burst_bytes, sweep.frame_bytes),
+                queue_bytes=how.queue_frames * sweep.frame_bytes,
+                shaper_latency_ns=how.shaper_latency_ns,
                 observed=flow.label in sweep.observed,
             )
         )

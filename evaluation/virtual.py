@@ -13,6 +13,7 @@ import numpy as np
 import switch_emulator
 
 from evaluation.runner import RunError, RunRecords
+from evaluation.senders import Shaper, bursts_ns, slot_ns
 from evaluation.traffic import FlowTraffic
 from loko.controller.framing import whole_messages
 from loko.controller.messages import echo_request, session_segments
@@ -92,7 +93,7 @@ class VirtualRunner:
     ) -> RunRecords:
         """Simulate one run. Raises `RunError` if a board does not take its table."""
         try:
-            network = self._network(traffic, seed)
+            network = self._network(traffic, seed, seconds)
             for number, name in enumerate(self._tables):
                 # A phase for each switch, else all would be asked at one instant.
                 phase = np.random.default_rng((seed, number)).random()
@@ -112,10 +113,13 @@ class VirtualRunner:
             boards=result.boards,
         )
 
-    def _network(self, traffic: Sequence[FlowTraffic], seed: int) -> switch_emulator.Network:
+    def _network(self, traffic: Sequence[FlowTraffic], seed: int, seconds: float) -> switch_emulator.Network:
         lab = self._lab
         network = lab_network(lab, self._tables, seed=seed, profile_of=self._profile_of)
         for flow in traffic:
+            if flow.shaper_latency_ns:
+                _add_late_source(network, lab, flow, seed=seed, seconds=seconds)
+                continue
             network.add_source(
                 flow.source,
                 flow=flow.flow,
@@ -130,6 +134,43 @@ class VirtualRunner:
                 destination=flow.destination,
             )
         return network
+
+
+def _add_late_source(
+    network: switch_emulator.Network, lab: Lab, flow: FlowTraffic, *, seed: int, seconds: float
+) -> None:
+    """A sender whose shaper's timer is late: its departures are computed here, the emulator sends them."""
+    line_rate_bps = next(
+        lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
+    )
+    end_ns = round(seconds * 1e9)
+    shaper = Shaper(
+        frame_bytes=flow.frame_bytes,
+        rate_bps=flow.shaper_rate_bps,
+        burst_bytes=flow.shaper_burst_bytes,
+        queue_frames=flow.queue_bytes // flow.frame_bytes,
+        slot_ns=slot_ns(flow.frame_bytes, line_rate_bps),
+        latency_ns=flow.shaper_latency_ns,
+    )
+    offered = bursts_ns(
+        np.random.default_rng((seed, flow.flow)),
+        burst_frames=flow.offered_burst_bytes // flow.frame_bytes,
+        mean_gap_ns=flow.offered_burst_bytes * 8e9 / flow.offered_rate_bps,
+        slot_ns=shaper.slot_ns,
+        end_ns=end_ns,
+    )
+    leaves_ns = [at_ns for at_ns in shaper.departures_ns(offered) if at_ns < end_ns]
+    network.add_pattern(
+        flow.source,
+        flow=flow.flow,
+        frame=frame_of(lab, flow),
+        sequence_offset=SEQUENCE_OFFSET,
+        shaper_rate_bps=line_rate_bps,
+        shaper_burst_bytes=2 * flow.frame_bytes,
+        instants_ns=np.array(leaves_ns, dtype=np.int64),
+        observed=flow.observed,
+        destination=flow.destination,
+    )
 
 
 def lab_network(

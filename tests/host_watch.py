@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-MARK = "LOKO_TESTS"
-"""Environment variable that what the tests start inherits. Its value tells one run of tests from another."""
+import run_mark
+
 GAP_NS = 10_000_000
 """Shorter gaps are not told. An emulator that polls leaves its core once a millisecond, and which packets a
 shorter stall met is in its own journal."""
@@ -165,12 +165,12 @@ class Samples:
         return tuple(found)
 
 
-def _is_marked(pid: int, entry: bytes, namespace: Path) -> bool:
+def _is_marked(pid: int, run: str, namespace: Path) -> bool:
     """Whether the tests started it. What runs in a container is taken for theirs, and what has just ended."""
     try:
         if Path(f"/proc/{pid}/ns/pid").readlink() != namespace:
             return True
-        return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return run in run_mark.runs_of(Path(f"/proc/{pid}/environ").read_bytes())
     except PermissionError:  # another user's
         return False
     except OSError:
@@ -198,13 +198,13 @@ def _stolen_ticks() -> int:
         return int(file.readline().split()[8])
 
 
-def watch(watched: int, mark: str) -> None:
-    """Answer with all that happened to the tests of this process and of what inherited this mark."""
+def watch(watched: int, run: str) -> None:
+    """Answer with all that happened to the tests of this process and of what belongs to this run."""
     gaps = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert gaps.stdin is not None
     assert gaps.stdout is not None
-    entry, namespace = f"{MARK}={mark}".encode(), Path("/proc/self/ns/pid").readlink()
-    work = ForeignWork(lambda pid: pid in (watched, os.getpid()) or _is_marked(pid, entry, namespace))
+    namespace = Path("/proc/self/ns/pid").readlink()
+    work = ForeignWork(lambda pid: pid in (watched, os.getpid()) or _is_marked(pid, run, namespace))
     work.sample(_processes(), _stolen_ticks())
     samples = Samples(time.monotonic_ns())
     lock = threading.Lock()

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import run_mark
 from _pytest.runner import runtestprotocol
-from host_watch import GAP_NS, MARK, Answer, Window
+from host_watch import GAP_NS, Answer, Window
 
 FOREIGN_CORES = 0.25
 """So much of a core, used by others for half a second, is a stall: a lab wants the cores to itself."""
@@ -75,7 +76,6 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ.setdefault(MARK, str(os.getpid()))
     config.pluginmanager.register(SecondTries(config), "second tries")
 
 
@@ -90,7 +90,7 @@ class HostWatch:
     def __init__(self) -> None:
         script = Path(__file__).with_name("host_watch.py")
         self._process = subprocess.Popen(
-            [sys.executable, script, str(os.getpid()), os.environ[MARK]],
+            [sys.executable, script, str(os.getpid()), run_mark.outermost()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import run_mark
+
 from evaluation.live.afterwards import ENDS_BY_ITSELF
 
 if TYPE_CHECKING:
     import pytest
 
-MARK = "LOKO_TEST_RUNS"
-"""The variable: the runs, from the outermost to the innermost, to which a process belongs."""
 PATIENCE_S = 15.0
 """Time for those that give the machine back as it was; they end with the labs that are killed."""
 
@@ -30,11 +30,10 @@ PATIENCE_S = 15.0
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return  # a worker belongs to the run of its parent
-    run = f"{os.getpid()}-{time.time_ns()}"
-    os.environ[MARK] = " ".join(filter(None, (os.environ.get(MARK), run)))
+    run = run_mark.begin()
     watcher = subprocess.Popen(
         [sys.executable, __file__, str(os.getpid()), run],
-        env={name: value for name, value in os.environ.items() if name != MARK},
+        env={name: value for name, value in os.environ.items() if name != run_mark.MARK},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for pytest
@@ -48,12 +47,11 @@ def carrying(run: str) -> Iterator[tuple[int, bool]]:
     """The processes of a run, and whether each ends by itself."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            environment = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            environment = (folder / "environ").read_bytes()
         except OSError:  # it has ended meanwhile, or belongs to another user
             continue
-        variables = dict(line.split("=", 1) for line in environment if "=" in line)
-        if run in variables.get(MARK, "").split():
-            yield int(folder.name), ENDS_BY_ITSELF in variables
+        if run in run_mark.runs_of(environment):
+            yield int(folder.name), f"\0{ENDS_BY_ITSELF}=".encode() in b"\0" + environment
 
 
 def sweep(run: str) -> None:

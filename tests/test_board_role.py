@@ -19,7 +19,7 @@ from board_role import ROOT, BoardAtPseudoTerminal, parameters, role_module
 from benchmarks.one_board import wait_for
 
 pytest_plugins = ["board_role_fixtures"]
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.live, pytest.mark.waits]
 
 role = role_module()
 

@@ -14,7 +14,7 @@ from board_role import parameters, role_module
 from console_relay import ConsoleRelay
 
 pytest_plugins = ["board_role_fixtures"]
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.live, pytest.mark.waits]
 
 role = role_module()
 

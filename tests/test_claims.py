@@ -7,7 +7,7 @@ import pytest
 from evaluation.claims import judge
 from evaluation.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep, SweepClaim
-from evaluation.result import Delays, Point, Series, TableResult
+from evaluation.result import ClaimResult, Delays, Point, Series, TableResult
 from loko.document import InputError
 
 FIGURES = experiments()
@@ -31,40 +31,163 @@ def series(*points: Point) -> list[Series]:
     return [Series(label="H1->H3", flow=0, points=list(points)), Series(label="H3->H1", flow=1, points=clean)]
 
 
-def verdict(check: dict, measured: list[Series], *, fact: str = "fig17a/loss-onset", **others: float):
-    """What a single claim with this check comes to: (here, holds), or None if it is left out."""
+def result(
+    check: dict,
+    measured: list[Series],
+    *,
+    fact: str = "fig17a/loss-onset",
+    planned: list[float] | None = None,
+    shorter: str = "",
+    **others: list[Series],
+) -> ClaimResult:
+    """What a single claim with this check comes to; `planned` are its figure's points, by default these."""
     sweep = FIGURES["loko/fig17a"]
     assert isinstance(sweep, Sweep)
     claim = SweepClaim.model_validate(
         {"claim": "c", "fact": fact, "paper": "p", "check": check, "if_not": "why"}
     )
-    found = judge(
-        sweep.model_copy(update={"claims": [claim]}),
-        series=measured,
-        largest_loss={f"loko/{name}": loss for name, loss in others.items()},
-    )
-    if not found:
-        return None
-    assert found[0].because == ("" if found[0].holds else "why")
-    return found[0].here, found[0].holds
+    values = planned if planned is not None else sorted({one.x for each in measured for one in each.points})
+    axis = sweep.x.model_copy(update={"values": values})
+    figure = sweep.model_copy(update={"claims": [claim], "x": axis})
+    neighbours = {f"loko/{name}": one for name, one in others.items()}
+    (found,) = judge(figure, series=measured, others=neighbours, shorter=shorter)
+    return found
+
+
+def verdict(check: dict, measured: list[Series], **others):
+    """The same as (here, holds)."""
+    found = result(check, measured, **others)
+    if found.holds is not None:
+        assert found.because == ("" if found.holds else "why")
+    else:
+        assert found.because not in ("", "why")
+    return found.here, found.holds
 
 
 def test_no_loss() -> None:
     check = {"kind": "no_loss", "at": [1, 2]}
-    assert verdict(check, series(point(1), point(2), point(3, lost=9))) == ("0", True)
+    assert verdict(check, series(point(1), point(2), point(3, lost=9))) == ("0 of 4000", True)
     assert verdict(check, series(point(1), point(2, lost=3))) == ("3 of 4000 (at 2)", False)
 
 
-def test_a_value_that_was_not_measured_is_left_out() -> None:
-    assert verdict({"kind": "no_loss", "at": [7]}, series(point(1))) is None
-    assert verdict({"kind": "loss_near", "at": 7, "within_points": 1}, series(point(1))) is None
-    assert verdict({"kind": "loss_starts"}, series(point(1))) is None
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"kind": "no_loss", "at": [7]},
+        {"kind": "no_late", "at": [7]},
+        {"kind": "loss_at", "at": 7},
+        {"kind": "loss_near", "at": 7, "within_points": 1},
+        {"kind": "loss_starts"},
+        {"kind": "loss_beyond"},
+        {"kind": "loss_from"},
+        {"kind": "delay_rises", "at": [1, 7], "statistic": "p99", "slack": 0},
+        {"kind": "delay_grows", "start": 5, "statistic": "p50", "factor": 1.1},
+    ],
+)
+def test_a_value_that_was_not_measured_is_not_testable(check: dict) -> None:
+    found = result(check, series(point(1)), planned=[1, 5, 7])
+    assert found.holds is None
+    assert "nothing was sent at" in found.because
 
 
 def test_no_late_at_some_points_or_anywhere() -> None:
     measured = series(point(1), point(2, late=5))
-    assert verdict({"kind": "no_late", "at": [1]}, measured) == ("0", True)
+    assert verdict({"kind": "no_late", "at": [1]}, measured) == ("0 of 2000", True)
     assert verdict({"kind": "no_late"}, measured) == ("5 of 4000 (at 2)", False)
+
+
+def test_what_stalls_of_the_host_explain_denies_nothing() -> None:
+    stalled = point(1, late=5).model_copy(update={"explained": 5})
+    found = result({"kind": "no_late"}, series(stalled))
+    assert (found.here, found.holds) == ("5 of 2000 (at 1)", None)
+    assert "stalls of the host" in found.because
+    partly = point(1, late=5).model_copy(update={"explained": 4})
+    assert result({"kind": "no_late"}, series(partly)).holds is False
+
+
+def test_a_claim_about_all_points_is_not_ticked_when_some_ran() -> None:
+    clean = result({"kind": "no_late"}, series(point(1)), planned=[1, 2, 3])
+    assert (clean.here, clean.holds) == ("0 of 2000", None)
+    assert clean.because == "nothing was sent at 2, 3"
+    late = result({"kind": "no_late"}, series(point(1, late=1)), planned=[1, 2, 3])
+    assert late.holds is False, "one late packet denies it, wherever it was"
+
+
+@pytest.mark.parametrize(
+    ("check", "lossy"),
+    [
+        ({"kind": "loss_starts"}, [6]),
+        ({"kind": "loss_starts"}, []),
+        ({"kind": "loss_at", "at": 5}, []),
+        ({"kind": "loss_beyond"}, []),
+        ({"kind": "loss_from"}, [5]),
+        ({"kind": "loss_before_late"}, []),
+        ({"kind": "late_at"}, []),
+        ({"kind": "late_starts"}, []),
+        ({"kind": "loss_earlier", "figure": "other"}, []),
+        ({"kind": "delay_rises", "statistic": "p99", "slack": 0}, []),
+    ],
+)
+def test_a_shorter_replay_does_not_deny_what_needs_the_papers_scale(check: dict, lossy: list) -> None:
+    measured = series(*(point(x, lost=x in lossy) for x in (4, 5, 6)))
+    other = series(point(4, lost=1))
+    assert result(check, measured, other=other).holds is False
+    short = result(check, measured, other=other, shorter="this replay has one run")
+    assert short.holds is None
+    assert "this replay has one run" in short.because
+
+
+def test_a_shorter_replay_denies_what_one_packet_denies() -> None:
+    measured = series(point(4, lost=1, late=1), point(5, lost=3))
+    for check in ({"kind": "no_loss"}, {"kind": "no_late"}, {"kind": "loss_starts"}):
+        assert result(check, measured, shorter="short").holds is False
+
+
+def test_a_shorter_replay_does_not_confirm_where_loss_starts() -> None:
+    measured = series(point(4), point(5, lost=1))
+    assert result({"kind": "loss_starts"}, measured).holds is True
+    assert result({"kind": "loss_starts"}, measured, shorter="short").holds is None
+    assert result({"kind": "loss_starts"}, measured, planned=[3, 4, 5]).holds is None
+
+
+def test_loss_at_every_point_from_there_on() -> None:
+    check = {"kind": "loss_from"}
+    assert verdict(check, series(point(4), point(5, lost=20), point(6, lost=500))) == (
+        "1 % to 25.0 % lost",
+        True,
+    )
+    assert verdict(check, series(point(5, lost=1), point(6))) == ("no loss at 6", False)
+    assert verdict(check, series(point(5, lost=1)), planned=[5, 6])[1] is None
+
+
+def test_loss_beyond() -> None:
+    check = {"kind": "loss_beyond"}
+    assert verdict(check, series(point(5), point(6, lost=500))) == ("25.0 % lost at 6", True)
+    assert verdict(check, series(point(5, lost=5), point(6))) == ("no loss", False)
+
+
+def test_loss_before_late() -> None:
+    check = {"kind": "loss_before_late"}
+    before = series(point(1), point(2, lost=1), point(3, lost=1, late=1))
+    assert verdict(check, before) == ("lost from 2 on, late from 3 on", True)
+    assert verdict(check, series(point(1), point(2, lost=1)))[1] is True
+    assert verdict(check, series(point(1), point(2, lost=1, late=1)))[1] is False
+    assert verdict(check, series(point(1), point(2, late=1), point(3, lost=1)))[1] is False
+    assert verdict(check, series(point(1), point(2)))[1] is False
+
+
+def test_loss_earlier_than_in_another_figure() -> None:
+    check = {"kind": "loss_earlier", "figure": "other"}
+    here = series(point(1), point(1.05, lost=1), point(1.1, lost=9))
+    assert verdict(check, here)[1] is None
+    assert verdict(check, here, other=series(point(1), point(5, lost=1))) == (
+        "lost from 1.05 on; other lost from 5 on",
+        True,
+    )
+    assert verdict(check, here, other=series(point(1), point(5)))[1] is True
+    assert verdict(check, here, other=series(point(1)))[1] is None, "it has no point beyond 1.05"
+    assert verdict(check, here, other=series(point(1, lost=1)))[1] is False
+    assert verdict(check, series(point(1)), other=series(point(5, lost=1)))[1] is False
 
 
 def test_nothing_sent_is_no_success() -> None:
@@ -115,18 +238,26 @@ def test_loss_near_takes_the_value_from_the_paper() -> None:
 def test_loss_below_another_figure_needs_that_figure() -> None:
     check = {"kind": "loss_below", "figure": "other"}
     measured = series(point(1, lost=100))
-    assert verdict(check, measured) is None
-    assert verdict(check, measured, other=0.06) == ("at most 5 %, other 6 %", True)
-    assert verdict(check, measured, other=0.05) == ("at most 5 %, other 5 %", False)
-    assert verdict(check, series(point(1)), other=0.0) is None
-    assert verdict(check, measured, other=0.0) == ("at most 5 %, other 0 %", False)
+
+    def losing(lost: int) -> list[Series]:
+        return series(point(1, lost=lost))
+
+    assert verdict(check, measured)[1] is None
+    assert verdict(check, measured, other=losing(120)) == ("at most 5 %, other 6 %", True)
+    assert verdict(check, measured, other=losing(100)) == ("at most 5 %, other 5 %", False)
+    assert verdict(check, losing(0), other=losing(0))[1] is None
+    assert verdict(check, measured, other=losing(0)) == ("at most 5 %, other 0 %", False)
+    assert verdict(check, measured, planned=[1, 2], other=losing(120))[1] is None
 
 
 def test_delay_grows_from() -> None:
     check = {"kind": "delay_grows", "start": 5, "statistic": "p50", "factor": 1.1}
     assert verdict(check, series(point(4), point(5, delay_ms=1.2), point(6, delay_ms=1.3)))[1] is True
     assert verdict(check, series(point(4), point(5, delay_ms=1.05), point(6, delay_ms=2)))[1] is False
-    assert verdict(check, series(point(4))) is None
+    assert verdict(check, series(point(4)), planned=[4, 5])[1] is None
+    partly = series(point(4), point(5, delay_ms=1.2))
+    assert verdict(check, partly)[1] is True
+    assert verdict(check, partly, planned=[4, 5, 6])[1] is None
 
 
 def test_delay_rises() -> None:
@@ -134,6 +265,9 @@ def test_delay_rises() -> None:
     assert verdict(check, series(point(1), point(2, delay_ms=0.99), point(3, delay_ms=2)))[1] is True
     assert verdict(check, series(point(1), point(2, delay_ms=0.9), point(3, delay_ms=2)))[1] is False
     assert verdict(check, series(point(1), point(2)))[1] is False
+    falls_at_the_end = series(point(1), point(3, delay_ms=2), point(4, delay_ms=1.5))
+    assert verdict(check, falls_at_the_end)[1] is False
+    assert verdict({**check, "at": [1, 3]}, falls_at_the_end) == ("99 % quantile 1.00, 2.00 ms", True)
 
 
 @pytest.mark.parametrize(("value", "holds"), [(2.319, True), (2.3251, False), (2.31499, False)])
@@ -141,9 +275,10 @@ def test_a_cell_rounds_to_what_is_printed(value: float, holds: bool) -> None:
     table = FIGURES["loko/table2"]
     claim = next(one for one in table.claims if one.fact == "tab2/fifth-rate/max_burst_kB")
     columns = ["scheme", "R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
-    result = TableResult(columns=columns, rows=[["fifth-rate", 0.0, 0.0, 0.0, value, 0.0]])
-    found = judge(table.model_copy(update={"claims": [claim]}), table=result)
+    cells = TableResult(columns=columns, rows=[["fifth-rate", 0.0, 0.0, 0.0, value, 0.0]])
+    found = judge(table.model_copy(update={"claims": [claim]}), table=cells)
     assert found[0].holds is holds
+    assert found[0].tolerance == "rounds to 2.32"
 
 
 def test_a_check_that_needs_a_number_refuses_a_fact_without_one() -> None:

@@ -11,7 +11,7 @@ from throwaway import ROOT
 
 from evaluation.live.programs import locate
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 
 def with_own_mounts(script, *words):

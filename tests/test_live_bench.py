@@ -28,6 +28,7 @@ from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
+from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.live import openvswitch
 from evaluation.live.background import state_folder
 from evaluation.live.boards import Boards
@@ -41,7 +42,7 @@ from loko.document import InputError
 from loko.lab import Lab, Switch, load_lab
 from loko.scenario import Action, Match
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 needs_openvswitch = pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed")
 needs_emulator = pytest.mark.skipif(not emulator().is_file(), reason="the emulator is not built")
@@ -239,7 +240,17 @@ def examine(entry, connect_s=30.0):
         self_test(bench, connect_s=connect_s)
 
 
+@pytest.fixture
+def _a_switch_that_answers_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open vSwitch answers within a millisecond; what gets lost is waited for a hundred times as long."""
+    monkeypatch.setattr(bench_self_test, "_ANSWER_S", 0.2)
+
+
+soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
+
+
 @needs_openvswitch
+@soon
 def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
     with switch_in_a_network():
         examine(inventory(datapath_id=f"{DATAPATH_ID:016x}"))
@@ -260,6 +271,7 @@ def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
 
 
 @needs_openvswitch
+@soon
 def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
     """Copies of what goes over the cables, as optical taps make them, end in t1 and t2."""
     with switch_in_a_network():
@@ -295,6 +307,7 @@ def test_passive_taps_that_see_the_other_cable_are_recognised() -> None:
         ("b1", "one-way link: frames get from port 1 to b1 but not back"),
     ],
 )
+@soon
 def test_a_cable_that_carries_one_way_only_is_recognised(cut: str, said: str) -> None:
     with switch_in_a_network():
         tc("qdisc", "add", "dev", cut, "clsact")
@@ -426,3 +439,12 @@ def test_open_vswitch_has_neither_jobs_nor_an_integrated_switch() -> None:
     with open_device("openvswitch") as device:
         assert device.with_housekeeping() is None
         assert device.without_cpu() is None
+
+
+def test_real_senders_are_measured_on_a_cable_of_their_own() -> None:
+    shaped, free = (measure(case, 0.5) for case in CASES[:2])
+    bursts = measure(CASES[-1], 5.0)  # a burst comes every 0.36 s on average
+    assert 0 < shaped.sent_pps <= shaped.accepted_pps
+    assert free.sent_pps == free.accepted_pps > 0
+    assert free.latency_us is None
+    assert bursts.burst_frames is None or 0 < bursts.burst_frames <= 400

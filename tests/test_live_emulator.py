@@ -34,7 +34,6 @@ from benchmarks.one_board import (
 pytestmark = [
     pytest.mark.namespaces,
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
-    pytest.mark.xdist_group("live"),
 ]
 
 FRAME_BYTES = 306
@@ -234,6 +233,7 @@ def udp_checksum_holds(frame):
     return total == 0xFFFF
 
 
+@pytest.mark.waits
 class TestControlConnection:
     def test_hello_says_version_four(self, emulator, controller):
         assert controller.accept() == (4, HELLO)
@@ -296,6 +296,7 @@ class TestControlConnection:
         assert controller.expect(ECHO_REPLY)[4:8] == struct.pack("!I", 77)
 
 
+@pytest.mark.waits
 class TestProcess:
     def test_report_while_running_and_files_afterwards(self, emulator, controller, tmp_path):
         controller.handshake()
@@ -380,6 +381,7 @@ START_ERRORS = {
 }
 
 
+@pytest.mark.waits
 class TestStartErrors:
     def start(self, program, namespace, folder, text, *, command="run", prefix=()):
         config = folder / "board.toml"

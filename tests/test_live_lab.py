@@ -30,7 +30,7 @@ from evaluation.runner import RunError
 from loko.document import LABS
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 SETTING, TRAFFIC = admitted()
 FLOWS = [one.flow for one in SETTING.admitted()]
@@ -93,14 +93,17 @@ def test_nothing_is_left_when_the_evaluation_is_killed_in_a_run(machine, number)
         process.wait(timeout=30)
     wait_until(lambda: not left(tree), f"all of {len(tree)} processes have ended: {left(tree)}")
     wait_until(lambda: Machine.now() == machine, "the machine is as before")
-    with LiveRunner(SETTING.lab, FLOWS) as runner:
-        assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
 
 
-def test_nothing_is_left_when_the_evaluation_ends(machine):
+def test_while_a_lab_is_up_a_second_one_is_refused_and_nothing_is_left_at_the_end(machine, monkeypatch):
+    """Nor is anything in its way that others left which were killed."""
+    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
     before = descendants(os.getpid())
     with LiveRunner(SETTING.lab, FLOWS) as runner:
         assert len(runner.run(TRAFFIC, seconds=0.5, seed=1)) > 0
+        result = command("lab", "up", "two-switch")
+        assert result.exit_code == 2
+        assert "another live lab runs on this machine" in result.output
         tree = [process for process in descendants(os.getpid()) if process not in before]
         assert "zodiac-fx" in {name for name, _ in named(os.getpid())}
     assert not left(tree)
@@ -170,14 +173,6 @@ def test_flows_that_do_not_fit_are_the_controllers_refusal():
     greedy = [flow._replace(rate_bps=50 * flow.rate_bps) for flow in FLOWS]
     with pytest.raises(RunError, match=r"the controller ended \(exit status 1\): .*refused"):
         LiveRunner(SETTING.lab, greedy).__enter__()
-
-
-def test_a_second_lab_is_refused(monkeypatch):
-    monkeypatch.setattr("evaluation.live.exclusion._PATIENCE_S", 0.1)
-    with LiveRunner(SETTING.lab, FLOWS):
-        result = command("lab", "up", "two-switch")
-    assert result.exit_code == 2
-    assert "another live lab runs on this machine" in result.output
 
 
 def test_a_lab_file_that_vanished_is_wrong_input(tmp_path):

@@ -13,7 +13,7 @@ from evaluation.live.runner import LiveRunner
 from evaluation.runner import RunError
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 SETTING, TRAFFIC = admitted()
 
@@ -47,11 +47,12 @@ def test_frames_pass_a_real_and_an_emulated_board_and_the_cards_are_given_back(t
     wait_until(lambda: Machine.now() == before, "the machine is as before")
 
 
-def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path):
+def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKO_PATIENCE", "0.4")
     with board(tmp_path), LiveRunner(mixed(tmp_path), SETTING.admitted()) as runner:
         off = threading.Timer(1.0, power_off)
         off.start()
-        with pytest.raises(RunError, match="card4: no link within 10 s: is the board powered"):
+        with pytest.raises(RunError, match="card4: no link within 4 s: is the board powered"):
             runner.run(TRAFFIC, seconds=2, seed=1)
         off.join()
 
@@ -66,7 +67,10 @@ def test_a_board_that_loses_its_power_in_a_run_is_told_and_not_blamed(tmp_path):
     ],
     ids=["swapped", "cut", "no controller", "no power"],
 )
-def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(how, complaint, tmp_path):
+def test_a_board_that_is_cabled_wrongly_or_silent_is_told_before_anything_runs(
+    how, complaint, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LOKO_PATIENCE", "0.25")
     with board(tmp_path, **how), pytest.raises(RunError, match=complaint) as caught:
         LiveRunner(mixed(tmp_path), SETTING.admitted()).__enter__()
     assert "\n" not in str(caught.value)

@@ -22,8 +22,8 @@ from benchmarks.one_board import (
 
 pytestmark = [
     pytest.mark.namespaces,
+    pytest.mark.waits,
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
-    pytest.mark.xdist_group("live"),
 ]
 
 CONTROLLER, BOARD = "10.0.1.8", "10.0.1.99"

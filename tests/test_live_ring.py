@@ -18,7 +18,7 @@ from evaluation.kinds.paths.production import compute
 from evaluation.options import Options
 from loko.document import LABS
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 
 class Quiet:

@@ -15,7 +15,7 @@ from served_lab import LOKO, ServedLab, flow, wait_for
 from loko.document import LABS
 from loko.mix import load_mix
 
-pytestmark = [pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.namespaces, needs_root]
 
 
 MIX = str(LABS / "two-switch" / "mix.yml")

@@ -28,7 +28,7 @@ from loko.lab import Backend
 from loko.scenario import EVALUATION
 from loko.service import service_curve
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 PROFILE = load_profile("zodiac-fx")
 QUEUE = twin.SharedQueue.of(PROFILE, EVALUATION)

@@ -92,6 +92,7 @@ def test_processing_times_are_measured_once_for_all_figures(tmp_path: Path) -> N
     assert rows.num_rows == 6 * 20
     assert rows["match"].to_pylist().count("port") == 20
     written = json.loads((tmp_path / "fig10b.json").read_text())
+    assert not any(line["joined"] for line in written["chart"]["panels"][0]["lines"])
     assert [panel["kind"] for panel in written["chart"]["panels"]] == ["boxes"]
     assert (tmp_path / "fig10b.svg").stat().st_size > 0
     again, steps = replay(["fig10b", "fig10c"], tmp_path)
@@ -110,6 +111,9 @@ def test_equation_6_is_compared_case_by_case(tmp_path: Path) -> None:
     worst = max(abs(row["equation_6_error_percent"]) for row in rows)
     assert result.findings["equation_6_error_max_percent"] == pytest.approx(worst, abs=0.001)
     assert pq.read_table(tmp_path / "fig12b.parquet").num_rows == 24
+    for panel in result.chart.panels:
+        assert [len(cloud.y) for cloud in panel.clouds] == [24, 24]
+        assert (panel.y.low, panel.y.high) == (None, None)  # so that no point is beyond the axis
 
 
 def test_the_sweep_goes_beyond_the_maximum(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from served_lab import ServedLab
 
 from loko.document import LABS
 
-pytestmark = pytest.mark.xdist_group("page")
-
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from loko.lab import Lab
 from loko.on_demand import OnDemand
 
 _NEAR: Final = 64
-"""Switches whose paths are known; with three cables to others at each switch, all that are four hops away."""
+"""Switches whose paths may be known; with three cables to others at each, all that are four hops away."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +124,26 @@ def refuse_ends(lab: Lab, source: str, destination: str) -> None:
         raise InputError(f"a flow from {source} to itself crosses no switch; give another destination")
 
 
+class _Near:
+    """What is known of the switches near one, found breadth first, and only as far as anybody asked."""
+
+    __slots__ = ("came", "looked_at", "order")
+
+    def __init__(self, begin: str) -> None:
+        self.came: dict[str, Hop] = {}
+        """By switch, the last hop of its path."""
+        self.order = [begin]
+        """The switches as they were reached, the nearest first."""
+        self.looked_at = 0
+        """From so many of these one has gone on."""
+
+
 class ShortestPaths:
     """The shortest paths of a lab. No path is kept: what is kept grows with the switches, not with the pairs.
 
-    Of each switch where paths begin, those to the switches near it are known. Longer ones are looked for from
-    both ends at once, level by level, always on the side that has fewer switches to go on from. So a short
-    path costs as much in a large network as in a small one.
+    Of each switch where paths begin, those to the switches near it are known, as far as they were asked for.
+    Longer ones are looked for from both ends at once, level by level, always on the side that has fewer
+    switches to go on from. So a short path costs as much in a large network as in a small one.
     """
 
     def __init__(self, lab: Lab) -> None:
@@ -143,8 +156,8 @@ class ShortestPaths:
         """By switch: the cables to others, in order of ports."""
         self._backward = OnDemand(self._ways_back)
         """By switch: those from which a cable leads to it."""
-        self._near = OnDemand(self._nearest)
-        """By switch: those that are reached first from it, each with the last hop of its path."""
+        self._near: OnDemand[str, _Near] = OnDemand(_Near)
+        """By switch: those that are reached first from it."""
 
     def between(self, source: str, destination: str) -> tuple[Hop, ...]:
         """The switches from one host to another, in order; among equally short paths the one of lowest ports.
@@ -166,18 +179,27 @@ class ShortestPaths:
 
     def _hops(self, begin: str, end: str) -> list[Hop] | None:
         """From one switch to another, without the last; none if no path leads there."""
-        came = self._near[begin]
-        return _way_back(came, begin, end) if end in came or end == begin else self._far_hops(begin, end)
+        if begin == end:
+            return []
+        near = self._near[begin]
+        if end in near.came or self._comes_near(near, end):
+            return _way_back(near.came, begin, end)
+        return self._far_hops(begin, end)
 
-    def _nearest(self, begin: str) -> dict[str, Hop]:
-        onward, waiting = self._onward, deque([begin])
-        came: dict[str, Hop] = {}
-        while waiting and len(came) < _NEAR:
-            for hop, far in onward[waiting.popleft()]:
+    def _comes_near(self, near: _Near, end: str) -> bool:
+        """Look on from a switch for another, if it may be near; what is found on the way is kept."""
+        onward, came, order = self._onward, near.came, near.order
+        begin = order[0]
+        while near.looked_at < len(order) and len(came) < _NEAR:
+            here = order[near.looked_at]
+            near.looked_at += 1
+            for hop, far in onward[here]:
                 if far not in came and far != begin:
                     came[far] = hop
-                    waiting.append(far)
-        return came
+                    order.append(far)
+            if end in came:
+                return True
+        return False
 
     def _far_hops(self, begin: str, end: str) -> list[Hop] | None:
         """As `_hops`, for two switches.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -46,6 +46,10 @@ class Damage:
 
     lost: int
     worst: float
+    late: int = field(default=0, compare=False)
+    """Frames that needed longer than guaranteed."""
+    packets: int = field(default=0, compare=False)
+    """Frames that were sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +164,16 @@ def _damages(
     ratio = (result.received_ns - result.sent_ns) / guarantees[result.flow]
     worst = np.zeros(count)
     np.maximum.at(worst, place, ratio)
-    return [Damage(lost=int(lost[index]), worst=float(worst[index])) for index in range(count)]
+    late, packets = np.bincount(place[ratio > 1], minlength=count), np.bincount(place, minlength=count)
+    return [
+        Damage(
+            lost=int(lost[index]),
+            worst=float(worst[index]),
+            late=int(late[index]),
+            packets=int(packets[index]),
+        )
+        for index in range(count)
+    ]
 
 
 def _profile(case: Case) -> Profile:

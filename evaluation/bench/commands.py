@@ -22,7 +22,7 @@ from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
 from evaluation.bench.findings import find
 from evaluation.bench.inventory import SoftwareSwitch
-from evaluation.bench.live.commands import check, judge, report
+from evaluation.bench.live.commands import check, judge, report, senders
 from evaluation.bench.observations import Samples
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.profile_document import Origin, form_of, measured_profile
@@ -40,6 +40,7 @@ bench_app = typer.Typer(
 bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
+bench_app.command("senders")(senders)
 
 DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual time. Or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from evaluation.live.interfaces import switch_off_offloads
 from evaluation.live.network_namespace import namespace_of
+from evaluation.live.patience import patient
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
 from loko.lab import Backend, Lab
@@ -54,14 +55,15 @@ def prepare(lab: Lab) -> None:
 
 def wait_for_carrier(card: str, *, prefix: Sequence[str] = ()) -> None:
     """Wait until something answers at the other end of the cable. Raises `RunError`."""
-    deadline = time.monotonic() + _CARRIER_S
+    limit_s = patient(_CARRIER_S)
+    deadline = time.monotonic() + limit_s
     while True:
         [found] = run_json(["ip", "-json", "link", "show", "dev", card], what=card, prefix=prefix)
         if "LOWER_UP" in found["flags"]:
             return
         if time.monotonic() > deadline:
             raise RunError(
-                f"{card}: no link within {_CARRIER_S:g} s: is the board powered, and the cable in both ends?"
+                f"{card}: no link within {limit_s:g} s: is the board powered, and the cable in both ends?"
             )
         time.sleep(_POLL_S)
 

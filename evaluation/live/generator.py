@@ -33,7 +33,9 @@ SEQUENCE_OFFSET_BYTES = 8
 SMALLEST_PAYLOAD_BYTES = 28
 """An mgen message without any optional part."""
 
-_LINE_RATE_BPS = 100_000_000
+LINE_RATE_BPS = 100_000_000
+"""Of a lab's hosts."""
+
 _PREAMBLE_AND_GAP_BYTES = 20
 _START_TIMEOUT_S = 30.0
 
@@ -53,7 +55,7 @@ class Pattern:
     line_rate_pps: float
 
     @classmethod
-    def of(cls, flow: FlowTraffic) -> Self:
+    def of(cls, flow: FlowTraffic, line_rate_bps: int = LINE_RATE_BPS) -> Self:
         """The pattern that offers what the flow says. Raises `RunError` if mgen cannot."""
         payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
         where = f"flow {flow.flow} ({flow.label})"
@@ -70,7 +72,7 @@ class Pattern:
             payload_bytes=payload,
             frames_per_burst=frames,
             mean_interval_s=frames * flow.frame_bytes * 8 / flow.offered_rate_bps,
-            line_rate_pps=_LINE_RATE_BPS / (8 * (flow.frame_bytes + _PREAMBLE_AND_GAP_BYTES)),
+            line_rate_pps=line_rate_bps / (8 * (flow.frame_bytes + _PREAMBLE_AND_GAP_BYTES)),
         )
 
     def text(self) -> str:
@@ -80,21 +82,27 @@ class Pattern:
         return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
 
 
-def script(flow: FlowTraffic, destination: IPv4Address) -> str:
+def script(flow: FlowTraffic, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
     """The mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot send it."""
     ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
-    return f"0.0 ON {message_flow(flow.flow)} {ports} {Pattern.of(flow).text()}\n"
+    return f"0.0 ON {message_flow(flow.flow)} {ports} {Pattern.of(flow, line_rate_bps).text()}\n"
 
 
 class Generator:
     """A running mgen that sends one flow."""
 
     def __init__(
-        self, flow: FlowTraffic, destination: IPv4Address, prefix: Sequence[str], folder: Path
+        self,
+        flow: FlowTraffic,
+        destination: IPv4Address,
+        prefix: Sequence[str],
+        folder: Path,
+        *,
+        line_rate_bps: int = LINE_RATE_BPS,
     ) -> None:
         """Start sending; `wait` says when it does. Raises `RunError` if mgen cannot send the flow."""
         source = folder / f"{flow.source}.mgn"
-        source.write_text(script(flow, destination), encoding="ascii")
+        source.write_text(script(flow, destination, line_rate_bps), encoding="ascii")
         self._log = folder / f"{flow.source}.mgen.log"
         self._host = flow.source
         with self._log.open("wb") as log:

@@ -1,8 +1,8 @@
-"""How long to wait for a program of a live lab: longer on a machine on which everything is slow.
+"""How long to wait for a program or a board of a live lab: longer where everything is slow.
 
 Emulation of a processor, as in the virtual machine of docs/vagrant.md without hardware virtualisation, takes
 13 to 15 times as long for the same work. The limits of the live lab are for ordinary machines;
-`LOKO_PATIENCE` multiplies them.
+`LOKO_PATIENCE` multiplies them. A factor below 1 is for who knows that nothing will come.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from evaluation.runner import RunError
 
 VARIABLE: Final = "LOKO_PATIENCE"
+_LEAST: Final = 0.1
 _LARGEST: Final = 1000.0
 
 
@@ -24,8 +25,9 @@ def patient(seconds: float) -> float:
         factor = float(text)
     except ValueError:
         factor = math.nan
-    if not 1 <= factor <= _LARGEST:
+    if not _LEAST <= factor <= _LARGEST:
         raise RunError(
-            f"{VARIABLE}={text}: give a number from 1 to {_LARGEST:g}, by which limits are multiplied"
+            f"{VARIABLE}={text}: give a number from {_LEAST:g} to {_LARGEST:g},"
+            " by which limits are multiplied"
         )
     return seconds * factor

@@ -8,12 +8,20 @@ from collections.abc import Sequence
 import psutil
 
 from evaluation.live.boards import BoardsReport
+from evaluation.live.patience import patient
 from evaluation.runner import RunError
 from loko.lab import Switch
 
-CONNECT_S = 25.0
-"""A board that is powered tries again every two seconds; connections that it has given up may come first."""
+_CONNECT_S = 25.0
 _POLL_S = 0.1
+
+
+def connect_s() -> float:
+    """How long to wait for boards to connect. Raises `RunError`.
+
+    One that is powered tries again every two seconds; connections that it has given up may come first.
+    """
+    return patient(_CONNECT_S)
 
 
 class RealBoards:
@@ -38,7 +46,7 @@ class RealBoards:
 
     def wait(self) -> None:
         """Wait until all are connected. Raises `RunError`."""
-        deadline = time.monotonic() + CONNECT_S
+        deadline = time.monotonic() + connect_s()
         while missing := [name for name, is_there in self.report().connected.items() if not is_there]:
             if time.monotonic() > deadline:
                 addresses = ", ".join(f"{name} ({self._addresses[name]})" for name in missing)
@@ -56,7 +64,7 @@ class RealBoards:
 def silence(boards: str, controller: str) -> str:
     """The line that says that boards do not connect, and how to mend it."""
     return (
-        f"{boards}: no connection to the controller at {controller} within {CONNECT_S:g} s: check power, the"
-        " cable of the control port, and the board's settings (ansible-playbook playbooks/board.yml --check"
-        " --diff)"
+        f"{boards}: no connection to the controller at {controller} within {connect_s():g} s: check power,"
+        " the cable of the control port, and the board's settings"
+        " (ansible-playbook playbooks/board.yml --check --diff)"
     )

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, SymmetricalLogLocator
 
 from evaluation.chart import ChartAxis, Reference
 from evaluation.pictures.canvas import REFERENCE
@@ -25,35 +27,72 @@ COLOURS: Final = (
 )
 """Of curves, clouds and histograms, in this order."""
 _LINES: Final = (REFERENCE, "#000000", "#7a7a7a")
+_DASHES: Final = ("-", (0, (6, 2)), (0, (2, 1.5)))
+"""Of references."""
+_NAMED_RATIO: Final = 1000
+"""An axis that spans more than this names its powers of ten only."""
+_FEW_RATIO: Final = 4
+"""One that spans less names more than 1, 2 and 5."""
 
 
 def set_axis(axes: Axes, axis: ChartAxis, which: Literal["x", "y"]) -> None:
     """Name an axis and set what it shows."""
-    if which == "x":
-        axes.set_xlabel(axis.label)
-        if axis.log:
-            axes.set_xscale("log")
-        if axis.low is not None or axis.high is not None:
-            axes.set_xlim(axis.low, axis.high)
-        return
-    axes.set_ylabel(axis.label)
+    drawn, set_scale, set_limits = (
+        (axes.xaxis, axes.set_xscale, axes.set_xlim)
+        if which == "x"
+        else (axes.yaxis, axes.set_yscale, axes.set_ylim)
+    )
+    drawn.set_label_text(axis.label)
     if axis.log:
-        axes.set_yscale("log")
+        set_scale("log")
+    elif axis.linear_to is not None:
+        set_scale("symlog", linthresh=axis.linear_to)
     if axis.low is not None or axis.high is not None:
-        axes.set_ylim(axis.low, axis.high)
+        set_limits(axis.low, axis.high)
+    if axis.log:
+        name_decades(drawn)
+    elif axis.linear_to is not None:
+        drawn.set_major_locator(SymmetricalLogLocator(base=10, linthresh=axis.linear_to, subs=(1, 2, 5)))
+        drawn.set_major_formatter(_as_written)
 
 
-def is_wide(axes: Axes) -> bool:
-    """Whether a panel takes most of the picture's width."""
-    return bool(axes.get_position().width > 0.5)
+def name_decades(axis: Axis) -> None:
+    """Numbers as one writes them, at 1, 2 and 5 times the powers of ten, unless there are too many powers."""
+    low, high = sorted(axis.get_view_interval())
+    if low <= 0 or high > _NAMED_RATIO * low:
+        return
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > _FEW_RATIO * low else range(1, 10)))
+    axis.set_major_formatter(_as_written)
+    axis.set_minor_formatter(NullFormatter())
 
 
-def references(axes: Axes, lines: Sequence[Reference]) -> list[Any]:
-    """Draw the lines; what stands for them in the legend."""
-    entries = []
-    for number, line in enumerate(lines):
-        colour = _LINES[number % len(_LINES)]
+def _as_written(value: float, _place: float) -> str:
+    return f"{value:g}"
+
+
+def references(axes: Axes, lines: Sequence[Reference]) -> None:
+    """Draw the lines."""
+    for line in lines:
         across = axes.axhline if line.axis == "y" else axes.axvline
-        across(line.value, color=colour, linewidth=1.2, zorder=1)
-        entries.append(Line2D([], [], color=colour, linewidth=1.2, label=line.label))
-    return entries
+        across(line.value, **_reference_look(_labels(lines).index(line.label)))
+
+
+def reference_entries(lines: Sequence[Reference]) -> list[Line2D]:
+    """What stands for the lines in the legend."""
+    return [
+        Line2D([], [], label=label, **_reference_look(number)) for number, label in enumerate(_labels(lines))
+    ]
+
+
+def _labels(lines: Sequence[Reference]) -> list[str]:
+    return list(dict.fromkeys(line.label for line in lines))
+
+
+def _reference_look(number: int) -> dict[str, Any]:
+    """Colours, and dashes that are told apart in grey as well."""
+    return {
+        "color": _LINES[number % len(_LINES)],
+        "linestyle": _DASHES[number % len(_DASHES)],
+        "linewidth": 1.2,
+        "zorder": 1,
+    }

@@ -8,20 +8,24 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from evaluation.chart import BoxPanel, BoxStatistics
-from evaluation.pictures.axes import is_wide, references, set_axis
-from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics, legend_above
+from evaluation.chart import BoxPanel, BoxStatistics, PlacedLine
+from evaluation.pictures.axes import reference_entries, references, set_axis
+from evaluation.pictures.canvas import BOXES, EDGE, SECOND, box_statistics
 
-_MEAN: Final = "#d97706"
+_MEAN: Final = "#b45309"
 _AIR: Final = 1.1
+_BESIDE: Final = 0.03
+"""Between a box and what is marked beside it, so that the box is seen: most are thinner than any mark."""
+_TO_THE_LEFT, _TO_THE_RIGHT = 4, 5
+"""Carets of matplotlib: their tips are at the point."""
 _MANY_PLACES: Final = 6
 _LONG_LABELS: Final = 40
 
 
 def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
-    """Boxes at their places, the means in them, and what the second axis shows."""
+    """Boxes at their places, the means beside them, and what the second axis shows."""
     groups = len(panel.groups)
-    width = 0.7 / groups
+    width = _boxes_wide(panel) / groups
     highest = 0.0
     for number, group in enumerate(panel.groups):
         shift = (number - (groups - 1) / 2) * (width + 0.04)
@@ -35,26 +39,38 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
             widths=width,
             facecolor=BOXES[number % 2],
         )
+        outwards = 1 if shift >= 0 else -1
         means = [(place, box.mean) for place, box in there if box.mean is not None]
         axes.plot(
-            [place for place, _ in means],
+            [place + outwards * (width / 2 + _BESIDE) for place, _ in means],
             [mean for _, mean in means],
-            linestyle="none",
-            marker="D",
-            markersize=3.5,
-            color=_MEAN,
-            zorder=4,
+            **_mean_look(outwards),
         )
         highest = max(highest, *(box.max for _, box in there))
     _scales(axes, panel, highest)
-    entries = _legend(panel) + references(axes, panel.references)
-    entries += _second_axis(axes, panel)
-    legend_above(axes, entries, rows=1 if is_wide(axes) else 2)
+    references(axes, panel.references)
+    _second_axis(axes, panel)
+
+
+def _boxes_wide(panel: BoxPanel) -> float:
+    """The part of a place that its boxes take: less where values stand beside them, so that they are near."""
+    return 0.7 if all(line.joined for line in panel.lines) else 0.5
 
 
 def names_are_slanted(panel: BoxPanel) -> bool:
     """Whether the names of the places are too long to stand side by side."""
     return len(panel.places) > _MANY_PLACES and sum(map(len, panel.places)) > _LONG_LABELS
+
+
+def _mean_look(outwards: int) -> dict[str, Any]:
+    return {
+        "linestyle": "none",
+        "marker": _TO_THE_LEFT if outwards > 0 else _TO_THE_RIGHT,
+        "markersize": 4,
+        "markeredgewidth": 0,
+        "color": _MEAN,
+        "zorder": 4,
+    }
 
 
 def _as_drawn(box: BoxStatistics) -> dict[str, Any]:
@@ -82,7 +98,8 @@ def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
     set_axis(axes, panel.y, "y")
 
 
-def _legend(panel: BoxPanel) -> list[Any]:
+def boxes_legend(panel: BoxPanel) -> list[Any]:
+    """What stands for all that is drawn."""
     entries: list[Any] = [
         Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=group.label)
         for number, group in enumerate(panel.groups)
@@ -91,39 +108,39 @@ def _legend(panel: BoxPanel) -> list[Any]:
     whiskers = f"whiskers {panel.whiskers}, × least and largest"
     entries.append(Line2D([], [], color=EDGE, linewidth=0.8, label=whiskers))
     if any(box is not None and box.mean is not None for group in panel.groups for box in group.boxes):
-        entries.append(
-            Line2D([], [], color=_MEAN, marker="D", markersize=3.5, linestyle="none", label="mean")
-        )
-    return entries
+        entries.append(Line2D([], [], label="mean", **_mean_look(1)))
+    entries += reference_entries(panel.references)
+    by_label = {line.label: line for line in panel.lines}
+    return entries + [Line2D([], [], label=label, **_line_look(line)) for label, line in by_label.items()]
 
 
-def _second_axis(axes: Axes, panel: BoxPanel) -> list[Any]:
-    """Lines over the places, in blue; what stands for them in the legend."""
+def _second_axis(axes: Axes, panel: BoxPanel) -> None:
+    """Values at the places, in blue."""
     if panel.second is None:
-        return []
+        return
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     highest = 0.0
     for line in panel.lines:
         known = [(place, y) for place, y in enumerate(line.y) if y is not None]
         highest = max([highest, *(y for _, y in known)])
-        other.plot(
-            [place for place, _ in known],
-            [y for _, y in known],
-            color=SECOND,
-            linewidth=1.1,
-            linestyle="--" if line.dashed else "-",
-            marker="o",
-            markersize=3,
-            zorder=3,
-        )
+        aside = 0.0 if line.joined else _boxes_wide(panel) / 2 + 2 * _BESIDE
+        other.plot([place - aside for place, _ in known], [y for _, y in known], **_line_look(line))
     if not panel.second.log:
         other.set_ylim(0, _AIR * highest or 1)
     set_axis(other, panel.second, "y")
     other.yaxis.label.set_color(SECOND)
     other.tick_params(axis="y", colors=SECOND, which="both")
-    looks = dict.fromkeys((line.label, line.dashed) for line in panel.lines)
-    return [
-        Line2D([], [], color=SECOND, linestyle="--" if dashed else "-", marker="o", markersize=3, label=label)
-        for label, dashed in looks
-    ]
+
+
+def _line_look(line: PlacedLine) -> dict[str, Any]:
+    """Unjoined ends of a range are dashes at the left of the box, its middle a point."""
+    a_dash = line.dashed and not line.joined
+    return {
+        "color": SECOND,
+        "linewidth": 1.1,
+        "linestyle": ("--" if line.dashed else "-") if line.joined else "none",
+        "marker": "_" if a_dash else "o",
+        "markersize": 6 if a_dash else 3,
+        "zorder": 3,
+    }

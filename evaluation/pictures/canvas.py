@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,12 @@ SECOND: Final = "#1d4ed8"
 HOLDS: Final = "#15803d"
 SOFT: Final = "#666666"
 WIDTH_INCHES: Final = 7.6
+LEFT: Final = 0.085
+RIGHT: Final = 0.915
+"""Where plots begin and end, as parts of the width."""
+_TITLE_INCHES: Final = 0.42
+_EDGE_INCHES: Final = 0.1
+"""Above all panels, with a title and without."""
 CLAIM_INCHES: Final = 0.19
 _LINE_INCHES: Final = 0.125
 _TEXT_X: Final = (0.055, 0.43, 0.645)
@@ -43,6 +48,12 @@ _TEXT_CHARACTERS: Final = (54, 31, 50)
 _TITLE_POINTS: Final = 10.5
 _TITLE_CHARACTERS: Final = 74
 _LEAST_TITLE_POINTS: Final = 7.5
+_MARKS: Final[Mapping[bool | None, tuple[str, str]]] = {
+    True: ("✓", HOLDS),
+    False: ("✗", REFERENCE),
+    None: ("–", SOFT),
+}
+"""How a claim that holds, does not hold, or is not testable here, is marked."""
 _Texts = tuple[list[str], list[str], list[str]]
 
 
@@ -53,31 +64,38 @@ def canvas(
     captioned: bool,
     axis_inches: float = 0.3,
     footnote: bool,
-    titles_inches: float = 0.0,
+    head_inches: float = 0.0,
 ) -> tuple[Figure, tuple[float, float, float]]:
     """A figure with title and claims, and the room between them: its bottom, its height, the whole's inches.
 
-    `axis_inches` is the room below the plot for its labels, `titles_inches` that above for titles of panels.
+    `axis_inches` is the room below the plot for its labels, `head_inches` that above for
+    a panel's title and legend.
     `footnote`: leave a line at the very bottom.
     """
     claims = [(claim, _texts(claim)) for claim in (result.claims if captioned else [])]
     footnote_inches = CLAIM_INCHES if claims and footnote else 0.0
     claims_inches = sum(_claim_inches(texts) for _, texts in claims)
     below = axis_inches + claims_inches + footnote_inches
-    above = (0.62 if captioned else 0.32) + titles_inches
+    above = (_TITLE_INCHES if captioned else _EDGE_INCHES) + head_inches
     height = above + plot_inches + below
     figure = Figure(figsize=(WIDTH_INCHES, height))
+    if captioned:
+        title = title_of(result)
+        figure.text(
+            LEFT, 1 - 0.22 / height, title, fontsize=_title_points(title), fontweight="bold", va="center"
+        )
     _claims(figure, claims, top_inches=below - axis_inches, height=height)
     return figure, (below / height, plot_inches / height, height)
 
 
 def title_of(result: FigureResult) -> str:
     """The title above a picture."""
-    name = short_name(result.name).replace("fig", "Fig. ").replace("table", "Table ")
+    name = re.sub(r"(?<![a-z])sec(?=\d)", "Sec. ", short_name(result.name))
+    name = name.replace("fig", "Fig. ").replace("table", "Table ")
     return f"{name}: {symbols(result.title)}"
 
 
-def title_points(title: str) -> float:
+def _title_points(title: str) -> float:
     """Size of a title's letters, so that it fits into the width."""
     return max(_TITLE_POINTS * min(1, _TITLE_CHARACTERS / len(title)), _LEAST_TITLE_POINTS)
 
@@ -88,22 +106,8 @@ def footnote(figure: Figure, text: str) -> None:
 
 
 def symbols(text: str) -> str:
-    """m_r and m_b as the paper sets them."""
-    return re.sub(r"m_([rb])", r"$m_\1$", text)
-
-
-def legend_above(axes: Axes, entries: Sequence[Any], *, rows: int = 1) -> None:
-    """A legend in so many lines above the plot."""
-    axes.legend(
-        handles=entries,
-        loc="lower left",
-        bbox_to_anchor=(-0.01, 1.0),
-        ncols=math.ceil(len(entries) / rows),
-        frameon=False,
-        fontsize=7.5 if rows == 1 else 6.5,
-        handlelength=1.5,
-        columnspacing=1.2,
-    )
+    """m_r, m_b and c_pps as the paper sets them."""
+    return re.sub(r"\b([mc])_(r|b|pps)\b", r"$\1_{\2}$", text)
 
 
 def box_statistics(
@@ -113,8 +117,9 @@ def box_statistics(
     *,
     widths: float,
     facecolor: str,
+    lying: bool = False,
 ) -> None:
-    """Boxes with whiskers and crosses as the paper draws them; the keys are those of `Axes.bxp`.
+    """Boxes with whiskers and crosses as the paper draws them, or lying; the keys are those of `Axes.bxp`.
 
     What looks alike is one artist: `Axes.bxp` makes seven of each box.
     """
@@ -127,6 +132,11 @@ def box_statistics(
         whiskers += [[(x, q1), (x, low)], [(x, q3), (x, high)]]
         whiskers += [[(x - cap, end), (x + cap, end)] for end in (low, high)]
         crosses += [(x, value) for value in box["fliers"]]
+    if lying:
+        outlines, medians, whiskers = (
+            [[(y, x) for x, y in line] for line in lines] for lines in (outlines, medians, whiskers)
+        )
+        crosses = [(y, x) for x, y in crosses]
     thin, thick = 0.8, 1.4
     for collection in (
         PolyCollection(outlines, facecolors=facecolor, edgecolors=EDGE, linewidths=thin, zorder=2),
@@ -145,7 +155,8 @@ def box_statistics(
 
 
 def _texts(claim: ClaimResult) -> _Texts:
-    texts = (symbols(claim.claim), f"paper: {claim.paper}", f"here: {claim.here}")
+    kind = "" if claim.kind == "predicted" else f" [{claim.kind}]"
+    texts = (symbols(claim.claim) + kind, f"paper: {claim.paper}", f"here: {claim.here}")
     one, two, three = (
         textwrap.wrap(text, width) for text, width in zip(texts, _TEXT_CHARACTERS, strict=True)
     )
@@ -160,7 +171,9 @@ def _claims(
     figure: Figure, claims: Sequence[tuple[ClaimResult, _Texts]], *, top_inches: float, height: float
 ) -> None:
     for claim, texts in claims:
-        mark, colour = ("✓", HOLDS) if claim.holds else ("✗", REFERENCE)
+        mark, colour = _MARKS[claim.holds]
+        if claim.holds and claim.kind != "predicted":
+            colour = SOFT  # it reproduces nothing
         figure.text(0.03, top_inches / height, mark, color=colour, fontsize=9, va="center", weight="bold")
         for x, lines, tint in zip(_TEXT_X, texts, ("black", "#444444", colour), strict=True):
             for number, line in enumerate(lines):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,79 +14,110 @@ from evaluation.chart import (
     HistogramPanel,
     LinePanel,
     Panel,
-    ScatterPanel,
 )
-from evaluation.pictures.boxes import draw_boxes, names_are_slanted
-from evaluation.pictures.canvas import canvas, footnote, title_of, title_points
-from evaluation.pictures.panels import draw_heatmap, draw_histogram, draw_lines, draw_points
+from evaluation.pictures.boxes import boxes_legend, draw_boxes, names_are_slanted
+from evaluation.pictures.canvas import LEFT, RIGHT, WIDTH_INCHES, canvas, footnote
+from evaluation.pictures.legend import legend_above, legend_inches
+from evaluation.pictures.panels import (
+    draw_heatmap,
+    draw_histogram,
+    draw_lines,
+    draw_points,
+    histogram_legend,
+    lines_legend,
+    points_legend,
+)
 from evaluation.result import FigureResult
 
 _ROW_INCHES: Final = {1: 3.5, 2: 2.9}
 _NARROW_ROW_INCHES: Final = 2.4
-_LEFT: Final = 0.085
-_RIGHT: Final = 0.915
 _BETWEEN_COLUMNS: Final = 0.11
-_TITLES_INCHES: Final = 0.2
-_TITLE_PAD: Final = 27
-"""Above the plot: the legend comes between."""
-_BETWEEN_ROWS_INCHES: Final = 1.0
-"""Room between rows of panels, for the labels of the upper one and the legend of the lower one."""
+_TITLE_INCHES: Final = 0.22
+_BELOW_INCHES: Final = 0.62
+_BELOW_SLANTED_INCHES: Final = 0.85
+"""Room below a panel for the names of its places and its axis."""
 
 
 def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     """All panels with title and claims."""
     columns = min(chart.columns, len(chart.panels))
-    rows = math.ceil(len(chart.panels) / columns)
+    rows = [chart.panels[at : at + columns] for at in range(0, len(chart.panels), columns)]
     row_inches = _ROW_INCHES.get(columns, _NARROW_ROW_INCHES)
-    inches = rows * row_inches + (rows - 1) * _BETWEEN_ROWS_INCHES
+    width = (RIGHT - LEFT - (columns - 1) * _BETWEEN_COLUMNS) / columns
+    heads = [max(_head_inches(panel, width * WIDTH_INCHES) for panel in row) for row in rows]
+    below = _BELOW_SLANTED_INCHES if any(map(_has_slanted_names, chart.panels)) else _BELOW_INCHES
     figure, (bottom, height, whole) = canvas(
         result,
-        inches,
+        len(rows) * row_inches + (len(rows) - 1) * below + sum(heads[1:]),
         captioned=captioned,
-        axis_inches=0.85 if any(map(_has_slanted_names, chart.panels)) else 0.62,
+        axis_inches=below,
         footnote=True,
-        titles_inches=_TITLES_INCHES if any(panel.title for panel in chart.panels[:columns]) else 0.0,
+        head_inches=heads[0],
     )
-    width = (_RIGHT - _LEFT - (columns - 1) * _BETWEEN_COLUMNS) / columns
-    for number, panel in enumerate(chart.panels):
-        row, column = divmod(number, columns)
-        top = bottom + height - row * (row_inches + _BETWEEN_ROWS_INCHES) / whole
-        left = _LEFT + column * (width + _BETWEEN_COLUMNS)
-        share = _share(panel) if columns > 1 else 1.0
-        axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
-        if panel.title:
-            axes.set_title(panel.title, fontsize=8.5, pad=_TITLE_PAD, loc="left")
-        if not (isinstance(panel, BoxPanel) and panel.second is not None):
-            axes.spines["right"].set_visible(False)
-        _draw(figure, axes, panel)
-    if captioned:
-        title = title_of(result)
-        points = title_points(title)
-        figure.text(_LEFT, 1 - 0.22 / whole, title, fontsize=points, fontweight="bold", va="center")
+    top = bottom + height
+    for row, head_inches in zip(rows, [0.0, *heads[1:]], strict=True):
+        top -= head_inches / whole
+        for column, panel in enumerate(row):
+            left = LEFT + column * (width + _BETWEEN_COLUMNS)
+            share = _share(panel, columns)
+            axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
+            _draw_panel(axes, panel, width * WIDTH_INCHES)
+        top -= (row_inches + below) / whole
     told = f"{chart.caption}, " if chart.caption else ""
     footnote(figure, f"{told}{result.setting} mode")
     return figure
+
+
+def _head_inches(panel: Panel, width_inches: float) -> float:
+    """Room above a panel for its legend and its title."""
+    return legend_inches(_legend(panel), width_inches) + (_TITLE_INCHES if panel.title else 0.0)
+
+
+def _draw_panel(axes: Axes, panel: Panel, width_inches: float) -> None:
+    legend = _legend(panel)
+    if panel.title:
+        pad = 72 * legend_inches(legend, width_inches) + 3
+        axes.set_title(panel.title, fontsize=8.5, pad=pad, loc="left")
+    if not (isinstance(panel, BoxPanel) and panel.second is not None):
+        axes.spines["right"].set_visible(False)
+    _draw(axes, panel)
+    legend_above(axes, legend, width_inches)
 
 
 def _has_slanted_names(panel: Panel) -> bool:
     return isinstance(panel, BoxPanel) and names_are_slanted(panel)
 
 
-def _share(panel: Panel) -> float:
+def _share(panel: Panel, columns: int) -> float:
     """How much of its column a panel takes beside what it has on the right."""
     if isinstance(panel, HeatPanel):
-        return 0.84
-    return 0.88 if isinstance(panel, BoxPanel) and panel.second is not None else 1.0
+        return 0.88 if columns == 1 else 0.84
+    if isinstance(panel, HistogramPanel) and panel.apart is not None:
+        return 0.88 if columns == 1 else 0.82
+    return 0.88 if columns > 1 and isinstance(panel, BoxPanel) and panel.second is not None else 1.0
 
 
-def _draw(figure: Figure, axes: Axes, panel: Panel) -> None:
+def _draw(axes: Axes, panel: Panel) -> None:
     if isinstance(panel, BoxPanel):
         draw_boxes(axes, panel)
     elif isinstance(panel, LinePanel):
         draw_lines(axes, panel)
     elif isinstance(panel, HeatPanel):
-        draw_heatmap(figure, axes, panel)
+        draw_heatmap(axes, panel)
     elif isinstance(panel, HistogramPanel):
         draw_histogram(axes, panel)
     else:
-        draw_points(axes, panel, diagonal=isinstance(panel, ScatterPanel) and panel.diagonal)
+        draw_points(axes, panel)
+
+
+def _legend(panel: Panel) -> list[Any]:
+    """What stands for the things drawn, in the legend above the panel."""
+    if isinstance(panel, BoxPanel):
+        return boxes_legend(panel)
+    if isinstance(panel, LinePanel):
+        return lines_legend(panel)
+    if isinstance(panel, HeatPanel):
+        return []
+    if isinstance(panel, HistogramPanel):
+        return histogram_legend(panel)
+    return points_legend(panel)

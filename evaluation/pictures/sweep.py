@@ -13,33 +13,46 @@ from matplotlib.patches import Patch
 from evaluation.pictures.canvas import (
     BOXES,
     EDGE,
+    LEFT,
     REFERENCE,
+    RIGHT,
     SECOND,
+    WIDTH_INCHES,
     box_statistics,
     canvas,
     footnote,
-    legend_above,
     symbols,
-    title_of,
 )
+from evaluation.pictures.legend import legend_above, legend_inches
 from evaluation.result import FigureResult, Point, Series, runs_of
 
 _FLOOR: Final = "#000000"
 _PLOT_INCHES: Final = 3.7
+_ROW_INCHES: Final = 0.65
+_ROWS_LEFT: Final = 0.2
+"""Of a picture of one point, whose flows are rows with texts before them."""
 
 
 def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
     """Boxes of delay beside guarantee and floor, with the loss on a second axis (section 6.1)."""
+    if len(result.series[0].points) == 1:
+        return _draw_one_point(result, captioned)
+    legend = _legend(result)
+    width_inches = (RIGHT - LEFT) * WIDTH_INCHES
     figure, (bottom, height, _) = canvas(
-        result, _PLOT_INCHES, captioned=captioned, axis_inches=0.62, footnote=True
+        result,
+        _PLOT_INCHES,
+        captioned=captioned,
+        axis_inches=0.62,
+        footnote=True,
+        head_inches=legend_inches(legend, width_inches),
     )
-    axes = figure.add_axes((0.085, bottom, 0.825, height))
-    if captioned:
-        axes.set_title(title_of(result), loc="left", pad=26)
+    axes = figure.add_axes((LEFT, bottom, RIGHT - LEFT, height))
     places = {point.x: place for place, point in enumerate(result.series[0].points)}
     _boxes(axes, result.series)
-    top = _bounds(axes, result)
-    axes.set_ylim(0, top)
+    for value, look in _bounds_of(result):
+        axes.axhline(value, **look)
+    axes.set_ylim(0, _end_of_delays(result))
     axes.set_ylabel("end-to-end delay [ms]")
     axes.set_xticks(list(places.values()), [f"{x:g}" for x in places])
     margin = max(0.6, 2.5 - len(places) / 2)
@@ -47,10 +60,65 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
     unit = f" [{result.x.unit}]" if result.x.unit else ""
     axes.set_xlabel(symbols(f"{result.x.name}{unit}"))
     _loss(axes, result.series)
-    legend_above(axes, _legend(result))
+    legend_above(axes, legend, width_inches)
+    _tell_runs(figure, result)
+    return figure
+
+
+def _draw_one_point(result: FigureResult, captioned: bool) -> Figure:
+    """What a sweep of one point has to say: a lying box for each flow, and beside it the loss in words."""
+    legend = _bounds_legend(result)
+    width_inches = (RIGHT - _ROWS_LEFT) * WIDTH_INCHES
+    head_inches = legend_inches(legend, width_inches)
+    figure, (bottom, height, _) = canvas(
+        result,
+        _ROW_INCHES * len(result.series),
+        captioned=captioned,
+        axis_inches=0.62,
+        footnote=True,
+        head_inches=head_inches + 0.22,
+    )
+    axes = figure.add_axes((_ROWS_LEFT, bottom, RIGHT - _ROWS_LEFT, height))
+    flows = enumerate(one.points[0] for one in result.series)
+    known = [(row, point) for row, point in flows if point.delay_ms.p50 is not None]
+    if known:
+        box_statistics(
+            axes,
+            [_statistics(point) for _, point in known],
+            [row for row, _ in known],
+            widths=0.5,
+            facecolor=BOXES[0],
+            lying=True,
+        )
+    for value, look in _bounds_of(result):
+        axes.axvline(value, **look)
+    axes.set_xlim(0, _end_of_delays(result))
+    axes.set_xlabel("end-to-end delay [ms]")
+    axes.set_yticks(range(len(result.series)), [_told(one) for one in result.series], fontsize=8)
+    axes.set_ylim(len(result.series) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["right"].set_visible(False)
+    (x,) = (point.x for point in result.series[0].points)
+    axes.set_title(
+        f"at {symbols(result.x.name)} = {x:g} {result.x.unit}".rstrip(),
+        fontsize=8.5,
+        pad=72 * head_inches + 3,
+        loc="left",
+    )
+    legend_above(axes, legend, width_inches)
+    _tell_runs(figure, result)
+    return figure
+
+
+def _told(one: Series) -> str:
+    (point,) = one.points
+    loss = f"{point.lost} of {point.packets} lost" if point.lost else f"none of {point.packets} lost"
+    return f"{one.label.replace('->', ' → ')}\n{loss}"
+
+
+def _tell_runs(figure: Figure, result: FigureResult) -> None:
     runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.setting} mode"
     footnote(figure, runs)
-    return figure
 
 
 def _boxes(axes: Axes, series: Sequence[Series]) -> None:
@@ -83,15 +151,20 @@ def _statistics(point: Point) -> dict[str, Any]:
     }
 
 
-def _bounds(axes: Axes, result: FigureResult) -> float:
-    """Draw guarantee and floor; return where the delay axis ends."""
-    highest = max((point.delay_ms.max or 0.0 for one in result.series for point in one.points), default=0.0)
+def _bounds_of(result: FigureResult) -> list[tuple[float, dict[str, Any]]]:
+    """Guarantee and floor, as far as there are any, with their looks."""
+    bounds: list[tuple[float, dict[str, Any]]] = []
     if result.guarantee_ms is not None:
-        axes.axhline(result.guarantee_ms, color=REFERENCE, linewidth=1.3, zorder=1)
-        highest = max(highest, result.guarantee_ms)
+        bounds.append((result.guarantee_ms, {"color": REFERENCE, "linewidth": 1.3, "zorder": 1}))
     if result.floor_ms is not None:
-        axes.axhline(result.floor_ms, color=_FLOOR, linewidth=1.0, zorder=1)
-    return 1.1 * highest
+        bounds.append((result.floor_ms, {"color": _FLOOR, "linewidth": 1.0, "linestyle": "--", "zorder": 1}))
+    return bounds
+
+
+def _end_of_delays(result: FigureResult) -> float:
+    """Where the delay axis ends: beyond every delay and the guarantee."""
+    delays = [point.delay_ms.max or 0.0 for one in result.series for point in one.points]
+    return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
 def _loss(axes: Axes, series: Sequence[Series]) -> None:
@@ -130,13 +203,27 @@ def _legend(result: FigureResult) -> list[Any]:
         Patch(facecolor=BOXES[number % 2], edgecolor=EDGE, label=one.label.replace("->", " → "))
         for number, one in enumerate(result.series)
     ]
-    if result.guarantee_ms is not None:
-        entries.append(Line2D([], [], color=REFERENCE, label=f"guarantee {result.guarantee_ms:.2f} ms"))
-    if result.floor_ms is not None:
-        entries.append(Line2D([], [], color=_FLOOR, label=f"idle switches {result.floor_ms:.3f} ms"))
+    entries += _bounds_legend(result)
     entries.append(_bullet("no loss", "white"))
     entries.append(_bullet("loss", SECOND))
     return entries
+
+
+def _bounds_legend(result: FigureResult) -> list[Any]:
+    """What stands for guarantee, floor and the marks of a box."""
+    labels = []
+    if result.guarantee_ms is not None:
+        labels.append(f"guarantee {result.guarantee_ms:.2f} ms")
+    if result.floor_ms is not None:
+        labels.append(f"idle switches {result.floor_ms:.3f} ms")
+    entries = [
+        Line2D([], [], label=label, **look)
+        for label, (_, look) in zip(labels, _bounds_of(result), strict=True)
+    ]
+    return [
+        *entries,
+        Line2D([], [], color=EDGE, linewidth=0.8, label="whiskers 1 % and 99 %, × least and largest"),
+    ]
 
 
 def _bullet(label: str, fill: str) -> Line2D:

@@ -7,7 +7,7 @@ import re
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from evaluation.pictures.canvas import canvas, title_of
+from evaluation.pictures.canvas import LEFT, RIGHT, canvas
 from evaluation.result import FigureResult, TableResult
 
 
@@ -16,9 +16,7 @@ def draw_table(result: FigureResult, table: TableResult, captioned: bool) -> Fig
     figure, (bottom, height, _) = canvas(
         result, 0.3 * (len(table.rows) + 1), captioned=captioned, footnote=False
     )
-    axes = figure.add_axes((0.085, bottom, 0.825, height))
-    if captioned:
-        axes.set_title(title_of(result), loc="left", pad=8)
+    axes = figure.add_axes((LEFT, bottom, RIGHT - LEFT, height))
     axes.axis("off")
     cells = [[value if isinstance(value, str) else f"{value:.4g}" for value in row] for row in table.rows]
     heads = [re.sub(r"_(ms|mbps|kB)$", r" [\1]", name) for name in table.columns]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +38,6 @@ CASES = [
     for mode in outcomes.MODES
     if controller.expected(mode)
 ]
-AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +63,15 @@ def attempt(name: str, mode: str, emulator: Path, folder: Path) -> Observed:
         return Observed(exercises, bench.board.log())
 
 
-@pytest.fixture(scope="module")
-def attempts(request, tmp_path_factory, program):
-    """All trials that are to be tested. Some run at once, because most of their time is waiting."""
-    chosen = [
-        item.callspec.params["case"]
-        for item in request.session.items
-        if getattr(item, "function", None) is test_outcomes
-    ]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {
-            (name, mode): pool.submit(attempt, name, mode, program, tmp_path_factory.mktemp(f"{name}-{mode}"))
-            for name, mode in chosen
-            if PROGRAMS[name].missing() is None
-        }
-        pool.shutdown(cancel_futures=True)
-
-
 @pytest.mark.namespaces
+@pytest.mark.waits
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
-@pytest.mark.xdist_group("live")
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_outcomes(case: tuple[str, str], attempts: dict[tuple[str, str], Future[Observed]]) -> None:
+def test_outcomes(case: tuple[str, str], program: Path, tmp_path: Path) -> None:
     name, mode = case
     if missing := PROGRAMS[name].missing():
         pytest.skip(missing)
-    controller, observed = CONTROLLERS[name], attempts[case].result()
+    controller, observed = CONTROLLERS[name], attempt(name, mode, program, tmp_path)
     expected = controller.expected(mode, observed.log)
     exercises = observed.exercises
     if mode == "spec":  # what works with the firmware is not told again

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
 from evaluation.experiments import experiments, load_experiment, select
@@ -152,3 +154,29 @@ def test_what_is_not_in_the_paper_cannot_be_as_printed(tmp_path) -> None:
     path.write_text(text.replace("reservations: [board,", "reservations: [as-printed,"))
     with pytest.raises(InputError, match="packet-granular is not in the paper"):
         load_experiment(path)
+
+
+def test_the_picture_shows_the_use_of_each_switch_and_ends_where_no_flow_is_accepted(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2)
+    with ProgressBar() as progress:
+        (result,) = evaluate(select(["fig20a"], experiments()), options, progress)
+    rows = pq.read_table(tmp_path / "fig20a.parquet").to_pylist()
+    assert {len(row["rate_uses_percent"]) for row in rows} == {31}
+    assert result.chart is not None
+    whole, bottleneck = result.chart.panels
+    assert isinstance(whole, BoxPanel)
+    assert isinstance(bottleneck, BoxPanel)
+    of_switches = whole.groups[1]
+    assert "each of the 31 switches" in of_switches.label
+    for place, box in zip(whole.places, of_switches.boxes, strict=True):
+        uses = [use for row in rows if row["hops"] == int(place) for use in row["rate_uses_percent"]]
+        assert box is not None
+        assert (box.min, box.max) == (min(uses), max(uses))
+        assert box.mean == pytest.approx(sum(uses) / len(uses))
+    largest = result.findings["largest_rate_use_percent"]
+    assert largest == max(box.max for box in of_switches.boxes if box is not None)
+    assert [one.value for one in whole.references] == [49]
+    with_flows = {row["hops"] for row in rows if row["accepted"]}
+    assert whole.places == bottleneck.places == [str(hops) for hops in sorted(with_flows)]
+    assert 30 not in with_flows
+    assert "30 hops" in result.chart.caption

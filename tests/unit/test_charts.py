@@ -55,4 +55,4 @@ def test_the_report_shows_charts_with_their_numbers() -> None:
     assert page.count("<svg") == 1
     assert "p_fx_us" in page
     assert "50.25" in page
-    assert "No guarantee was put to the test." in page
+    assert "No guarantee of Loko's was put to the test." in page

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scripted_runner import records
 
+from evaluation.claims import judge
 from evaluation.experiments import experiments
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
@@ -48,9 +49,20 @@ def test_hosts_send_what_is_admitted(one: Deployment) -> None:
             assert 0 <= admitted.flow.burst_bytes - sender.shaper_burst_bytes < 1
 
 
+@pytest.mark.parametrize("name", ["fig3a", "fig3b"])
+def test_silos_intermediate_values_are_those_of_appendix_a(name: str) -> None:
+    one = figure(name)
+    deployed = deploy(one, one.systems[0])
+    found = {f"silo_{name}_us": value / 1e3 for name, value in deployed.queues_ns.items()}
+    claims = [claim for claim in one.claims if claim.check.finding in found]
+    assert len(claims) == len(found) == 3
+    for claim in judge(one.model_copy(update={"claims": claims}), findings=found):
+        assert claim.holds, claim
+
+
 def test_what_silo_refuses_is_not_deployed() -> None:
     one = figure("fig3a")
-    greedy = SiloSystem(system="silo", label="Silo", rate_bps=51e6, burst_bytes=306.0, offered_load=1.0)
+    greedy = SiloSystem(system="silo", label="Silo", rate_bps=51e6, burst_bytes=306.0)
     with pytest.raises(InputError, match=r"Silo refuses flow-2: rate of port 3 at s1: 51000000 used"):
         deploy(one, greedy)
 
@@ -67,9 +79,10 @@ def test_a_distribution_counts_every_packet_once() -> None:
     assert findings["silo_lost_of_all_flows_percent"] == 55
     assert (findings["silo_least_delay_us"], findings["silo_greatest_delay_us"]) == (500, 2000)
     (panel,) = panels({"Silo": found})
-    arrived, lost = panel.histograms
+    (arrived,) = panel.histograms
     assert sum(arrived.counts) == pytest.approx(90)
-    assert max(lost.counts) == 10
+    assert panel.apart is not None
+    assert (panel.apart.label, panel.apart.count, panel.apart.told) == ("lost", 10, "10.00 %")
     assert all(low < high for low, high in zip(panel.edges, panel.edges[1:], strict=False))
     assert panel.edges[0] * 1e6 < 500_000 < 2_000_000 < panel.edges[-1] * 1e6
 
@@ -81,6 +94,25 @@ def test_panels_of_several_systems_share_their_delays() -> None:
     first, second = panels({"Silo": one, "Loko": two})
     assert first.edges == second.edges
     assert (first.title, second.title) == ("Silo", "Loko")
+    assert (first.x, first.y) == (second.x, second.y)
+    assert (first.x.low, first.x.high) == (first.edges[0], first.edges[-1])
+    assert first.y.high == 100
+    for panel, told in ((first, "all"), (second, "none")):
+        assert panel.apart is not None
+        assert panel.apart.told == told
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"), [(1, "below 0.01 %"), (2, "0.01 %"), (19_999, "99.99 %"), (5_000, "25.00 %")]
+)
+def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_are_missing(
+    lost: int, told: str
+) -> None:
+    found = Distribution(guarantee_ns=1e6, flows=[0])
+    found.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
+    (panel,) = panels({"Silo": found})
+    assert panel.apart is not None
+    assert panel.apart.told == told
 
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
@@ -92,6 +124,9 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     assert result.violations == 0
     guaranteed = [point.guaranteed for point in result.series[0].points]
     assert guaranteed == [False, False, True]
+    verdicts = {one.system: (one.verdict, one.ours) for one in result.guarantees}
+    assert verdicts == {"Silo": ("broken", False), "QJump": ("broken", False), "Loko": ("kept", True)}
+    assert not result.breaks_ours
     (again,) = KIND.produce([figure("fig15")], options, Quiet())
     assert again.findings == result.findings
 

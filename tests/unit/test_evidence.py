@@ -15,12 +15,14 @@ from benchmarks.evidence.summary import summary
 from evaluation.adversary.trial import trial
 from loko.document import InputError
 
-HEAD: dict[str, object] = {"seed": 1}
+SEED = 5
+"""Of a campaign that begins with small networks."""
+HEAD: dict[str, object] = {"seed": SEED}
 
 
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
-    return [Record.of(number, trial(campaign_seed(1, number), packets=2_000)) for number in range(4)]
+    return [Record.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
 
 
 def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[Record]) -> None:
@@ -41,7 +43,7 @@ def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
     with Journal(tmp_path / "trials.jsonl", HEAD):
         pass
     with pytest.raises(InputError, match="another campaign"):
-        Journal(tmp_path / "trials.jsonl", {"seed": 2})
+        Journal(tmp_path / "trials.jsonl", {"seed": SEED + 1})
 
 
 def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
@@ -61,7 +63,8 @@ def test_totals_are_those_of_the_groups(records: list[Record]) -> None:
 def test_the_command_goes_on(tmp_path: Path) -> None:
     app = Typer()
     app.command()(main)
-    arguments = ["--packets", "1", "--trial-packets", "2000", "--no-attacks", "--out", str(tmp_path)]
+    arguments = ["--packets", "1", "--trial-packets", "2000", "--seed", str(SEED), "--no-attacks"]
+    arguments += ["--out", str(tmp_path)]
     results = []
     for jobs in ("2", "1"):
         done = CliRunner().invoke(app, [*arguments, "--jobs", jobs])

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from evaluation.facts import Fact
-from evaluation.figure import Evidence
+from evaluation.figure import Evidence, NotTestable
 from evaluation.finding_checks import FindingCheck, number_with_unit
 
 CHECK: TypeAdapter = TypeAdapter(FindingCheck)
@@ -67,8 +67,44 @@ def test_checks(check: dict, holds: bool) -> None:
         {"kind": "ratio", "finding": "a_us", "over": "d_us", "at_most": 1},
     ],
 )
-def test_what_was_not_measured_is_left_out(check: dict) -> None:
-    assert verdict(check) is None
+def test_what_was_not_measured_is_not_testable(check: dict) -> None:
+    found = verdict(check)
+    assert isinstance(found, NotTestable)
+    assert found.why == "this replay has no d_us"
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({"kind": "near", "finding": "b_us", "within_percent": 4}, "within 4 % of 100 us"),
+        ({"kind": "near", "finding": "b_us", "within": 3}, "within 3 us of 100 us"),
+        ({"kind": "near", "finding": "b_percent", "within": 3}, "within 3 percentage points of 100 %"),
+        ({"kind": "near", "finding": "b", "within": 0, "value": 9}, "exactly 9"),
+        ({"kind": "at_most", "finding": "b_us"}, "at most 100 us"),
+        ({"kind": "at_least", "finding": "b_us"}, "at least 100 us"),
+        ({"kind": "below", "finding": "b_us", "value": 2}, "below 2 us"),
+        ({"kind": "above", "finding": "b_us", "value": 2}, "above 2 us"),
+        ({"kind": "rounds", "finding": "b_us", "decimals": 2}, "rounds to 100.00 us"),
+        ({"kind": "between", "finding": "b_us", "low": 1, "high": 2}, "from 1 to 2 us"),
+        ({"kind": "rising", "findings": ["a_us", "b_us"]}, "each above the one before"),
+        ({"kind": "smallest", "findings": ["a_us", "b_us"]}, "the first below all others"),
+        ({"kind": "largest", "findings": ["a_us", "b_us"]}, "the first above all others"),
+        ({"kind": "ratio", "finding": "a_us", "over": "b_us", "at_least": 2}, "at least 2 times"),
+        ({"kind": "ratio", "finding": "a_us", "over": "b_us", "at_most": 2}, "at most 2 times"),
+        ({"kind": "ratio", "finding": "a_us", "over": "b_us", "at_least": 1, "at_most": 2}, "1 to 2 times"),
+    ],
+)
+def test_every_check_says_when_the_claim_holds(check: dict, words: str) -> None:
+    fact = Fact(reference="f", where="sec 1", role="calibration", text="t", value=100.0)
+    assert CHECK.validate_python(check).tolerance(fact) == words
+
+
+def test_a_claim_about_several_findings_is_not_ticked_without_all_of_them() -> None:
+    rising = verdict({"kind": "rising", "findings": ["a_us", "c_us", "d_us"]})
+    assert isinstance(rising, NotTestable)
+    assert verdict({"kind": "rising", "findings": ["c_us", "a_us", "d_us"]})[1] is False
+    smallest = verdict({"kind": "smallest", "findings": ["d_us", "a_us", "b_us"]})
+    assert isinstance(smallest, NotTestable)
 
 
 def test_a_qualitative_fact_needs_a_value_in_the_check() -> None:

@@ -16,12 +16,14 @@ def test_a_limit_is_multiplied_by_what_the_environment_says(monkeypatch):
     assert patient(30) == 30
     monkeypatch.setenv("LOKO_PATIENCE", "20")
     assert patient(30) == 600
+    monkeypatch.setenv("LOKO_PATIENCE", "0.2")
+    assert patient(30) == 6
 
 
-@pytest.mark.parametrize("text", ["0.5", "soon", "nan", "inf", "-3"])
+@pytest.mark.parametrize("text", ["0.05", "soon", "nan", "inf", "-3"])
 def test_what_is_no_factor_is_refused_in_one_line(text, monkeypatch):
     monkeypatch.setenv("LOKO_PATIENCE", text)
-    with pytest.raises(RunError, match=f"LOKO_PATIENCE={text}: give a number from 1 to 1000"):
+    with pytest.raises(RunError, match=f"LOKO_PATIENCE={text}: give a number from 0.1 to 1000"):
         patient(30)
 
 

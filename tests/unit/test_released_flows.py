@@ -285,10 +285,12 @@ def packet_excess(admission: PacketAdmission, lives: list[Life], switch: str) ->
     passing = []
     for life in lives:
         admitted, wanted = life.admitted, life.admitted.flow
-        passages = admission._register._prepare(wanted.source, admitted.path).passages(wanted.frame_bytes)
-        queue_ns = passages[0].switch.server.sender_queue_ns(passages[0].switch.work_ns)
-        for place, passage in enumerate(passages):
-            if passage.switch is use:
+        route = admission._register._prepare(wanted.source, admitted.path)
+        switches = [passed for passed, _ in route.ways]
+        passages = route.kinds.passages(wanted.frame_bytes, switches)
+        queue_ns = switches[0].server.sender_queue_ns(switches[0].work_ns)
+        for place, ((passed, port), passage) in enumerate(zip(route.ways, passages, strict=True)):
+            if passed is use:
                 first = (wanted.burst_bytes + wanted.rate_bps / 8e9 * passage.jitter_ns) / wanted.frame_bytes
                 pace = wanted.rate_bps / 8e9 / wanted.frame_bytes
                 passing.append(
@@ -296,7 +298,7 @@ def packet_excess(admission: PacketAdmission, lives: list[Life], switch: str) ->
                         lambda ns, first=first, pace=pace, passage=passage: (
                             math.floor(first + pace * ns) * passage.service_ns
                         ),
-                        passage.input_port,
+                        port,
                         life.since_ns,
                         reaches_ns(life, queue_ns, place),
                     )

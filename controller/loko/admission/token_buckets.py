@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, groupby, repeat
+from itertools import accumulate, repeat
 from typing import Final, NamedTuple
 
 from loko.admission.advice import what_fits_on
@@ -63,8 +62,11 @@ class LokoAdmission:
         self._register = Register(lab, self._prepare)
         self._clock = Clock()
         self._owes = False  # until a flow is released
+        self._control, self._fillers = control, fillers
+        self._limits: dict[int, _Limits] = {}
+        """By identity of the allocation."""
         self._switches: OnDemand[str, _Switch] = OnDemand(
-            lambda name: _Switch.empty(name, allocations[name], control, fillers, self._clock)
+            lambda name: _Switch(name, self._limits_of(allocations[name]), self._clock)
         )
 
     @property
@@ -173,24 +175,29 @@ class LokoAdmission:
         And in the end, when that frame is at its destination at the latest.
         """
         first = self._switches[admitted.path[0].switch]
-        passed_ns = first.sender_queue_ns
+        passed_ns = first.limits.sender_queue_ns
         for hop, delay_ns in zip(admitted.path, admitted.delays_ns, strict=True):
-            yield passed_ns + self._switches[hop.switch].latency_ns
+            yield passed_ns + self._switches[hop.switch].limits.latency_ns
             passed_ns += delay_ns
         yield passed_ns
+
+    def _limits_of(self, allocation: Allocation) -> _Limits:
+        known = self._limits.get(id(allocation))
+        if known is None:
+            known = self._limits[id(allocation)] = _Limits(allocation, self._control, self._fillers)
+        return known
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
         every = self._switches
         switches = tuple([every[hop.switch] for hop in path])
-        delays_ns = tuple([switch.delay_ns for switch in switches])
-        sizes = tuple({switch.sizes: switch for switch in reversed(switches)}.items())
-        parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
-        if len(set(delays_ns)) == 1:
-            parts = ((delays_ns[0], switches),)
-        else:
-            alike = groupby(switches, key=lambda switch: switch.delay_ns)
-            parts = tuple((delay_ns, tuple(part)) for delay_ns, part in alike)
-        return _new(_Route, (path, switches, parts, delays_ns, sizes))
+        if switches:
+            limits = switches[0].limits
+            for switch in switches:
+                if switch.limits is not limits:
+                    break
+            else:
+                return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.delay_ns))
+        return _new(_Route, (path, switches, tuple([switch.limits.delay_ns for switch in switches]), None))
 
 
 class _Route(NamedTuple):
@@ -198,28 +205,25 @@ class _Route(NamedTuple):
 
     path: tuple[Hop, ...]
     switches: tuple[_Switch, ...]
-    parts: tuple[tuple[float, tuple[_Switch, ...]], ...]
-    """The switches in order, those together that follow each other and have one delay bound."""
     delays_ns: tuple[float, ...]
-    sizes: tuple[tuple[Sizes, _Switch], ...]
-    """Every set of frame sizes that a switch on it was planned for, with the first such switch."""
+    delay_ns: float | None
+    """Of every switch, if their limits are the same; that is the rule, and takes fewer steps."""
 
     def decide(self, flow: Flow) -> Admitted | Refusal:
         """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
+        path, switches, delays_ns, delay_ns = self
         rate_bps, burst_bytes, frame_bytes = flow[5:]
-        for sizes, switch in self.sizes:
-            if frame_bytes not in sizes:
-                raise switch.uncovered(frame_bytes)
-        for delay_ns, switches in self.parts:
-            growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
+        if delay_ns is None or frame_bytes not in switches[0].limits.sizes:
             for switch in switches:
-                if burst_bytes > switch.burst_room or rate_bps > switch.rate_room:
-                    refusal = switch.refusal(flow, rate_bps, burst_bytes)
-                    if refusal is not None:
-                        return refusal
-                burst_bytes += growth_bytes
-        bursts_bytes = self.bursts_bytes(rate_bps, flow.burst_bytes)
-        return _new(Admitted, (flow, self.path, bursts_bytes, self.delays_ns))
+                if frame_bytes not in switch.limits.sizes:
+                    raise switch.uncovered(frame_bytes)
+        bursts_bytes = self.bursts_bytes(rate_bps, burst_bytes)
+        for switch, here_bytes in zip(switches, bursts_bytes, strict=True):
+            if here_bytes > switch.burst_room or rate_bps > switch.rate_room:
+                refusal = switch.refusal(flow, rate_bps, here_bytes)
+                if refusal is not None:
+                    return refusal
+        return _new(Admitted, (flow, path, bursts_bytes, delays_ns))
 
     def fits_ns(self, flow: Flow) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
@@ -231,16 +235,62 @@ class _Route(NamedTuple):
 
     def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
-        bursts: list[float] = []
-        for delay_ns, switches in self.parts:
-            growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S
-            grown = accumulate(repeat(growth_bytes, len(switches)), initial=burst_bytes)
-            bursts += grown
-            burst_bytes = bursts.pop()
-        return tuple(bursts)
+        delay_ns = self.delay_ns
+        if delay_ns is None:
+            growths = [rate_bps * delay_ns / _BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
+            return tuple(accumulate(growths, initial=burst_bytes))[:-1]
+        growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
+        return tuple(accumulate(repeat(growth_bytes, len(self.path) - 1), initial=burst_bytes))
 
 
-@dataclass(slots=True, kw_only=True)
+class _Limits:
+    """What may be used of a switch, and what it promises: of all switches with one allocation."""
+
+    __slots__ = (
+        "allocation",
+        "certain_bps",
+        "certain_bytes",
+        "control",
+        "delay_ns",
+        "delays_ns",
+        "free_bps",
+        "latency_ns",
+        "max_burst_bytes",
+        "max_entries",
+        "max_rate_bps",
+        "sender_queue_ns",
+        "sizes",
+    )
+
+    def __init__(self, allocation: Allocation, control: TokenBucket, fillers: int) -> None:
+        service = allocation.service
+        scenario = service.scenario
+        table = service.profile.table.entries.value
+        sizes: Sizes = tuple(scenario.frame_bytes)
+        if isinstance(scenario.packet_sizes_bytes, Unknown):
+            sizes = range(min(sizes), max(sizes) + 1)
+        self.allocation = allocation
+        self.control = control
+        """What is used without any flow."""
+        self.max_rate_bps = allocation.max_rate_bps
+        self.max_burst_bytes = allocation.max_burst_bytes
+        self.max_entries = (table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers
+        certain = 1 - (self.max_entries + 4) * _ULP
+        self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
+        """What may be used, less than rounding can come to in a full table."""
+        self.delay_ns = delay_ns = allocation.delay_ns
+        self.delays_ns: OnDemand[int, tuple[float, ...]] = OnDemand(lambda count: (delay_ns,) * count)
+        """By length of a path across such switches alone, the bound of each."""
+        self.sizes = sizes
+        """Frames for which the service curve was made; no guarantee would hold for others."""
+        self.free_bps = allocation.splits.max_rate_bps
+        """All of R that is left to flows, given away or not: what flows leave of it works off the debt."""
+        self.latency_ns = allocation.splits.latency_ns
+        """T': what has come is served at that rate from then on; so long a released flow goes on to count."""
+        self.sender_queue_ns = time_ns(size_bytes=self.max_burst_bytes, rate_bps=service.rate_bps)
+        """Longest wait for the link of a flow's own host, which is no slower than R."""
+
+
 class _Switch:
     """What is used of one switch, and what may be.
 
@@ -248,73 +298,44 @@ class _Switch:
     or when it gets tight: until then it will do that the rooms are no more than what is really left.
     """
 
-    name: str
-    control: TokenBucket
-    """What is used without any flow."""
-    max_rate_bps: float
-    max_burst_bytes: float
-    max_entries: int
-    delay_ns: float
-    sizes: Sizes
-    """Frames for which the service curve was made; no guarantee would hold for others."""
-    clock: Clock
-    free_bps: float
-    """All of R that is left to flows, given away or not: what flows leave of it works off the debt."""
-    latency_ns: float
-    """T': what has come is served at that rate from then on; so long a released flow goes on to count."""
-    sender_queue_ns: float
-    """Longest wait for the link of a flow's own host, which is no slower than R."""
-    debt: Debt[tuple[float, float]] = field(init=False, default_factory=Debt)
-    """In bytes. Of a flow, its rate and its burst are kept."""
-    rates: list[float] = field(init=False)
-    bursts: list[float] = field(init=False)
-    """Of all flows, and of the control traffic."""
-    entries: int = field(init=False)
-    rate_room: float = field(init=False)
-    burst_room: float = field(init=False)
-    """What fits is certain up to here; in a full table there is no room for any rate."""
-    used_bps: float = field(init=False)
-    used_bytes: float = field(init=False)
-    """The sums as they were when they were last made."""
-    summed: int = field(init=False)
-    """Of so many flows: a release makes the sums anew, so they are stale only where flows were added."""
-    certain_bps: float = field(init=False)
-    certain_bytes: float = field(init=False)
-    """What may be used, less than rounding can come to in a full table."""
+    __slots__ = (
+        "burst_room",
+        "bursts",
+        "clock",
+        "debt",
+        "entries",
+        "limits",
+        "name",
+        "rate_room",
+        "rates",
+        "summed",
+        "used_bps",
+        "used_bytes",
+    )
 
-    def __post_init__(self) -> None:
-        certain = 1 - (self.max_entries + 4) * _ULP
-        self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
+    def __init__(self, name: str, limits: _Limits, clock: Clock) -> None:
+        self.name = name
+        self.limits = limits
+        self.clock = clock
+        self.debt: Debt[tuple[float, float]] = Debt()
+        """In bytes. Of a flow, its rate and its burst are kept."""
+        self.rates: list[float]
+        self.bursts: list[float]
+        """Of all flows, and of the control traffic."""
+        self.entries: int
+        self.rate_room: float
+        self.burst_room: float
+        """What fits is certain up to here; in a full table there is no room for any rate."""
+        self.used_bps: float
+        self.used_bytes: float
+        """The sums as they were when they were last made."""
+        self.summed: int
+        """Of so many flows: a release makes the sums anew, so they are stale only where flows were added."""
         self.clear()
 
-    @classmethod
-    def empty(
-        cls, name: str, allocation: Allocation, control: TokenBucket, fillers: int, clock: Clock
-    ) -> _Switch:
-        scenario = allocation.service.scenario
-        sizes: Sizes = tuple(scenario.frame_bytes)
-        if isinstance(scenario.packet_sizes_bytes, Unknown):
-            sizes = range(min(sizes), max(sizes) + 1)
-        table = allocation.service.profile.table.entries.value
-        return cls(
-            name=name,
-            control=control,
-            max_rate_bps=allocation.max_rate_bps,
-            max_burst_bytes=allocation.max_burst_bytes,
-            max_entries=(table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers,
-            delay_ns=allocation.delay_ns,
-            sizes=sizes,
-            clock=clock,
-            free_bps=allocation.splits.max_rate_bps,
-            latency_ns=allocation.splits.latency_ns,
-            sender_queue_ns=time_ns(
-                size_bytes=allocation.max_burst_bytes, rate_bps=allocation.service.rate_bps
-            ),
-        )
-
     def clear(self) -> None:
-        self.rates = [self.control.rate_bps]
-        self.bursts = [self.control.burst_bytes]
+        self.rates = [self.limits.control.rate_bps]
+        self.bursts = [self.limits.control.burst_bytes]
         self.entries = 0
         self.debt.clear()
         self._sum()
@@ -327,7 +348,7 @@ class _Switch:
         self.entries += 1
         # Rounding is covered: `certain_bytes` leaves aside more than it can come to.
         self.burst_room -= burst_bytes
-        self.rate_room = self.rate_room - rate_bps if self.entries < self.max_entries else _NO_ROOM
+        self.rate_room = self.rate_room - rate_bps if self.entries < self.limits.max_entries else _NO_ROOM
 
     def remove(self, rate_bps: float, burst_bytes: float) -> None:
         if self.debt.is_open:
@@ -359,36 +380,39 @@ class _Switch:
     def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
         leaving = [one.kept for one in self.debt.leaving]
-        left_bps = self.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
-        enough = self.max_burst_bytes - math.fsum(
+        limits = self.limits
+        left_bps = limits.max_rate_bps - math.fsum([*self.rates, *(-rate for rate, _ in leaving), rate_bps])
+        enough = limits.max_burst_bytes - math.fsum(
             [*self.bursts, *(-burst for _, burst in leaving), burst_bytes]
         )
-        if left_bps < 0 or enough < 0 or self.entries - len(leaving) >= self.max_entries:
+        if left_bps < 0 or enough < 0 or self.entries - len(leaving) >= limits.max_entries:
             return math.inf
         return self.debt.paid_ns(self._spare(), enough)
 
     def usage(self) -> Usage:
         """With the shares in the order in which they are checked."""
         self._know()
+        limits = self.limits
         shares = (
-            _new(Share, ("rate", self.used_bps, self.max_rate_bps, "bit/s")),
-            _new(Share, ("burst", self.used_bytes, self.max_burst_bytes, "bytes")),
-            _new(Share, ("entries", self.entries, self.max_entries, "entries")),
+            _new(Share, ("rate", self.used_bps, limits.max_rate_bps, "bit/s")),
+            _new(Share, ("burst", self.used_bytes, limits.max_burst_bytes, "bytes")),
+            _new(Share, ("entries", self.entries, limits.max_entries, "entries")),
         )
-        return _new(Usage, (shares, self.delay_ns))
+        return _new(Usage, (shares, limits.delay_ns))
 
     def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
         """The first limit that the flow would exceed, if any, with the burst that it has here."""
         self._know()
+        limits = self.limits
         used_bps, used_bytes = self.used_bps, self.used_bytes
-        if used_bps + rate_bps > self.max_rate_bps * (1 + ROUNDING):
-            allowed = self.max_rate_bps
+        if used_bps + rate_bps > limits.max_rate_bps * (1 + ROUNDING):
+            allowed = limits.max_rate_bps
             return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", "", 1))
-        if used_bytes + burst_bytes > self.max_burst_bytes * (1 + ROUNDING):
-            allowed = self.max_burst_bytes
+        if used_bytes + burst_bytes > limits.max_burst_bytes * (1 + ROUNDING):
+            allowed = limits.max_burst_bytes
             return _new(Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", "", 1))
-        if self.entries >= self.max_entries:
-            used, allowed = float(self.entries), float(self.max_entries)
+        if self.entries >= limits.max_entries:
+            used, allowed = float(self.entries), float(limits.max_entries)
             return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries")
         return None
 
@@ -404,7 +428,7 @@ class _Switch:
 
     def _spare(self) -> float:
         """Bytes a nanosecond that the flows leave of what the switch serves."""
-        return (self.free_bps - math.fsum(self.rates)) / _BITS_NS_PER_BYTE_S
+        return (self.limits.free_bps - math.fsum(self.rates)) / _BITS_NS_PER_BYTE_S
 
     def _forget(self, kept: tuple[float, float]) -> None:
         rate_bps, burst_bytes = kept
@@ -413,16 +437,18 @@ class _Switch:
         self.entries -= 1
 
     def _sum(self) -> None:
+        limits = self.limits
         self.used_bps = used_bps = math.fsum(self.rates)
         self.used_bytes = used_bytes = math.fsum(self.bursts) + max(self.debt.amount, 0.0)
         self.summed = self.entries
-        self.burst_room = self.certain_bytes - used_bytes
-        self.rate_room = self.certain_bps - used_bps if self.entries < self.max_entries else _NO_ROOM
+        self.burst_room = limits.certain_bytes - used_bytes
+        self.rate_room = limits.certain_bps - used_bps if self.entries < limits.max_entries else _NO_ROOM
 
     def uncovered(self, frame_bytes: int) -> InputError:
-        known = ", ".join(str(size) for size in self.sizes[:8])
-        if isinstance(self.sizes, range):
-            known = f"{self.sizes.start} to {self.sizes.stop - 1}"
+        sizes = self.limits.sizes
+        known = ", ".join(str(size) for size in sizes[:8])
+        if isinstance(sizes, range):
+            known = f"{sizes.start} to {sizes.stop - 1}"
         return InputError(
             f"frame_bytes {frame_bytes} is not a size that {self.name} was planned for ({known})"
         )

@@ -23,11 +23,15 @@ from loko.lab_allocation import allocations_of
 from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.packets.server import FrameServer, frame_server
-from loko.packets.staircase import Grid
-from loko.packets.switch import Load, SwitchUse
+from loko.packets.staircase import Grid, Staircase
+from loko.packets.switch import Kind, Load, SwitchUse
 from loko.scenario import Scenario, Unknown
 
 SCHEME: Final = "packet-granular"
+_KEPT_FLOWS: Final = 1024
+"""Sorts of flows of which it is kept what they bring to switches of one kind."""
+_new: Final = tuple.__new__
+"""As in `loko.admission.token_buckets`."""
 
 
 def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
@@ -38,43 +42,98 @@ def default_targets(lab: Lab, scenario: Scenario) -> dict[str, float]:
 class _Passage(NamedTuple):
     """Frames of one size on one path, at one switch."""
 
-    switch: SwitchUse
-    input_port: int
     jitter_ns: int
     delay_ns: int
     service_ns: int
 
 
-class Route:
-    """A path, with what a decision has to know of its switches."""
+class _Brought(NamedTuple):
+    """What a flow brings to the switches of a path: one value for each, in order."""
 
-    def __init__(
-        self, path: tuple[Hop, ...], ways: Sequence[tuple[SwitchUse, int]], *, jitter_grows: bool
-    ) -> None:
-        """`ways` are the switches, each with the port that frames come by."""
-        self.path = path
+    loads: tuple[tuple[Staircase, float, float], ...]
+    """Of each `Load` all but the port."""
+    bursts_bytes: tuple[float, ...]
+    delays_ns: tuple[int, ...]
+
+
+class _Kinds:
+    """Paths across the same kinds of switches in the same order: flows bring the same to all of them."""
+
+    def __init__(self, *, jitter_grows: bool) -> None:
         self._jitter_grows = jitter_grows
-        self._ways = ways
         self._passages: dict[int, tuple[_Passage, ...]] = {}
+        """By frame size."""
+        self._brought: dict[tuple[float, float, int], _Brought] = {}
+        """By rate, burst and frame size of a flow."""
 
-    def passages(self, frame_bytes: int) -> tuple[_Passage, ...]:
-        """The switches in order. Raises `InputError` for a size that was not planned for."""
+    def brought(self, flow: Flow, ways: Sequence[tuple[SwitchUse, int]]) -> _Brought:
+        """By a flow to the switches of a path. Raises `InputError` for a size that was not planned for."""
+        key = flow[5:]
+        known = self._brought.get(key)
+        if known is None:
+            if len(self._brought) >= _KEPT_FLOWS:
+                self._brought.clear()
+            known = self._brought[key] = self._computed(flow, [switch for switch, _ in ways])
+        return known
+
+    def _computed(self, flow: Flow, switches: Sequence[SwitchUse]) -> _Brought:
+        rate_bps, burst_bytes, frame_bytes = flow[5:]
+        passages = self.passages(frame_bytes, switches)
+        loads = []
+        for passage in passages:
+            staircase = Staircase.of(
+                rate_bps=rate_bps,
+                burst_bytes=burst_bytes,
+                jitter_ns=passage.jitter_ns,
+                frame_bytes=frame_bytes,
+                service_ns=passage.service_ns,
+            )
+            share = staircase.frames_per_ns * passage.service_ns
+            burst_ns = burst_bytes / frame_bytes * passage.service_ns + share * passage.jitter_ns
+            loads.append((staircase, share, burst_ns))
+        return _Brought(
+            tuple(loads),
+            tuple(burst_bytes + bytes_in(rate_bps=rate_bps, duration_ns=one.jitter_ns) for one in passages),
+            tuple(one.delay_ns for one in passages),
+        )
+
+    def passages(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> tuple[_Passage, ...]:
+        """The switches of a path in order. Raises `InputError` for a size that was not planned for."""
         if frame_bytes not in self._passages:
-            self._passages[frame_bytes] = tuple(self._passed(frame_bytes))
+            self._passages[frame_bytes] = tuple(self._passed(frame_bytes, switches))
         return self._passages[frame_bytes]
 
-    def _passed(self, frame_bytes: int) -> Iterator[_Passage]:
+    def _passed(self, frame_bytes: int, switches: Sequence[SwitchUse]) -> Iterator[_Passage]:
         jitter_ns = 0
-        for switch, input_port in self._ways:
+        for switch in switches:
             delay_ns = switch.delay_ns(frame_bytes)
             server = switch.server
-            service_ns = server.times[frame_bytes].service_ns
-            yield _Passage(switch, input_port, jitter_ns, delay_ns, service_ns)
+            yield _Passage(jitter_ns, delay_ns, server.times[frame_bytes].service_ns)
             if not self._jitter_grows:
                 continue
             if jitter_ns == 0:
                 jitter_ns = server.sender_queue_ns(switch.work_ns)
             jitter_ns += server.jitter_ns(frame_bytes, switch.work_ns)
+
+
+class Route(NamedTuple):
+    """A path, with what a decision has to know of its switches."""
+
+    path: tuple[Hop, ...]
+    ways: tuple[tuple[SwitchUse, int], ...]
+    """The switches, each with the port that frames come by."""
+    kinds: _Kinds
+
+    @property
+    def sender_queue_ns(self) -> int:
+        """Longest wait of a frame for the link of the path's source."""
+        first = self.ways[0][0]
+        return first.server.sender_queue_ns(first.work_ns)
+
+    def loads(self, flow: Flow) -> Iterator[tuple[SwitchUse, Load]]:
+        """What the flow brings to each switch, in order. Raises `InputError` as `_Kinds.brought`."""
+        for (switch, port), load in zip(self.ways, self.kinds.brought(flow, self.ways).loads, strict=True):
+            yield switch, _new(Load, (port, *load))
 
 
 class PacketAdmission:
@@ -102,14 +161,18 @@ class PacketAdmission:
         self._register = Register(lab, self._prepare)
         self._clock = Clock()
         self._owes = False  # until a flow is released
-        self._number = 0
-        self._loads: dict[str, tuple[int, list[tuple[SwitchUse, Load]]]] = {}
+        self._routes: dict[str, Route] = {}
+        """Of each admitted flow. Its loads are made when they are needed: they are many."""
         self._lab = lab
         self._targets = dict(targets or default_targets(lab, scenario))
         self._scenario, self._traffic, self._fillers = scenario, traffic, fillers
         self._grid = grid or Grid.standard()
         self._servers: dict[tuple[int, float | None], FrameServer] = {}
         self._switches = OnDemand(self._switch)
+        self._arrivals = OnDemand(self._arrival)
+        self._kinds: OnDemand[tuple[Kind, ...], _Kinds] = OnDemand(
+            lambda _: _Kinds(jitter_grows=self._jitter_grows)
+        )
         # One switch of each kind at once: it shows whether such a switch can forward anything.
         kinds: dict[tuple[int, float], str] = {}
         for name, switch in lab.switches.items():
@@ -136,7 +199,7 @@ class PacketAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
-        answer = self._decide(flow, self._register.route(flow, path))[0]
+        answer = self._decide(flow, self._register.route(flow, path))
         return answer if isinstance(answer, Admitted) else self._advised(answer, path)
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
@@ -145,13 +208,13 @@ class PacketAdmission:
         Raises `InputError` for unknown hosts, a path that does not connect them, an id or ports in use, or
         frames that the model does not cover.
         """
-        answer, loads = self._decide(flow, self._register.route(flow, path))
+        route = self._register.route(flow, path)
+        answer = self._decide(flow, route)
         if isinstance(answer, Admitted):
             self._register.add(answer)
-            self._number += 1
-            self._loads[flow.id] = self._number, loads
-            for switch, load in loads:
-                switch.add(self._number, load)
+            self._routes[flow.id] = route
+            for switch, load in route.loads(flow):
+                switch.add(load)
             return answer
         return self._advised(answer, path)
 
@@ -167,30 +230,29 @@ class PacketAdmission:
         self._clock.advance(now_ns)
         self._owes = True
         admitted = self._register.remove(flow_id)
-        number, loads = self._loads.pop(flow_id)
+        route = self._routes.pop(flow_id)
         last_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
-        reaches_ns = accumulate(admitted.delays_ns, initial=float(self._sender_queue_ns(loads)))
-        for (switch, load), reach_ns in zip(loads, reaches_ns, strict=False):
-            switch.leave(self._clock.after(last_ns, reach_ns + switch.server.cable_ns), number, load)
+        reaches_ns = accumulate(admitted.delays_ns, initial=float(route.sender_queue_ns))
+        for (switch, load), reach_ns in zip(route.loads(admitted.flow), reaches_ns, strict=False):
+            switch.leave(self._clock.after(last_ns, reach_ns + switch.server.cable_ns), load)
 
     def cancel(self, flow_id: str) -> None:
         """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
-        self._register.remove(flow_id)
-        number, loads = self._loads.pop(flow_id)
-        for switch, load in loads:
-            switch.remove(number, load)
+        admitted = self._register.remove(flow_id)
+        for switch, load in self._routes.pop(flow_id).loads(admitted.flow):
+            switch.remove(load)
 
     def release_all(self) -> None:
         """Begin anew, as if no flow had ever sent."""
         self._register.clear()
         self._owes = False
-        self._loads.clear()
+        self._routes.clear()
         for switch in self._switches.values():
             switch.clear()
 
     def passage_ns(self, flow_id: str) -> int:
         """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
-        queue_ns = self._sender_queue_ns(self._loads[flow_id][1])
+        queue_ns = self._routes[flow_id].sender_queue_ns
         return self._clock.after(0, queue_ns + self._register.admitted[flow_id].guarantee_ns)
 
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
@@ -217,57 +279,48 @@ class PacketAdmission:
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
         """With what finds the remedy, unless waiting helps."""
-        return refusal._replace(advice=refusal.advice or partial(what_fits_on, self.check, path))
+        advice = refusal.advice or partial(what_fits_on, self.check, path)
+        return _new(Refusal, (*refusal[:7], advice, refusal.paths))
 
-    def _decide(self, flow: Flow, route: Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
-        loads = []
-        for switch, load in self._offered(flow, route):
-            if (refusal := switch.refusal(flow, load)) is not None:
-                return self._with_patience(refusal, route), []
-            loads.append((switch, load))
-        return self._accepted(flow, route), loads
+    def _decide(self, flow: Flow, route: Route) -> Admitted | Refusal:
+        for switch, load in route.loads(flow):
+            refusal = switch.refusal(flow, load)
+            if refusal is not None:
+                return self._with_patience(refusal, route)
+        return self._accepted(flow, route)
 
-    def _offered(self, flow: Flow, route: Route) -> Iterator[tuple[SwitchUse, Load]]:
-        """What the flow would bring to each switch, one by one."""
-        for switch, input_port, jitter_ns, _, service_ns in route.passages(flow.frame_bytes):
-            yield (
-                switch,
-                switch.load(flow, input_port=input_port, jitter_ns=jitter_ns, service_ns=service_ns),
-            )
-
-    def _accepted(self, flow: Flow, route: Route) -> Admitted:
-        passages = route.passages(flow.frame_bytes)
-        bursts = [
-            flow.burst_bytes + bytes_in(rate_bps=flow.rate_bps, duration_ns=passage.jitter_ns)
-            for passage in passages
-        ]
-        delays_ns = tuple(passage.delay_ns for passage in passages)
-        return Admitted(flow, route.path, tuple(bursts), delays_ns)
+    @staticmethod
+    def _accepted(flow: Flow, route: Route) -> Admitted:
+        path, ways, kinds = route
+        _, bursts_bytes, delays_ns = kinds.brought(flow, ways)
+        return _new(Admitted, (flow, path, bursts_bytes, delays_ns))
 
     def _with_patience(self, refusal: Refusal, route: Route) -> Refusal:
         """With the advice to wait, if that helps."""
         if not self._owes:
             return refusal
-        offered = list(self._offered(refusal.flow, route))
+        offered = list(route.loads(refusal.flow))
         if not any(switch.owes() for switch, _ in offered):
             return refusal
         fits_ns = max(switch.fits_ns(refusal.flow, load) for switch, load in offered)
         advice = patience(self._clock.now_ns, fits_ns)
         return refusal if advice is None else refusal._replace(advice=advice)
 
-    @staticmethod
-    def _sender_queue_ns(loads: Sequence[tuple[SwitchUse, Load]]) -> int:
-        first = loads[0][0]
-        return first.server.sender_queue_ns(first.work_ns)
-
     def _prepare(self, source: str, path: tuple[Hop, ...]) -> Route:
+        arrivals = self._arrivals
         ways = []
-        end = self._lab.far_end(source, 1)
+        node, port = source, 1
         for hop in path:
-            assert end is not None, "the register has checked the path"
-            ways.append((self._switches[hop.switch], end.port))
-            end = self._lab.far_end(hop.switch, hop.output_port)
-        return Route(path, ways, jitter_grows=self._jitter_grows)
+            ways.append(arrivals[node, port])
+            node, port = hop.switch, hop.output_port
+        kinds = self._kinds[tuple([switch.kind for switch, _ in ways])]
+        return _new(Route, (path, tuple(ways), kinds))
+
+    def _arrival(self, leaves: tuple[str, int]) -> tuple[SwitchUse, int]:
+        """The switch, and its port, that a cable leads to from a port of a node."""
+        end = self._lab.far_end(*leaves)
+        assert end is not None, "the register has checked the path"
+        return self._switches[end.node], end.port
 
     def _server(self, name: str) -> FrameServer:
         """Switches of the same profile and wait share one."""

@@ -79,7 +79,7 @@ class JointAdmission(PacketAdmission):
         """As `PacketAdmission.request`."""
         answer = super().request(flow, path)
         if isinstance(answer, Admitted):
-            self._stages[flow.id] = self._loads[flow.id][1]
+            self._stages[flow.id] = tuple(self._routes[flow.id].loads(flow))
             self._join(flow.id)
             self._relying |= {hop.switch for hop in answer.hops if self._is_overfull(hop.switch)}
         return answer
@@ -116,12 +116,12 @@ class JointAdmission(PacketAdmission):
         others = (share for share in usage.shares if share is not delay)
         return Usage((Share("delay", used_us, delay.allowed, delay.unit), *others), usage.delay_ns)
 
-    def _decide(self, flow: Flow, route: Route) -> tuple[Admitted | Refusal, list[tuple[SwitchUse, Load]]]:
+    def _decide(self, flow: Flow, route: Route) -> Admitted | Refusal:
         loads, overfull = [], {}
-        for switch, load in self._offered(flow, route):
+        for switch, load in route.loads(flow):
             refusal = switch.refusal(flow, load)
             if refusal is not None and (refusal.quantity != "delay" or not self._is_joint):
-                return refusal, []
+                return refusal
             if refusal is not None:
                 overfull[switch.name] = refusal
             loads.append((switch, load))
@@ -133,12 +133,12 @@ class JointAdmission(PacketAdmission):
             for name in sorted(overfull.keys() | behind):
                 slack_ns = self._slack_ns(name, here.get(name))
                 if slack_ns < 0:
-                    return overfull.get(name) or self._too_late(flow, name, slack_ns), []
+                    return overfull.get(name) or self._too_late(flow, name, slack_ns)
         finally:
             del self._stages[flow.id]
             for name in here:
                 del self._passing[name][flow.id]
-        return self._accepted(flow, route), loads
+        return self._accepted(flow, route)
 
     def _join(self, flow_id: str) -> None:
         for place, (switch, _) in enumerate(self._stages[flow_id]):
@@ -263,6 +263,7 @@ def _output(
     spare_ns = spread_ns + interrupted_ns + np.ceil(share * starts * _CELL_NS).astype(np.int64)
     reach_ns = spare_ns + (everything[starts] - 1) * service_ns
     found = np.zeros(_CELLS, dtype=np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(own, _CELLS)
     delay_cells = -(-most_delay_ns // _CELL_NS)
     for delay in range(delay_cells + 1):
         since_ns: Curve = (before + max(delay - 1, 0)) * _CELL_NS
@@ -270,8 +271,8 @@ def _output(
         if not possible.any():
             break
         gone = np.maximum(0, -((spare_ns - since_ns) // service_ns) - others[starts])[possible]
-        left = own[place[:, None] + (starts[possible] + delay)[None, :]] - gone
-        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=1)), out=found)
+        left = windows[starts[possible] + delay] - gone[:, None]
+        np.maximum(found, np.minimum(own_later[place + delay], left.max(axis=0)), out=found)
     # Busy periods that began still earlier: the longer, the less is left (the rates leave room).
     line = at_once + (spread_ns + interrupted_ns) / service_ns + 1
     line -= int(starts[-1]) * _CELL_NS * ((1 - share) / service_ns - frames_per_ns)

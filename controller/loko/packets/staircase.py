@@ -23,6 +23,8 @@ _STEPS_NS: Final = (
 """(width of the cells, up to where), in ns."""
 _CURVES: Final = 64
 """Curves of each sort that are kept."""
+_STAIRCASES: Final = 256
+"""Curves of staircases that are kept, 2 to 14 kB each. Flows alike have one for each switch of a path."""
 _ROUNDING: Final = 1e-9
 """Added to a number of frames before it is rounded down: never one too few."""
 
@@ -107,6 +109,10 @@ class Grid:
         """Frames of one size that follow each other at least `spacing_ns` apart."""
         return _one_by_one(self, service_ns, spacing_ns, ahead_ns)
 
+    def work(self, staircase: Staircase, cells: int) -> Curve:
+        """The work of a staircase in the first cells."""
+        return _work(self, staircase, cells)
+
     def interruption(self, share: float) -> Curve:
         """What interruptions take beyond their burst."""
         return _interruption(self, share)
@@ -123,6 +129,11 @@ def _fluid(grid: Grid, first_ns: int, ahead_ns: int, ratio: float) -> Curve:
 @lru_cache(maxsize=_CURVES)
 def _one_by_one(grid: Grid, service_ns: int, spacing_ns: int, ahead_ns: int) -> Curve:
     return _fixed((1 + (grid.right_ns + ahead_ns) // spacing_ns) * service_ns)
+
+
+@lru_cache(maxsize=_STAIRCASES)
+def _work(grid: Grid, staircase: Staircase, cells: int) -> Curve:
+    return _fixed(staircase.work(grid, 0, cells))
 
 
 @lru_cache(maxsize=_CURVES)

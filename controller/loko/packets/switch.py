@@ -7,6 +7,7 @@ the longer ones. The numbers are those of the whole grid.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,12 +22,20 @@ from loko.packets.staircase import Curve, Grid, Staircase
 
 _MARGIN_NS: Final = 1000
 """Far above what floating point may put a staircase above its affine curve."""
+_FIRST_CELLS: Final = 256
+"""With so few cells a curve costs as much as with one."""
+_NOTHING: Final[Curve] = np.zeros(0, dtype=np.int64)
+"""A curve of which no cell is known."""
 _ROUNDING_NS: Final = 1
 """Far above what floating point may take from a debt."""
 
 
+Kind = tuple[int, int]
+"""A server, by its identity, and the most unfinished work in ns."""
+
+
 class Load(NamedTuple):
-    """What a flow brings to a switch."""
+    """What a flow brings to a switch, by one of its ports."""
 
     input_port: int
     staircase: Staircase
@@ -37,15 +46,18 @@ class Load(NamedTuple):
 
 
 class _Port:
-    """What arrives by one port. Of its curves so many cells are known as of the switch's total."""
+    """What arrives by one port. Its curves are as long as the switch knows them (`SwitchUse._know`)."""
+
+    __slots__ = ("flows", "limit", "offered", "shaped")
 
     def __init__(self, limit: Curve) -> None:
         self.limit = limit
         """What can come through it, whatever is offered."""
-        self.flows: dict[int, Staircase] = {}
-        self.offered = np.zeros_like(limit)
-        """Sum of the flows' staircases."""
-        self.shaped = np.zeros_like(limit)
+        self.flows: dict[Staircase, int] = {}
+        """How many have the same staircase."""
+        self.offered: Curve = _NOTHING
+        """Sum of the flows' staircases, if there are flows."""
+        self.shaped: Curve = _NOTHING
         """The lesser of the two."""
 
 
@@ -73,17 +85,23 @@ class SwitchUse:
         self.server = server
         self.work_ns = server.work_for(target_ns)
         """Most unfinished work: what the delay target allows."""
+        self.kind: Kind = id(server), self.work_ns
+        """Of switches that agree in it, a flow's delay and jitter are the same."""
         self._grid = grid
         self._max_entries = max_entries
         self._clock = clock
-        self._debt: Debt[tuple[int, Load]] = Debt()
+        self._debt: Debt[Load] = Debt()
         self._entries = 0
         self._share, self._burst = ExactSum(), ExactSum()
         self._ports: dict[int, _Port] = {}
-        self._total = np.zeros_like(grid.right_ns)
-        """Sum of the ports' shaped curves, as far as it is known."""
+        self._left: Curve = _NOTHING
+        """What the ports' shaped curves leave of the room, as far as it is known."""
         self._known = 0
         """So many cells."""
+        self._slacks: dict[tuple[int, Staircase], int] = {}
+        """What `_slack_with` has found since flows last changed: by port and staircase of one more."""
+        self._worst: int | None = None
+        """The same of `_worst_ns`."""
         interruption = server.interruption
         self._whole = 1 - interruption.share
         # An interruption counts until a frame's service begins, which is up to `work_ns` after its arrival.
@@ -154,23 +172,9 @@ class SwitchUse:
             )
         return self.server.delay_ns(frame_bytes, self.work_ns)
 
-    def load(self, flow: Flow, *, input_port: int, jitter_ns: int, service_ns: int) -> Load:
-        """What a flow would bring if it came by a port with so much jitter."""
-        frame_bytes = flow.frame_bytes
-        staircase = Staircase.of(
-            rate_bps=flow.rate_bps,
-            burst_bytes=flow.burst_bytes,
-            jitter_ns=jitter_ns,
-            frame_bytes=frame_bytes,
-            service_ns=service_ns,
-        )
-        share = staircase.frames_per_ns * service_ns
-        burst_ns = flow.burst_bytes / frame_bytes * service_ns + share * jitter_ns
-        return Load(input_port, staircase, share, burst_ns)
-
     def refusal(self, flow: Flow, load: Load) -> Refusal | None:
         """The first limit that the flow would exceed, if any."""
-        if not self.owes():
+        if not self._debt.is_open or not self.owes():
             return self._refusal(flow, load)
         refusal = self._refusal(flow, load)
         if refusal is not None:
@@ -187,12 +191,12 @@ class SwitchUse:
     def fits_ns(self, flow: Flow, load: Load) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
         leaving = [one.kept for one in self._debt.leaving]
-        for number, other in leaving:
-            self._forget(number, other)
+        for other in leaving:
+            self._forget(other)
         refusal = self._refusal(flow, load)
         enough_ns = max(self._enough_ns(load), -self._burst.value - _ROUNDING_NS)
-        for number, other in leaving:
-            self._note(number, other)
+        for other in leaving:
+            self._note(other)
         return math.inf if refusal is not None else self._debt.paid_ns(self._spare(), enough_ns)
 
     def _refusal(self, flow: Flow, load: Load) -> Refusal | None:
@@ -205,7 +209,7 @@ class SwitchUse:
             percents = (100 * used, 100 * load.share, 100 * whole)
             return refused(flow, self.name, ("rate", "% of the CPU"), percents)
         cells = self._cells(share, burst_ns, 0)
-        slack_ns = self._slack_ns(self._with(load, cells)) if cells else 0
+        slack_ns = self._slack_with(load, cells) if cells else 0
         return None if slack_ns >= 0 else self._too_late(flow, slack_ns)
 
     def _too_late(self, flow: Flow, slack_ns: int) -> Refusal:
@@ -216,19 +220,20 @@ class SwitchUse:
         times_us = (used_ns / 1e3, asked_ns / 1e3, self._allowed_ns / 1e3)
         return refused(flow, self.name, ("delay", "us"), times_us)
 
-    def add(self, number: int, load: Load) -> None:
-        """Note a flow that fits, by a number of its own."""
-        self.owes()
-        self._note(number, load)
+    def add(self, load: Load) -> None:
+        """Note a flow that fits."""
+        if self._debt.is_open:
+            self._settle()
+        self._note(load)
 
-    def remove(self, number: int, load: Load) -> None:
+    def remove(self, load: Load) -> None:
         """Forget a flow that was added with this load, and has sent nothing."""
         self.owes()
-        self._forget(number, load)
+        self._forget(load)
 
-    def leave(self, until_ns: int, number: int, load: Load) -> None:
+    def leave(self, until_ns: int, load: Load) -> None:
         """A flow was released; it counts until then."""
-        self._debt.leave(until_ns, share=load.share, burst=load.burst_ns, kept=(number, load))
+        self._debt.leave(until_ns, share=load.share, burst=load.burst_ns, kept=load)
 
     @property
     def debt_ns(self) -> float | None:
@@ -243,7 +248,7 @@ class SwitchUse:
         self._debt.settle(
             self._clock.now_ns,
             self._spare,
-            lambda kept: self._forget(*kept),
+            self._forget,
             lambda: -self._burst.value - _ROUNDING_NS,
         )
 
@@ -255,31 +260,40 @@ class SwitchUse:
         """So much of a debt may be left if a flow is to be admitted (D)."""
         return self._first_room - _ROUNDING_NS - self._burst.value - load.burst_ns
 
-    def _note(self, number: int, load: Load) -> None:
+    def _note(self, load: Load) -> None:
         self._share.add(load.share)
         self._burst.add(load.burst_ns)
         self._entries += 1
-        self._ports[load.input_port].flows[number] = load.staircase
+        flows = self._ports[load.input_port].flows
+        flows[load.staircase] = flows.get(load.staircase, 0) + 1
+        self._changed()
         if self._known:
-            self._offer(load.input_port, load.staircase.work(self._grid, 0, self._known))
+            self._shape(load.input_port, self._offered_with(load))
 
-    def _forget(self, number: int, load: Load) -> None:
+    def _forget(self, load: Load) -> None:
         self._share.remove(load.share)
         self._burst.remove(load.burst_ns)
         self._entries -= 1
-        del self._ports[load.input_port].flows[number]
+        flows = self._ports[load.input_port].flows
+        flows[load.staircase] -= 1
+        if not flows[load.staircase]:
+            del flows[load.staircase]
+        self._changed()
         if not self._entries:
-            self._known = 0
+            self._know_nothing()
         elif self._known:
-            self._offer(load.input_port, -load.staircase.work(self._grid, 0, self._known))
+            less = self._grid.work(load.staircase, self._known)
+            self._shape(load.input_port, self._ports[load.input_port].offered - less)
 
     def clear(self) -> None:
         """Forget all flows, and all that was released."""
         self._debt.clear()
         self._share, self._burst = ExactSum(), ExactSum()
-        self._entries = self._known = 0
+        self._entries = 0
         for port in self._ports.values():
             port.flows.clear()
+        self._changed()
+        self._know_nothing()
 
     def usage(self) -> Usage:
         """What is used now. It depends on the set of flows that count only, not on their history."""
@@ -309,22 +323,31 @@ class SwitchUse:
         cells = self._cells(share, burst_ns, 0)
         if cells <= first:
             return self._first_room
-        if load is None:
-            self._know(cells)
-        work = self._total[:cells] if load is None else self._with(load, cells)
-        return int((self._room[first:cells] - work[first:]).min())
+        self._know(cells)
+        left = self._left if load is None else self._left_with(load)
+        return int(left[first:cells].min())
 
     def _worst_ns(self) -> int:
         """The bound on the delay with what there is: less than allowed by what is left of the room."""
-        self._know(1)
-        left_ns = self._first_room - int(self._total[0])
-        cells = self._cells(self._share.value, self._burst.value, left_ns)
-        self._know(cells)
-        return self._allowed_ns - self._slack_ns(self._total[:cells])
+        if self._worst is None:
+            self._know(1)
+            left_ns = int(self._left[0])
+            self._know(self._cells(self._share.value, self._burst.value, left_ns))
+            self._worst = self._allowed_ns - _least(self._left)
+        return self._worst
 
-    def _slack_ns(self, work: Curve) -> int:
-        """The least that is left of the room in the first cells; negative if it is exceeded."""
-        return int((self._room[: len(work)] - work).min())
+    def _slack_with(self, load: Load, cells: int) -> int:
+        """The least that so much more would leave of the room; negative if that is exceeded.
+
+        In the first cells at least. In those beyond there is room: to look at them changes no decision, nor
+        by how much the room is exceeded.
+        """
+        key = load.input_port, load.staircase
+        slack_ns = self._slacks.get(key)
+        if slack_ns is None:
+            self._know(cells)
+            slack_ns = self._slacks[key] = _least(self._left_with(load))
+        return slack_ns
 
     def _cells(self, share: float, burst_ns: float, left_ns: int) -> int:
         """From so many cells on, work below burst + share t leaves at least so much of the room.
@@ -342,40 +365,68 @@ class SwitchUse:
                 return zone.first + min(int((from_ns - zone.begin_ns) / zone.width_ns) + 1, zone.cells)
         return 0
 
-    def _with(self, load: Load, cells: int) -> Curve:
-        """The total of the first cells, if so much more came."""
-        self._know(cells)
-        port = self._ports[load.input_port]
-        offered = load.staircase.work(self._grid, 0, cells)
-        offered += port.offered[:cells]
-        work: Curve = np.minimum(offered, port.limit[:cells], out=offered)
-        work -= port.shaped[:cells]
-        work += self._total[:cells]
-        return work
+    def _left_with(self, load: Load) -> Curve:
+        """What so much more would leave of the room."""
+        port, known = self._ports[load.input_port], self._known
+        shaped: Curve = np.minimum(self._offered_with(load), port.limit[:known])
+        left: Curve = np.subtract(self._left, shaped, out=shaped)
+        if len(port.shaped):
+            left += port.shaped
+        return left
 
-    def _offer(self, port_number: int, more: Curve) -> None:
+    def _offered_with(self, load: Load) -> Curve:
+        """What would come by a port with so much more."""
+        offered, work = self._ports[load.input_port].offered, self._grid.work(load.staircase, self._known)
+        return offered + work if len(offered) else work
+
+    def _shape(self, port_number: int, offered: Curve) -> None:
+        """Note what comes by a port now."""
         port, known = self._ports[port_number], self._known
-        total, offered, shaped = self._total[:known], port.offered[:known], port.shaped[:known]
-        total -= shaped
-        offered += more
-        np.minimum(offered, port.limit[:known], out=shaped)
-        total += shaped
+        if len(port.shaped):
+            self._left += port.shaped
+        port.offered = offered
+        port.shaped = np.minimum(offered, port.limit[:known])
+        self._left -= port.shaped
 
     def _know(self, cells: int) -> None:
-        """Work out the curves of the flows that are there, at least so far, and twice as far as before."""
-        begin = self._known
-        if cells <= begin:
+        """Work out the curves of the flows that are there, at least so far.
+
+        As far as one of few lengths, so that switches share curves, each twice the one before.
+        """
+        if cells <= self._known:
             return
-        end = self._known = min(max(cells, 2 * begin), len(self._room))
-        total = self._total[begin:end]
-        total[:] = 0
+        known = self._known or _FIRST_CELLS
+        while known < cells:
+            known *= 2
+        known = self._known = min(known, len(self._room))
+        self._left = self._room[:known].copy()
         for port in self._ports.values():
-            offered, shaped = port.offered[begin:end], port.shaped[begin:end]
-            offered[:] = 0
-            for staircase in port.flows.values():
-                offered += staircase.work(self._grid, begin, end)
-            np.minimum(offered, port.limit[begin:end], out=shaped)
-            total += shaped
+            port.offered = port.shaped = _NOTHING
+        for number, port in self._ports.items():
+            if port.flows:
+                self._shape(number, self._sum_of(port.flows))
+
+    def _sum_of(self, flows: Mapping[Staircase, int]) -> Curve:
+        total = np.zeros(self._known, dtype=np.int64)
+        for staircase, count in flows.items():
+            work = self._grid.work(staircase, self._known)
+            total += work if count == 1 else count * work
+        return total
+
+    def _know_nothing(self) -> None:
+        self._known, self._left = 0, _NOTHING
+        for port in self._ports.values():
+            port.offered = port.shaped = _NOTHING
+
+    def _changed(self) -> None:
+        """What was found before holds no longer."""
+        self._slacks.clear()
+        self._worst = None
+
+
+def _least(curve: Curve) -> int:
+    """Its smallest value; several times as fast as `min`."""
+    return int(curve[curve.argmin()])
 
 
 def refused(flow: Flow, switch: str, what: tuple[str, str], numbers: tuple[float, float, float]) -> Refusal:

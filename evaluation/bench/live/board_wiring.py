@@ -11,7 +11,7 @@ from typing import Final
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.packet_tap import PacketTap
 from evaluation.bench.live.self_test import arrival, let_out, probes, refuse_unless_broken
-from evaluation.live.real_boards import CONNECT_S, silence
+from evaluation.live.real_boards import connect_s, silence
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, description_request
 from loko.lab import Backend, Lab, Switch
@@ -39,7 +39,7 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
     if not waiting:
         return found_boards
     host, _, port = controller.rpartition(":")
-    deadline = time.monotonic() + CONNECT_S
+    deadline = time.monotonic() + connect_s()
     with closing(ControllerEndpoint(host, int(port))) as endpoint:
         while waiting:
             found = endpoint.accept(max(deadline - time.monotonic(), 0))
@@ -54,7 +54,7 @@ def self_test_of_boards(lab: Lab, controller: str) -> dict[str, dict[str, str]]:
                     del waiting[found]
                 except RunError as error:
                     refuse_unless_broken(endpoint, switch.name, error, sessions[found])
-                    deadline = time.monotonic() + CONNECT_S
+                    deadline = time.monotonic() + connect_s()
             elif found not in {switch.datapath_id for switch in lab.switches.values()}:
                 raise RunError(
                     f"{lab.path}: a switch with datapath id {found:016x} connects, which is not in the"

@@ -18,6 +18,7 @@ from evaluation.bench.inventory import Entry, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
+from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.bench.preconditions import Precondition, preconditions
 from evaluation.bench.progress import measuring
 from evaluation.bench.reduced import SAMPLES, reduced_parts
@@ -65,6 +66,41 @@ def judge(
     report(found, as_json=as_json)
     if any(one.holds is False for one in found):
         raise typer.Exit(1)
+
+
+def senders(
+    *,
+    seconds: Annotated[float, typer.Option(min=5, max=600, help="Length of each measurement.")] = 5.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure what mgen and tc's tbf do on this machine at the rates of figures 3a, 3b and 3c. Needs root.
+
+    Tells how much longer than its tokens a frame takes (--shaper-latency-ns of `loko evaluate`), how fast the
+    generator is without a shaper, and how much of a long burst finds room. What it decides: docs/senders.md.
+
+    Example: sudo loko bench senders --seconds 10
+    """
+    found = []
+    for case in CASES:
+        found.append(measure(case, seconds))
+    if as_json:
+        typer.echo(json.dumps([{**asdict(one), "latency_us": one.latency_us} for one in found], indent=1))
+        return
+    table = Table(
+        "sender", "told [1/s]", "reached", "left", "us a frame", "tokens", "more", "of a burst", box=None
+    )
+    for one in found:
+        table.add_row(
+            one.name,
+            f"{one.offered_pps:.0f}",
+            f"{one.accepted_pps:.0f}",
+            f"{one.sent_pps:.0f}",
+            f"{one.frame_us:.1f}",
+            f"{one.token_us:.1f}" if one.shaped else "-",
+            "-" if one.latency_us is None else f"{one.latency_us:.1f}",
+            "-" if one.burst_frames is None else f"{one.burst_frames:.0f}",
+        )
+    Console().print(table)
 
 
 def measured_store(entry: Entry, folder: Path, *, samples: int) -> tuple[Path, Wire]:

@@ -10,6 +10,7 @@ from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingFigure
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.reservations import PRINTED, RESERVATIONS
+from evaluation.options import Options
 from loko.document import Strict
 from loko.schemes import SchemeName as Scheme
 from loko.schemes import choice_named
@@ -77,6 +78,8 @@ class AdmissionFigure(FindingFigure, LabFigure):
     """Runs of each scheme but the first. Default: as many."""
     shows: Literal["use", "accepted"]
     """What is drawn: the use of the switches by the first scheme, or the flows that each scheme accepts."""
+    printed_rate_use: str | None = None
+    """The fact that says how much of its rate any switch gives away at most: drawn beside what is found."""
     quick: Quick
 
     @model_validator(mode="after")
@@ -93,6 +96,12 @@ class AdmissionFigure(FindingFigure, LabFigure):
                     f" {PRINTED}; name another"
                 )
         return self
+
+    def shorter(self, options: Options) -> str:
+        """As `Figure.shorter`."""
+        if options.runs is not None and options.runs < self.runs:
+            return f"this replay has {options.runs} runs of each path length, the paper's {self.runs}"
+        return super().shorter(options)
 
     @property
     def series(self) -> tuple[Series, ...]:

@@ -2,57 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from evaluation.chart import BoxGroup, BoxPanel, BoxStatistics, Chart, ChartAxis, Curve, LinePanel, Panel
+from evaluation.chart import (
+    BoxGroup,
+    BoxPanel,
+    BoxStatistics,
+    Chart,
+    ChartAxis,
+    Curve,
+    LinePanel,
+    Panel,
+    Reference,
+)
+from evaluation.facts import fact
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure, Series
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.trial import RunRow
 
 _HOPS: Final = ChartAxis(label="path length [hops]")
+_Values = Callable[[RunRow], Sequence[float]]
 _Places = Mapping[tuple[Series, int], Sequence[RunRow]]
 
 
 def chart_of(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], runs: int) -> Chart:
     """The picture: `figure.shows` says which."""
-    caption = f"{runs} runs of {figure.requests} requests for each path length"
+    caption = f"{runs} run{'s' if runs > 1 else ''} of {figure.requests} requests for each path length"
     if figure.shows == "use":
-        return Chart(panels=_use_panels(figure.series[0], rows, hops), caption=caption)
+        return _use_chart(figure, rows, hops, caption)
     return Chart(panels=_accepted_panels(figure, rows, hops), columns=2, caption=caption)
 
 
-def _use_panels(series: Series, rows: _Places, hops: Sequence[int]) -> list[Panel]:
-    panels = (
+def _use_chart(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], caption: str) -> Chart:
+    """As the paper draws it: the use of every switch of every run is in the boxes."""
+    here = {length: rows[figure.series[0], length] for length in hops}
+    shown = _with_flows(here)
+    if shown != list(hops):
+        ends = dict.fromkeys((hops[len(shown)], hops[-1]))
+        caption += f"; on longer paths ({' to '.join(map(str, ends))} hops) no flow is accepted"
+    switches = len(here[shown[0]][0].rate_uses_percent)
+    printed = fact(figure.paper, figure.printed_rate_use).number if figure.printed_rate_use else None
+    panels: tuple[tuple[str, Sequence[tuple[str, _Values]], list[Reference]], ...] = (
         (
             "all requests and all switches",
-            (("rejection rate", "rejection_percent"), ("rate use, mean of all switches", "rate_use_percent")),
+            (
+                ("rejection rate", lambda row: [row.rejection_percent]),
+                (f"rate use of each of the {switches} switches", lambda row: row.rate_uses_percent),
+            ),
+            [Reference(label=f"paper: at most {printed:g} %", value=printed)] if printed else [],
         ),
         (
             "the bottleneck switch",
-            (("burst use", "bottleneck_burst_percent"), ("rate use", "bottleneck_rate_percent")),
+            (
+                ("burst use", lambda row: [row.bottleneck_burst_percent]),
+                ("rate use", lambda row: [row.bottleneck_rate_percent]),
+            ),
+            [],
         ),
     )
-    return [
+    drawn: list[Panel] = [
         BoxPanel(
             title=title,
             x=ChartAxis(label="path length [hops]"),
             y=ChartAxis(label="per cent", low=0, high=105),
-            places=[str(length) for length in hops],
+            places=[str(length) for length in shown],
             whiskers="1 % and 99 %",
             groups=[
                 BoxGroup(
                     label=label,
-                    boxes=[_box([getattr(row, column) for row in rows[series, length]]) for length in hops],
+                    boxes=[
+                        _box([value for row in here[length] for value in values(row)]) for length in shown
+                    ],
                 )
-                for label, column in groups
+                for label, values in groups
             ],
+            references=references,
         )
-        for title, groups in panels
+        for title, groups, references in panels
     ]
+    return Chart(panels=drawn, caption=caption)
+
+
+def _with_flows(here: Mapping[int, Sequence[RunRow]]) -> list[int]:
+    """The path lengths up to the last on which any run accepts a flow."""
+    some = [length for length, rows in here.items() if any(row.accepted for row in rows)]
+    return [length for length in here if length <= max(some, default=min(here))]
 
 
 def _accepted_panels(figure: AdmissionFigure, rows: _Places, hops: Sequence[int]) -> list[Panel]:

@@ -50,6 +50,8 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         progress.advance(f"{figure.figure}: {trials[place].hops} hops")
     rows = [row for place in range(len(trials)) for row in found[place]]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
+    if figure.shows != "use":
+        columns = columns.drop_columns("rate_uses_percent")
     return _outcome(figure, rows, hops, runs), columns
 
 
@@ -120,6 +122,8 @@ def _accepted_findings(
                 hop_ns = max(hop_ns, guarantee_ns / (length + 1))
         if hop_ns:
             found[f"switch_delay_{word}_ms"] = hop_ns / 1e6
+            if series == figure.series[0]:  # D (l + 1), whether or not anything was accepted there
+                found["guarantee_of_longest_path_ms"] = hop_ns * (max(hops) + 1) / 1e6
     return found
 
 

@@ -47,6 +47,8 @@ class Trial:
     frame_bytes: int
     entries: int
     buffer_factor: int
+    each_switch: bool
+    """Whether the use of each switch is kept."""
     seed: int
 
 
@@ -71,6 +73,8 @@ class RunRow(NamedTuple):
     refused_for_burst: int
     guarantee_ns: float
     """The largest that was given; 0 without any flow."""
+    rate_uses_percent: tuple[float, ...]
+    """Of each switch, in the lab's order. Empty in figures that do not draw it."""
 
 
 def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> Trial:
@@ -88,6 +92,7 @@ def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range,
         frame_bytes=figure.frame_bytes,
         entries=figure.entries,
         buffer_factor=figure.buffer_factor,
+        each_switch=figure.shows == "use",
         seed=seed,
     )
 
@@ -114,7 +119,7 @@ def _most(trial: Trial, lab: Lab) -> list[RunRow]:
     for run in range(trial.first_run, trial.first_run + trial.runs):
         accepted = program.accepted(requests(trial, len(lab.switches), run))
         rejected = 100 * (1 - accepted / trial.requests)
-        rows.append(RunRow(*trial.series, trial.hops, run, accepted, rejected, 0, 0, 0, 0, 0, 0, 0))
+        rows.append(RunRow(*trial.series, trial.hops, run, accepted, rejected, 0, 0, 0, 0, 0, 0, 0, ()))
     return rows
 
 
@@ -188,6 +193,7 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counte
         refused_for_rate=refused["rate"],
         refused_for_burst=refused.total() - refused["rate"],
         guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
+        rate_uses_percent=tuple(100 * rate for rate in rates) if trial.each_switch else (),
     )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evaluation.figure import FixedScheme
 from evaluation.finding_checks import FindingFigure
+from evaluation.options import Options
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES
 
 
@@ -20,5 +21,11 @@ class AllocationMap(FindingFigure):
     allocation: FixedScheme
     compared_with: FixedScheme | None = None
     """Findings say how the two differ."""
+    split: float | None = Field(default=None, ge=0)
+    """N of equation 8: findings say which cells leave a frame's burst to each flow of section 6.1."""
     packet_sizes_bytes: list[int] = Field(default=list(TABLE_1_FRAME_BYTES), min_length=2)
     entries: list[int] = Field(default=list(TABLE_1_ENTRIES), min_length=2)
+
+    def shorter(self, _options: Options) -> str:
+        """As `Figure.shorter`: what is computed is computed as a whole."""
+        return ""

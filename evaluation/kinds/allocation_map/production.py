@@ -16,6 +16,7 @@ from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
 from loko.scenario import of_lokos_tables
 from loko.service import service_curve
+from loko.split import split
 
 _KB: Final = 1024
 """Bytes of what table 2 calls a kB."""
@@ -23,6 +24,7 @@ _KB: Final = 1024
 Cells = Mapping[tuple[int, int], Allocation]
 """Allocations by entries and frame size."""
 
+_WHITE: Final = "white: not feasible, the buffer leaves no burst of one frame"
 _DELAY: Final = ("guaranteed delay [ms]", lambda cell: cell.delay_ns / 1e6)
 _BURST: Final = ("maximum burst [kB of 1024 bytes]", lambda cell: cell.max_burst_bytes / _KB)
 _RATE: Final = ("maximum rate [Mbit/s]", lambda cell: cell.max_rate_bps / 1e6)
@@ -32,12 +34,14 @@ def compute(figure: AllocationMap, _options: Options, _progress: Progress) -> tu
     """Allocate for every cell. Raises `InputError` if the profile gives no worst case."""
     cells = allocations(figure, figure.allocation)
     findings = _findings(cells)
+    if figure.split is not None:
+        findings |= _split_findings(cells, figure.split)
     if figure.compared_with is not None:
         findings |= _differences(cells, allocations(figure, figure.compared_with))
     chart = Chart(
         panels=[_panel(figure, cells, title, value) for title, value in (_DELAY, _BURST, _RATE)],
-        columns=3,
-        caption="white: not feasible, the buffer leaves no burst of one frame",
+        columns=2,
+        caption="" if all(cell.feasible for cell in cells.values()) else _WHITE,
     )
     outcome = Outcome(
         chart=chart,
@@ -87,12 +91,26 @@ def _findings(cells: Cells) -> dict[str, float]:
         "feasible_cells": float(sum(cell.feasible for cell in cells.values())),
         "infeasible_cells": float(sum(not cell.feasible for cell in cells.values())),
     }
+    for size in dict.fromkeys(size for _, size in cells):
+        capacity_bytes = next(cell.service.capacity_bytes for (_, of), cell in cells.items() if of == size)
+        found[f"buffer_of_{size}_bytes_packets"] = capacity_bytes / size
     for (entries, size), cell in cells.items():
         if cell.feasible:
             place = f"at_{entries}_entries_{size}_bytes"
             found[f"delay_{place}_ms"] = cell.delay_ns / 1e6
             found[f"burst_{place}_kb"] = cell.max_burst_bytes / _KB
             found[f"rate_{place}_mbps"] = cell.max_rate_bps / 1e6
+    return found
+
+
+def _split_findings(cells: Cells, ratio: float) -> dict[str, float]:
+    """What equation 8 leaves to the flows of section 6.1, which share a cell's burst (section 6.1.1)."""
+    shares = {place: split(cell, ratio=ratio) for place, cell in cells.items()}
+    found = {"infeasible_cells_of_four_flows": float(sum(not one.feasible for one in shares.values()))}
+    for (entries, size), one in shares.items():
+        if cells[entries, size].feasible:
+            bursts = [bucket.burst_bytes for bucket in (one.first, one.second) if bucket.rate_bps]
+            found[f"burst_of_a_flow_at_{entries}_entries_{size}_bytes_bytes"] = min(bursts)
     return found
 
 

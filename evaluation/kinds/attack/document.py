@@ -19,6 +19,11 @@ class Attacked(Strict):
     scheme: str = Field(pattern=r"^[a-z-]+$")
 
     @property
+    def ours(self) -> bool:
+        """Whether it is one of this project's schemes, which must keep what they promise."""
+        return not self.scheme.startswith(("silo", "qjump"))
+
+    @property
     def key(self) -> str:
         """The name as names of findings begin with."""
         return self.scheme.replace("-", "_")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
+from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic, allocation_of
-from loko.admission import Admitted
+from loko.admission import Admission, Admitted
 from loko.calculus import TokenBucket
 from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.plan import plan, scenario_of
-from loko.rivals import Epsilon, QJump
+from loko.rivals import Epsilon, QJump, SiloAdmission
 from loko.scenario import of_lokos_tables
 from loko.schemes import admission_of, choice_named
 from loko.split import split
@@ -37,6 +39,8 @@ class Deployed:
     senders: tuple[FlowTraffic, ...]
     shown: frozenset[int]
     """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
+    queues_ns: Mapping[str, float]
+    """Silo's queue capacity and queue bounds, by the place of the port (appendix A); else empty."""
 
 
 def _number(flow: Flow) -> int:
@@ -44,12 +48,16 @@ def _number(flow: Flow) -> int:
     return flow.udp_source - _UDP_SOURCE
 
 
-def deploy(figure: Deployment, system: System) -> Deployed:
-    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one."""
+def deploy(figure: Deployment, system: System, how: Senders | None = None) -> Deployed:
+    """Ask the system's admission control for the flows. Raises `InputError` if it refuses one.
+
+    `how` replaces the figure's description of the senders, which is the same for all systems.
+    """
     lab = lab_of(figure)
     flows = tuple(_flows(figure, system, lab))
     scenario = scenario_of(flows, entries=figure.entries)
-    result = plan(lab, flows, admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED))
+    admission = admission_of(lab, choice_named(system.scheme), scenario, traffic=AS_PRINTED)
+    result = plan(lab, flows, admission)
     if result.refused:
         raise InputError(f"{figure.name}: {system.label} refuses {result.refused[0]}")
     guarantees = {admitted.guarantee_ns for admitted in result.accepted}
@@ -63,15 +71,29 @@ def deploy(figure: Deployment, system: System) -> Deployed:
         flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
-            FlowTraffic.conforming(
-                _number(flow), flow, load=system.offered_load, queue_frames=figure.sender_queue_frames
-            )
+            FlowTraffic.conforming(_number(flow), flow, figure.senders if how is None else how)
             for flow in flows
         ),
         shown=frozenset(
             _number(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
         ),
+        queues_ns=_queues_ns(admission, result.accepted),
     )
+
+
+def _queues_ns(admission: Admission, flows: Sequence[Admitted]) -> dict[str, float]:
+    """c_i, and the greatest p_i of the ports between switches and of those to hosts (equations 13 to 20)."""
+    if not isinstance(admission, SiloAdmission):
+        return {}
+    between = {hop for admitted in flows for hop in admitted.path[:-1]}
+    last = {admitted.path[-1] for admitted in flows}
+    return {
+        "queue_capacity": max(admission.queue_capacity_ns(hop.switch) for hop in between | last),
+        "queue_bound_between_switches": max(
+            (admission.queue_bound_ns(hop.switch, hop.output_port) for hop in between), default=0.0
+        ),
+        "queue_bound_to_hosts": max(admission.queue_bound_ns(hop.switch, hop.output_port) for hop in last),
+    }
 
 
 def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:

@@ -8,16 +8,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.chart import ChartAxis, Histogram, HistogramPanel, Panel, Reference
+from evaluation.chart import Apart, ChartAxis, Histogram, HistogramPanel, Panel, Reference
 from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
 _DECADES: Final = (3, 9)
 """From 1 us to 1 s, in powers of ten of ns."""
-_LOST_BINS: Final = 3
-"""Width of the column of lost packets."""
-_ROOM_BINS: Final = 8
-"""Room for that column, and between it and the least delay."""
+_ROOM_BINS: Final = 2
+"""Between the ends of the axis and what is nearest to them."""
+_PERCENT_ENDS: Final = (5, 10, 20, 50, 100)
+"""Where an axis of per cent may end."""
+_LEAST_TOLD_PERCENT: Final = 0.01
+"""As fine as shares are told."""
 _GRID_NS: Final = np.logspace(*_DECADES, num=(_DECADES[1] - _DECADES[0]) * _BINS_PER_DECADE + 1)
 
 
@@ -58,6 +60,15 @@ class Distribution:
         """A count as per cent of all packets."""
         return 100 * count / self.packets if self.packets else 0.0
 
+    def _told(self, count: int) -> str:
+        """A share in words: never none where there are some, never all where some are missing."""
+        if count in {0, self.packets}:
+            return "all" if count else "none"
+        share = self.percent(count)
+        if share < _LEAST_TOLD_PERCENT:
+            return f"below {_LEAST_TOLD_PERCENT} %"
+        return f"{min(share, 100 - _LEAST_TOLD_PERCENT):.2f} %"
+
     def findings(self, key: str) -> dict[str, float]:
         """Named numbers, beginning with the system's key."""
         in_time = self.packets - self.lost - self.late
@@ -80,20 +91,23 @@ class Distribution:
         ends = [guarantee, *(int(place) for place in used)]
         return min(ends), max(ends)
 
-    def panel(self, title: str, reach: tuple[int, int]) -> HistogramPanel:
-        """Shares of the packets over their delay. The column at the left end is what never arrived."""
-        low, high = max(reach[0] - _ROOM_BINS, 0), min(reach[1] + _LOST_BINS, _GRID_NS.size - 1)
+    @property
+    def highest_percent(self) -> float:
+        """The largest share that is drawn."""
+        return max(self.percent(int(self._counts.max())), self.percent(self.lost))
+
+    def panel(self, title: str, reach: tuple[int, int], high_percent: float) -> HistogramPanel:
+        """Shares of the packets over their delay; what never arrived has no delay, and stands apart."""
+        low, high = max(reach[0] - _ROOM_BINS, 0), min(reach[1] + 1 + _ROOM_BINS, _GRID_NS.size - 1)
+        edges = [float(edge) for edge in _GRID_NS[low : high + 1] / 1e6]
         arrived = [self.percent(int(count)) for count in self._counts[low:high]]
-        lost = [self.percent(self.lost) if place < _LOST_BINS else 0.0 for place in range(len(arrived))]
         return HistogramPanel(
             title=title,
-            x=ChartAxis(label="delay [ms]; the column at the left end: lost", log=True),
-            y=ChartAxis(label="packets [%]", low=0, high=100 if self.lost else None),
-            edges=[float(edge) for edge in _GRID_NS[low : high + 1] / 1e6],
-            histograms=[
-                Histogram(label=f"arrived ({self.percent(self.packets - self.lost):.2f} %)", counts=arrived),
-                Histogram(label=f"lost ({self.percent(self.lost):.2f} %)", counts=lost),
-            ],
+            x=ChartAxis(label="delay [ms]", log=True, low=edges[0], high=edges[-1]),
+            y=ChartAxis(label="packets [%]", low=0, high=high_percent),
+            edges=edges,
+            histograms=[Histogram(label=f"arrived ({self._told(self.packets - self.lost)})", counts=arrived)],
+            apart=Apart(label="lost", count=self.percent(self.lost), told=self._told(self.lost)),
             references=[
                 Reference(
                     label=f"guarantee {self.guarantee_ns / 1e6:.4g} ms",
@@ -105,7 +119,9 @@ class Distribution:
 
 
 def panels(found: Mapping[str, Distribution]) -> list[Panel]:
-    """The distributions by title, over the same delays."""
+    """The distributions by title, on the same axes."""
     reaches = [one.reach for one in found.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))
-    return [one.panel(title if len(found) > 1 else "", reach) for title, one in found.items()]
+    highest = max(one.highest_percent for one in found.values())
+    high_percent = next((end for end in _PERCENT_ENDS if end >= highest), 100)
+    return [one.panel(title if len(found) > 1 else "", reach, high_percent) for title, one in found.items()]

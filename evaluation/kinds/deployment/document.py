@@ -9,14 +9,12 @@ from pydantic import Field, model_validator
 
 from evaluation.figure import AllocationName
 from evaluation.finding_checks import FindingClaim
-from evaluation.flow_figure import FlowFigure, Quick
+from evaluation.flow_figure import FlowFigure
 from loko.document import Strict
 
 
 class _System(Strict):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9 ]*$")
-    offered_load: float = Field(gt=0)
-    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
 
     @property
     def key(self) -> str:
@@ -72,7 +70,6 @@ class Deployment(FlowFigure):
     kind: Literal["deployment"]
     claims: Sequence[FindingClaim] = Field(min_length=1)
     systems: list[System] = Field(min_length=1)
-    quick: Quick
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -19,6 +19,7 @@ def _parameters(_figure: Deployment, options: Options) -> dict[str, Any]:
         "framework": options.driven_by,
         "real_boards": options.real_boards(),
         "capacity_factor": options.capacity_factor,
+        "senders": options.senders.chosen,
         "points": options.points,
     }
 

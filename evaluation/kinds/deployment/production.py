@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evaluation.analysis import Box, host_of
 from evaluation.chart import Chart
+from evaluation.guarantees import guarantee
 from evaluation.kinds.deployment.admission import Deployed, deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
@@ -37,12 +38,11 @@ _KEPT_PACKETS: Final = 4_000_000
 
 def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Deploy every system. Raises `InputError` or `RunError` in one line."""
-    default = figure.quick if options.quick else figure
-    runs = options.runs if options.runs is not None else default.runs
-    seconds = options.seconds if options.seconds is not None else default.seconds
+    runs, seconds = figure.scale(options)
+    senders = options.senders.of(figure.senders)
     systems = [
         replace(deployed, lab=deployed.lab.cabled(options.cabling))
-        for deployed in (deploy(figure, system) for system in _chosen(figure, options))
+        for deployed in (deploy(figure, system, senders) for system in _chosen(figure, options))
     ]
     progress.begin(runs * len(systems), 0)
     rows: list[pa.Table] = []
@@ -69,6 +69,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 left_out += 1
             progress.advance(f"{figure.name}, {deployed.system.label}")
         found.append(gathered)
+    series = _series(figure, systems, boxes)
     findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
     outcome = Outcome(
         chart=Chart(
@@ -81,16 +82,26 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
                 f"{deployed.system.key}_rate_mbps": deployed.senders[0].shaper_rate_bps / 1e6
                 for deployed in systems
             },
+            **{
+                f"{deployed.system.key}_{name}_us": value / 1e3
+                for deployed in systems
+                for name, value in deployed.queues_ns.items()
+            },
         },
         x=AxisLabel(name=", ".join(f"{x}: {one.system.label}" for x, one in enumerate(systems)), unit=""),
-        series=_series(figure, systems, boxes),
+        series=series,
+        guarantees=[
+            guarantee(
+                deployed.system.label,
+                {one.label: [one.points[place]] for one in series},
+                ours=isinstance(deployed.system, LokoSystem),
+            )
+            for place, deployed in enumerate(systems)
+        ],
         guarantee_ms=round(systems[0].guarantee_ns / 1e6, 6) if len(systems) == 1 else None,
         profile=next(iter(systems[0].lab.switches.values())).profile.name,
         notes=_notes(figure, runs, seconds, left_out),
-        assumptions={
-            **{f"offered_load_{one.key}": one.offered_load for one in figure.systems},
-            "sender_queue_frames": float(figure.sender_queue_frames),
-        },
+        assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
         boards=merge_counters(boards),

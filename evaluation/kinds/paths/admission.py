@@ -8,6 +8,7 @@ from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
+from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic
 from loko.admission import Admitted
 from loko.control_traffic import HEARTBEAT
@@ -20,8 +21,6 @@ from loko.schemes import admission_of, choice_named
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
-_QUEUE_FRAMES: Final = 160
-"""As of the other figures: a Linux UDP socket's default send buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +43,11 @@ class AdmittedPaths:
         return max(one.guarantee_ns for one in self.flows if len(one.path) - 1 == hops)
 
 
-def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
-    """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there."""
+def admit_paths(figure: Paths, seed: int, how: Senders | None = None) -> AdmittedPaths:
+    """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there.
+
+    `how` replaces the figure's description of the senders.
+    """
     lab = lab_of(figure)
     requested = _requests(figure, lab, random.Random(f"{seed} {figure.name}"))
     choice = choice_named(figure.scheme)
@@ -58,7 +60,7 @@ def admit_paths(figure: Paths, seed: int) -> AdmittedPaths:
         requested=len(requested),
         flows=result.accepted,
         senders=tuple(
-            FlowTraffic.conforming(number, admitted.flow, queue_frames=_QUEUE_FRAMES)
+            FlowTraffic.conforming(number, admitted.flow, figure.senders if how is None else how)
             for number, admitted in enumerate(result.accepted)
         ),
     )

@@ -7,12 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import LabFigure
 from evaluation.finding_checks import FindingClaim
-from evaluation.flow_figure import Quick
+from evaluation.flow_figure import SendingFigure
 
 
-class Paths(LabFigure):
+class Paths(SendingFigure):
     """Every host asks for one flow; what is admitted is sent, as much as it may."""
 
     kind: Literal["paths"]
@@ -23,6 +22,3 @@ class Paths(LabFigure):
     """Links between switches that flows cross: the first flow the first number, and so on, round."""
     rate_bps: float = Field(gt=0)
     burst_frames: int = Field(default=1, ge=1)
-    runs: int = Field(ge=1)
-    seconds: float = Field(gt=0)
-    quick: Quick

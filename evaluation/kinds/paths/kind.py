@@ -22,6 +22,7 @@ def _parameters(_figure: Paths, options: Options) -> dict[str, Any]:
         "builder": options.builder,
         "framework": options.driven_by,
         "capacity_factor": options.capacity_factor,
+        "senders": options.senders.chosen,
         "real_boards": options.real_boards(),
     }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from evaluation.analysis import Box, host_of, stalled
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.guarantees import guarantee
 from evaluation.kinds.paths.admission import AdmittedPaths, admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.options import Options, Progress
@@ -20,13 +22,18 @@ from evaluation.result import AxisLabel, HostResult, Point, Series, merge_counte
 from evaluation.runner import LOST, Runner, RunRecords
 from evaluation.virtual import VirtualRunner
 
+_MODES: Final[dict[str, str]] = {
+    "virtual": "computed in virtual time, not sent in real time",
+    "live": "sent in real time",
+    "hardware": "sent in real time, through real boards",
+}
+
 
 def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Carry the admitted flows. Raises `InputError` or `RunError` in one line."""
-    default = figure.quick if options.quick else figure
-    runs = options.runs if options.runs is not None else default.runs
-    seconds = options.seconds if options.seconds is not None else default.seconds
-    admitted = admit_paths(figure, options.seed)
+    runs, seconds = figure.scale(options)
+    senders = options.senders.of(figure.senders)
+    admitted = admit_paths(figure, options.seed, senders)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     boxes = {
@@ -51,15 +58,18 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
             progress.advance(figure.name)
     points = [boxes[length].point(float(length), guaranteed=True) for length in worst]
     profile = next(iter(admitted.lab.switches.values())).profile.name
+    series = [
+        Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
+        for length, point in zip(worst, points, strict=True)
+    ]
     outcome = Outcome(
-        chart=_chart(admitted, points, runs, seconds),
+        chart=_chart(admitted, points, options.mode, runs_of(runs, seconds)),
         findings=_findings(admitted, points, worst),
         x=AxisLabel(name="links between switches", unit=""),
-        series=[
-            Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
-            for length, point in zip(worst, points, strict=True)
-        ],
+        series=series,
+        guarantees=[guarantee(figure.scheme, {one.label: one.points for one in series}, ours=True)],
         profile=profile,
+        assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
         boards=merge_counters(boards),
@@ -117,12 +127,14 @@ def _findings(admitted: AdmittedPaths, points: list[Point], worst: dict[int, flo
     return found
 
 
-def _chart(admitted: AdmittedPaths, points: list[Point], runs: int, seconds: float) -> Chart:
+def _chart(admitted: AdmittedPaths, points: list[Point], mode: str, how_long: str) -> Chart:
+    """The mode stands above the picture: packets of virtual time say nothing of a machine in real time."""
     seen = [point for point in points if point.delay_ms.p50 is not None]
     x = [point.x for point in seen]
     return Chart(
         panels=[
             LinePanel(
+                title=_MODES[mode],
                 x=ChartAxis(label="links between switches on the path"),
                 y=ChartAxis(label="delay [ms]", low=0),
                 curves=[
@@ -144,6 +156,6 @@ def _chart(admitted: AdmittedPaths, points: list[Point], runs: int, seconds: flo
         ],
         caption=(
             f"{len(admitted.flows)} of {admitted.requested} flows,"
-            f" {sum(point.packets for point in points)} packets, {runs_of(runs, seconds)}"
+            f" {sum(point.packets for point in points)} packets, {how_long}"
         ),
     )

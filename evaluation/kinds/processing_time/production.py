@@ -32,6 +32,8 @@ _NAMES: Final = {
     "action": "action",
     "order": "priorities and used entry",
 }
+_NUMBERS: Final = frozenset({"entries", "frame_bytes"})
+"""What is on an axis of numbers; everything else is a category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,15 @@ def combinations(part: Part, samples: Samples, wire: Wire) -> Iterator[Combinati
 def _chart(figure: ProcessingTime, places: Mapping[str, list[Combination]], samples: int) -> Chart:
     throughputs = [[one.throughput_bps / _MBPS for one in combined] for combined in places.values()]
     aggregated = any(len(values) > 1 for values in throughputs)
-    lines = [PlacedLine(label="throughput (eq. 6)", y=[float(np.mean(values)) for values in throughputs])]
+    means: list[float | None] = [float(np.mean(values)) for values in throughputs]
+    joined = figure.over in _NUMBERS
+    lines = [PlacedLine(label="throughput (eq. 6)", y=means, joined=joined)]
     if aggregated:
+        ends = "least and largest throughput of a combination"
         lines = [
-            PlacedLine(label="least, largest", y=[min(values) for values in throughputs], dashed=True),
-            PlacedLine(label="least, largest", y=[max(values) for values in throughputs], dashed=True),
-            PlacedLine(label="mean throughput (eq. 6)", y=[float(np.mean(values)) for values in throughputs]),
+            PlacedLine(label=ends, y=[min(values) for values in throughputs], dashed=True, joined=joined),
+            PlacedLine(label=ends, y=[max(values) for values in throughputs], dashed=True, joined=joined),
+            PlacedLine(label="mean throughput (eq. 6)", y=means, joined=joined),
         ]
     panel = BoxPanel(
         x=ChartAxis(label=_NAMES[figure.over]),
@@ -141,7 +146,7 @@ def _findings(
     fast = [place for place, combined in places.items() if any(one.at_line_rate for one in combined)]
     findings["line_rate_places"] = float(len(fast))
     findings["growth"] = max(means.values()) / min(means.values())
-    if figure.over in ("entries", "frame_bytes"):
+    if figure.over in _NUMBERS:
         findings |= _numeric(figure, means, fast)
     return findings | _growths(found)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evaluation.figure import FixedScheme
 from evaluation.finding_checks import FindingFigure
+from evaluation.options import Options
 from loko.scenario import UNKNOWN, Action, Match, Priorities, Scenario, UsedEntry
 
 Open = Literal["unknown"]
@@ -27,6 +28,10 @@ class ServiceCurve(FindingFigure):
     used_entry: Literal["first", "last", "unknown"] = "unknown"
     allocations: list[FixedScheme] = Field(default=["full-rate", "fifth-rate"])
     """Whose arrival curves are drawn beside the service."""
+
+    def shorter(self, _options: Options) -> str:
+        """As `Figure.shorter`: what is computed is computed as a whole."""
+        return ""
 
     def scenario(self) -> Scenario:
         """The scenario. Raises `InputError` if it means nothing, `ValueError` for an unknown action."""

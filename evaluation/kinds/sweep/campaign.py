@@ -20,6 +20,7 @@ from evaluation.options import Options
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import RunError, Runner
+from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic, Setting, traffic
 from loko.document import InputError
 
@@ -34,7 +35,7 @@ class Plan:
     runs: int
     seconds: float
     values: tuple[float, ...]
-    offered_load: float
+    senders: Senders
     commit: str
 
     @property
@@ -49,7 +50,7 @@ class Plan:
 
     def traffic(self, x: float) -> tuple[FlowTraffic, ...]:
         """The senders at x."""
-        return traffic(self.setting, x, offered_load=self.offered_load)
+        return traffic(self.setting, x, self.senders)
 
     def fingerprint(self, x: float) -> dict[str, Any]:
         """All that a point's result depends on. Equal fingerprints mean equal results in virtual time."""

@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evaluation.figure import NOTHING_MEASURED, Check, Evidence, Finding, NumberCheck
+from evaluation.facts import Fact
+from evaluation.figure import (
+    NOTHING_MEASURED,
+    Check,
+    Evidence,
+    Finding,
+    Judgement,
+    NotTestable,
+    NumberCheck,
+)
 from evaluation.folder import full_name
 from evaluation.result import Point, Series
 
@@ -47,29 +56,60 @@ class Measured:
         return max((value for value in found if value is not None), default=None)
 
 
-class NoLoss(Check):
-    """No packet is lost at these x."""
+class _Nothing(Check):
+    """Something happens to no packet: at these x, or anywhere."""
 
-    kind: Literal["no_loss"]
-    at: list[float] = Field(min_length=1)
+    at: list[float] | None = Field(default=None, min_length=1)
 
-    def find(self, evidence: Evidence) -> Finding | None:
-        """As `Check.find`."""
-        points = Measured(evidence.series).at(self.at)
-        return None if points is None else _count([point.lost for point in points], points)
+    @property
+    def denied_by_one_case(self) -> bool:
+        """As `Check.denied_by_one_case`."""
+        return True
 
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "no packet at all"
 
-class NoLate(Check):
-    """No packet needs longer than guaranteed: at these x, or anywhere."""
-
-    kind: Literal["no_late"]
-    at: list[float] | None = None
-
-    def find(self, evidence: Evidence) -> Finding | None:
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
-        points = measured.at(self.at if self.at is not None else list(measured.by_x))
-        return None if points is None else _count([point.late for point in points], points)
+        wanted = self.at if self.at is not None else evidence.planned
+        there = [x for x in wanted if x in measured.by_x]
+        points = [point for x in there for point in measured.by_x[x]]
+        if not there:
+            return _not_at(wanted)
+        here, holds = _count([self.bad(point) for point in points], points)
+        if holds and len(there) < len(wanted):
+            return _not_at([x for x in wanted if x not in there], here=here)
+        if not holds and 0 < sum(point.lost + point.late for point in points) <= sum(
+            point.explained for point in points
+        ):
+            return NotTestable(why="stalls of the host explain every one of them", here=here)
+        return here, holds
+
+    def bad(self, point: Point) -> int:
+        """Packets to which it happened."""
+        raise NotImplementedError
+
+
+class NoLoss(_Nothing):
+    """No packet is lost."""
+
+    kind: Literal["no_loss"]
+
+    def bad(self, point: Point) -> int:
+        """As `_Nothing.bad`."""
+        return point.lost
+
+
+class NoLate(_Nothing):
+    """No packet needs longer than guaranteed."""
+
+    kind: Literal["no_late"]
+
+    def bad(self, point: Point) -> int:
+        """As `_Nothing.bad`."""
+        return point.late
 
 
 class LossAt(Check):
@@ -78,13 +118,60 @@ class LossAt(Check):
     kind: Literal["loss_at"]
     at: float
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "at least one packet"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
-        if measured.at([self.at]) is None:
-            return None
+        if self.at not in measured.by_x:
+            return _not_at([self.at])
         loss = measured.loss(self.at)
         return (f"{_percent(loss)} lost", True) if loss > 0 else ("no loss", False)
+
+
+class LossFrom(NumberCheck):
+    """Packets are lost at the fact's value of x, and at every larger x."""
+
+    kind: Literal["loss_from"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at least one packet at every value from {fact.number:g} on"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`."""
+        measured = Measured(evidence.series)
+        wanted = [x for x in evidence.planned if x >= evidence.fact.number]
+        there = [x for x in wanted if x in measured.by_x]
+        clean = [x for x in there if measured.loss(x) == 0]
+        if clean:
+            return f"no loss at {_list(clean)}", False
+        if len(there) < len(wanted):
+            return _not_at([x for x in wanted if x not in there])
+        losses = [measured.loss(x) for x in wanted]
+        return f"{_percent(min(losses))} to {_percent(max(losses))} lost", True
+
+
+class LossBeyond(NumberCheck):
+    """Packets are lost somewhere above the fact's value of x."""
+
+    kind: Literal["loss_beyond"]
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at least one packet above {fact.number:g}"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`."""
+        measured = Measured(evidence.series)
+        above = [x for x in evidence.planned if x > evidence.fact.number]
+        lossy = [x for x in above if x in measured.by_x and measured.loss(x) > 0]
+        if lossy:
+            return f"{_percent(measured.loss(lossy[-1]))} lost at {lossy[-1]:g}", True
+        missing = [x for x in above if x not in measured.by_x]
+        return _not_at(missing, here="no loss") if missing else ("no loss", False)
 
 
 class LateAt(NumberCheck):
@@ -92,36 +179,122 @@ class LateAt(NumberCheck):
 
     kind: Literal["late_at"]
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at least one packet at {fact.number:g}"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
         points = measured.at([evidence.fact.number])
         if points is None:
-            return None
+            return _not_at([evidence.fact.number])
         late = sum(point.late for point in points)
-        begin = _first(measured, lambda point: point.late)
+        begin = _first(measured, _late)
         onset = "nowhere" if begin is None else f"from {begin:g} on"
         return f"{late} late at {evidence.fact.number:g}; late {onset}", late > 0
 
 
-class LossStarts(NumberCheck):
+class _Starts(NumberCheck):
+    """Something happens to packets at the fact's value of x, and to none at a smaller x."""
+
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"exactly at {fact.number:g}, of the values that are swept"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`. A short replay, or one that leaves out an x below, may see it begin too late."""
+        expected, measured = evidence.fact.number, Measured(evidence.series)
+        if expected not in measured.by_x:
+            return _not_at([expected])
+        begin = _first(measured, self.bad)
+        here = "nowhere" if begin is None else f"{begin:g}"
+        if begin is not None and begin < expected:
+            return here, False
+        missing = [x for x in evidence.planned if x < expected and x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if evidence.shorter:
+            return NotTestable(why=f"{evidence.shorter}; a longer one may see it begin earlier", here=here)
+        return here, begin == expected
+
+    @property
+    def denied_by_one_case(self) -> bool:
+        """As `Check.denied_by_one_case`: by one packet at a smaller x."""
+        return True
+
+    def bad(self, point: Point) -> int:
+        """Packets to which it happened."""
+        raise NotImplementedError
+
+
+class LossStarts(_Starts):
     """Packets are lost at the fact's value of x, and none at a smaller x."""
 
     kind: Literal["loss_starts"]
 
-    def find(self, evidence: Evidence) -> Finding | None:
-        """As `Check.find`."""
-        return _starts(evidence.fact.number, Measured(evidence.series), lambda point: point.lost)
+    def bad(self, point: Point) -> int:
+        """As `_Starts.bad`."""
+        return point.lost
 
 
-class LateStarts(NumberCheck):
+class LateStarts(_Starts):
     """Packets are late at the fact's value of x, and none at a smaller x."""
 
     kind: Literal["late_starts"]
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def bad(self, point: Point) -> int:
+        """As `_Starts.bad`."""
+        return point.late
+
+
+class LossBeforeLate(Check):
+    """As x grows, packets are lost before any is late."""
+
+    kind: Literal["loss_before_late"]
+
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return "the first loss at a smaller value than the first late packet"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        return _starts(evidence.fact.number, Measured(evidence.series), lambda point: point.late)
+        measured = Measured(evidence.series)
+        lost, late = _first(measured, _lost), _first(measured, _late)
+        here = f"{_onset('lost', lost)}, {_onset('late', late)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if evidence.shorter:
+            return NotTestable(why=f"{evidence.shorter}; both may begin earlier in a longer one", here=here)
+        return here, lost is not None and (late is None or lost < late)
+
+
+class LossEarlier(Check):
+    """Packets are lost at a smaller x than in another figure of the same folder, whose x means the same."""
+
+    kind: Literal["loss_earlier"]
+    figure: str
+
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"at a smaller value than in {self.figure}"
+
+    def find(self, evidence: Evidence) -> Judgement:
+        """As `Check.find`."""
+        if full_name(self.figure) not in evidence.others:
+            return _without(self.figure)
+        measured, other = Measured(evidence.series), Measured(evidence.others[full_name(self.figure)])
+        begin, theirs = _first(measured, _lost), _first(other, _lost)
+        here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=here)
+        if begin is None:
+            return here, False
+        if theirs is None and max(other.by_x) <= begin:
+            return NotTestable(why=f"{self.figure} has no point beyond {begin:g}", here=here)
+        return here, theirs is None or begin < theirs
 
 
 class LossNear(NumberCheck):
@@ -131,28 +304,42 @@ class LossNear(NumberCheck):
     at: float
     within_points: float = Field(gt=0)
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"within {self.within_points:g} percentage points of {fact.number:g} %"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
-        if measured.at([self.at]) is None:
-            return None
+        if self.at not in measured.by_x:
+            return _not_at([self.at])
         here = 100 * measured.loss(self.at)
         return f"{here:.1f} %", abs(here - evidence.fact.number) <= self.within_points
 
 
 class LossBelow(Check):
-    """The largest loss here is below the largest loss of another figure of the same run."""
+    """The largest loss here is below the largest loss of another figure of the same folder."""
 
     kind: Literal["loss_below"]
     figure: str
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"the largest loss below that of {self.figure}"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        other = evidence.largest_loss.get(full_name(self.figure))
-        here = Measured(evidence.series).largest_loss
-        if other is None or here == other == 0:
-            return None  # no point of either figure offers more than is admitted
-        return f"at most {_percent(here)}, {self.figure} {_percent(other)}", here < other
+        if full_name(self.figure) not in evidence.others:
+            return _without(self.figure)
+        measured = Measured(evidence.series)
+        here, other = measured.largest_loss, Measured(evidence.others[full_name(self.figure)]).largest_loss
+        told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
+        missing = [x for x in evidence.planned if x not in measured.by_x]
+        if missing:
+            return _not_at(missing, here=told)
+        if here == other == 0:
+            return NotTestable(why=f"neither this figure nor {self.figure} lost anything", here=told)
+        return told, here < other
 
 
 class DelayGrows(Check):
@@ -163,34 +350,54 @@ class DelayGrows(Check):
     statistic: Statistic
     factor: float = Field(gt=1)
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        name = _name(self.statistic)
+        return f"every {name} from {self.start:g} on over {self.factor:g} times every one before"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
+        missing = [x for x in evidence.planned if x not in measured.by_x]
         before = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x < self.start]
         after = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x >= self.start]
         if not before or not after:
-            return None
+            return _not_at(missing)
         known_before = [value for value in before if value is not None]
         known_after = [value for value in after if value is not None]
         if not known_before or not known_after:
             return NOTHING_MEASURED
         high, low = max(known_before), min(known_after)
-        return f"{self.statistic} {high:.2f} ms before, {low:.2f} ms from there", low > self.factor * high
+        here = f"{_name(self.statistic)} {high:.2f} ms before, {low:.2f} ms from there"
+        if missing and low > self.factor * high:
+            return _not_at(missing, here=here)
+        return here, low > self.factor * high
 
 
 class DelayRises(Check):
     """The delay never falls by more than the slack from one x to the next, and is larger at the last."""
 
     kind: Literal["delay_rises"]
+    at: list[float] | None = Field(default=None, min_length=2)
+    """Default: everywhere."""
     statistic: Statistic
     slack: float = Field(ge=0, lt=1)
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, _fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        where = "" if self.at is None else f" at {_list(self.at)}"
+        return (
+            f"{_name(self.statistic)}{where} falls nowhere by more than {100 * self.slack:g} %, rises in all"
+        )
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
-        if len(measured.by_x) < 2:
-            return None
-        found = [measured.delay_ms(x, self.statistic) for x in sorted(measured.by_x)]
+        wanted = self.at if self.at is not None else evidence.planned
+        missing = [x for x in wanted if x not in measured.by_x]
+        if missing:
+            return _not_at(missing)
+        found = [measured.delay_ms(x, self.statistic) for x in wanted]
         values = [value for value in found if value is not None]
         if len(values) < len(found):
             return NOTHING_MEASURED
@@ -198,16 +405,20 @@ class DelayRises(Check):
             all(after >= before * (1 - self.slack) for before, after in pairwise(values))
             and values[-1] > values[0]
         )
-        return f"{self.statistic} {values[0]:.2f} ms to {values[-1]:.2f} ms", rises
+        return f"{_name(self.statistic)} {', '.join(f'{value:.2f}' for value in values)} ms", rises
 
 
 SweepCheck = Annotated[
     NoLoss
     | NoLate
     | LossAt
+    | LossFrom
+    | LossBeyond
     | LateAt
     | LossStarts
     | LateStarts
+    | LossBeforeLate
+    | LossEarlier
     | LossNear
     | LossBelow
     | DelayGrows
@@ -216,21 +427,40 @@ SweepCheck = Annotated[
 ]
 
 
+def _not_at(values: Sequence[float], here: str = "not measured") -> NotTestable:
+    return NotTestable(why=f"nothing was sent at {_list(values)}", here=here)
+
+
+def _without(figure: str) -> NotTestable:
+    return NotTestable(why=f"{figure} is not in this folder, replayed on the same scale")
+
+
+def _lost(point: Point) -> int:
+    return point.lost
+
+
+def _late(point: Point) -> int:
+    return point.late
+
+
+def _onset(what: str, x: float | None) -> str:
+    return f"none {what}" if x is None else f"{what} from {x:g} on"
+
+
+def _name(statistic: Statistic) -> str:
+    """Such as "99 % quantile"."""
+    words = {"min": "least delay", "max": "greatest delay", "p50": "median"}
+    return words.get(statistic, f"{statistic[1:]} % quantile")
+
+
 def _count(counts: Sequence[int], points: Sequence[Point]) -> Finding:
     if not sum(point.packets for point in points):
         return NOTHING_MEASURED
     bad = sum(counts)
     if not bad:
-        return "0", True
+        return f"0 of {sum(point.packets for point in points)}", True
     where = sorted({point.x for point, count in zip(points, counts, strict=True) if count})
     return f"{bad} of {sum(point.packets for point in points)} (at {_list(where)})", False
-
-
-def _starts(expected: float, measured: Measured, count: Callable[[Point], int]) -> Finding | None:
-    if expected not in measured.by_x or min(measured.by_x) >= expected:
-        return None
-    begin = _first(measured, count)
-    return ("nowhere" if begin is None else f"{begin:g}"), begin == expected
 
 
 def _first(measured: Measured, count: Callable[[Point], int]) -> float | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from evaluation.figure import AllocationName, Claim
+from evaluation.finding_checks import FindingCheck
 from evaluation.flow_figure import FlowFigure, Quick
 from evaluation.kinds.sweep.checks import SweepCheck
 from loko.document import Strict
@@ -16,7 +17,7 @@ from loko.document import Strict
 class SweepClaim(Claim):
     """A claim on the points of a sweep."""
 
-    check: SweepCheck
+    check: Annotated[SweepCheck | FindingCheck, Field(discriminator="kind")]
 
 
 class Axis(Strict):
@@ -66,8 +67,6 @@ class Sweep(FlowFigure):
     burst_multiplier: float = Field(default=1.0, gt=0)
     guaranteed: list[float]
     """Values of x at which the paper's guarantee holds."""
-    offered_load: float = Field(default=1.0, gt=0)
-    """Mean rate of the generator over the shaper's. An assumption: the paper does not print it."""
     quick: QuickSweep
 
     @model_validator(mode="after")
@@ -80,6 +79,11 @@ class Sweep(FlowFigure):
                 if value not in self.x.values:
                     raise ValueError(f"{where}: {value} is not one of x.values")
         return self
+
+    @property
+    def planned(self) -> Sequence[float]:
+        """As `Figure.planned`."""
+        return self.x.values
 
     def multipliers(self, x: float) -> tuple[float, float]:
         """Rate and burst multiplier (m_r, m_b) of a point."""

@@ -10,6 +10,7 @@ from evaluation.facts import fact
 from evaluation.figure import notes_of
 from evaluation.files import replacing
 from evaluation.folder import POINTS, figure_file, point_file, point_files
+from evaluation.guarantees import guarantee
 from evaluation.kinds.sweep.campaign import (
     Job,
     Plan,
@@ -26,6 +27,7 @@ from evaluation.records import RecordWriter, summary
 from evaluation.result import (
     AxisLabel,
     FigureResult,
+    GuaranteeResult,
     HostResult,
     NoteResult,
     Provenance,
@@ -33,7 +35,7 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.traffic import prepare
+from evaluation.traffic import Setting, prepare
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
@@ -65,15 +67,15 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         values = sweep.quick.values
     if options.points == "admitted":
         values = [x for x in values if x in sweep.guaranteed]
-    default = sweep.quick if options.quick else sweep
+    runs, seconds = sweep.scale(options)
     setting = prepare(sweep)
     return Plan(
         setting=replace(setting, lab=setting.lab.cabled(options.cabling)),
         options=options,
-        runs=options.runs if options.runs is not None else default.runs,
-        seconds=options.seconds if options.seconds is not None else default.seconds,
+        runs=runs,
+        seconds=seconds,
         values=tuple(values),
-        offered_load=options.offered_load if options.offered_load is not None else sweep.offered_load,
+        senders=options.senders.of(sweep.senders),
         commit=commit(),
     )
 
@@ -181,6 +183,8 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
         series=series,
         guarantee_ms=round(setting.guarantee_ns / 1e6, 6),
         floor_ms=round(setting.floor_ns / 1e6, 6),
+        findings=_findings(setting, series),
+        guarantees=_guarantees(sweep, series),
         claims=[],
         notes=notes_of(sweep) + _shorter(plan),
         boards=merge_counters([points[x].boards for x in plan.values]),
@@ -194,17 +198,38 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             runs=plan.runs,
             seconds=plan.seconds,
             versions=versions(),
-            assumptions={
-                "capacity_factor": factor,
-                "offered_load": plan.offered_load,
-                "sender_queue_frames": sweep.sender_queue_frames,
-            },
+            assumptions={"capacity_factor": factor, **plan.senders.described()},
             machine=machine() if options.real_time else "",
             real_boards={
                 name: board for point in points.values() for name, board in point.real_boards.items()
             },
         ),
     )
+
+
+def _findings(setting: Setting, series: Sequence[Series]) -> dict[str, float]:
+    """Named numbers beside the points. A box is what all observed flows sent at one x, as in the paper."""
+    found = {"guarantee_ms": setting.guarantee_ns / 1e6, "least_delay_ms": setting.floor_ns / 1e6}
+    boxes = [sum(point.packets for point in box) for box in zip(*(one.points for one in series), strict=True)]
+    if len(boxes) == len(setting.sweep.planned):
+        found["smallest_box_packets"], found["largest_box_packets"] = float(min(boxes)), float(max(boxes))
+    return found
+
+
+def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]:
+    """Loko's at the points where it holds, and what was sent at others, of which nothing is promised.
+
+    Those are not all beyond admission: the paper loses packets of full-rate at m_r = 1 (I21).
+    """
+    within, beyond = (
+        {one.label: [point for point in one.points if point.guaranteed is promised] for one in series}
+        for promised in (True, False)
+    )
+    found = [guarantee(f"Loko, {sweep.allocation}", within, ours=True)]
+    if any(beyond.values()):
+        system = f"Loko, {sweep.allocation}, outside its guarantee"
+        found.append(guarantee(system, beyond, ours=True, promised=False))
+    return found
 
 
 def _shorter(plan: Plan) -> list[NoteResult]:

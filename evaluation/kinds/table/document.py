@@ -7,7 +7,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.figure import NOTHING_MEASURED, Claim, Evidence, Finding, FixedScheme, LabFigure, NumberCheck
+from evaluation.facts import Fact
+from evaluation.figure import (
+    NOTHING_MEASURED,
+    Claim,
+    Evidence,
+    FixedScheme,
+    Judgement,
+    LabFigure,
+    NotTestable,
+    NumberCheck,
+)
+from evaluation.options import Options
 
 Column = Literal["R_mbps", "T_ms", "max_rate_mbps", "max_burst_kB", "max_delay_ms"]
 
@@ -20,11 +31,15 @@ class Rounds(NumberCheck):
     column: Column
     decimals: int = Field(ge=0)
 
-    def find(self, evidence: Evidence) -> Finding | None:
+    def tolerance(self, fact: Fact) -> str:
+        """As `Check.tolerance`."""
+        return f"rounds to {fact.number:.{self.decimals}f}"
+
+    def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         table = evidence.table
         if table is None:
-            return None
+            return NotTestable(why="there is no table")
         row = next((row for row in table.rows if row[0] == self.row), None)
         value = row[table.columns.index(self.column)] if row is not None else None
         if value is None or isinstance(value, str):
@@ -45,3 +60,7 @@ class Table(LabFigure):
     kind: Literal["table"]
     claims: Sequence[TableClaim] = Field(min_length=1)
     schemes: list[FixedScheme] = Field(min_length=1)
+
+    def shorter(self, _options: Options) -> str:
+        """As `Figure.shorter`: what is computed is computed as a whole."""
+        return ""

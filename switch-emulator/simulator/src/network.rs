@@ -1,6 +1,6 @@
 //! Building a network.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
 use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
@@ -13,14 +13,13 @@ use crate::error::Error;
 use crate::flow::Flow;
 use crate::link::{Link, Timing};
 use crate::random::Stream;
+use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
 
 /// Streams of random numbers below this belong to flows, from here on to boards.
 const BOARD_STREAMS: u64 = 1 << 32;
 /// From here on to controllers.
 const CONTROLLER_STREAMS: u64 = 1 << 33;
-/// Boards, hosts or sources that one network can have; far above what a run could carry.
-const MAX_NODES: usize = 4096;
 /// The only port of a host.
 const HOST_PORT: u8 = 1;
 
@@ -39,7 +38,6 @@ pub(crate) struct BoardNode {
 
 #[derive(Debug)]
 pub(crate) struct HostNode {
-    pub(crate) name: String,
     /// Outgoing link.
     pub(crate) link: Option<usize>,
     /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
@@ -55,6 +53,14 @@ pub(crate) enum End {
     Controller(usize, u8),
 }
 
+/// What has a name: its index among its like.
+#[derive(Debug, Clone, Copy)]
+enum Named {
+    Board(usize),
+    Host(usize),
+    Controller(usize),
+}
+
 /// Where a flow comes from and goes to: indices of hosts, and of the link on which it begins.
 struct Way {
     from: usize,
@@ -66,6 +72,8 @@ struct Way {
 #[derive(Debug)]
 pub struct Network {
     seed: u64,
+    names: HashMap<String, Named>,
+    flow_ids: HashSet<u32>,
     pub(crate) boards: Vec<BoardNode>,
     pub(crate) hosts: Vec<HostNode>,
     pub(crate) controllers: Vec<ControllerHost>,
@@ -84,6 +92,8 @@ impl Network {
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
+            names: HashMap::new(),
+            flow_ids: HashSet::new(),
             boards: Vec::new(),
             hosts: Vec::new(),
             controllers: Vec::new(),
@@ -140,6 +150,8 @@ impl Network {
     }
 
     fn push_device(&mut self, name: &str, device: Device, (ports, link_rate_bps): (u8, u64)) {
+        self.names
+            .insert(name.into(), Named::Board(self.boards.len()));
         self.boards.push(BoardNode {
             name: name.into(),
             device,
@@ -156,8 +168,9 @@ impl Network {
     /// [`Error::Name`] if the name is taken.
     pub fn add_host(&mut self, name: &str) -> Result<(), Error> {
         self.check_new(name)?;
+        self.names
+            .insert(name.into(), Named::Host(self.hosts.len()));
         self.hosts.push(HostNode {
-            name: name.into(),
             link: None,
             waiting: VecDeque::new(),
         });
@@ -176,6 +189,8 @@ impl Network {
             CONTROLLER_STREAMS + self.controllers.len() as u64,
         )
         .bits();
+        self.names
+            .insert(name.into(), Named::Controller(self.controllers.len()));
         self.controllers
             .push(ControllerHost::new(name, config, seed));
         Ok(())
@@ -194,6 +209,7 @@ impl Network {
         propagation_ns: u64,
     ) -> Result<(), Error> {
         let timing = Timing::new(rate_bps, propagation_ns)?;
+        self.check_room(2)?;
         let ends = [self.free_port(a, timing)?, self.free_port(b, timing)?];
         if ends[0] == ends[1] {
             return Err(Error::Port(format!(
@@ -233,8 +249,7 @@ impl Network {
                 "control() after run(): install the flows before the run".into(),
             ));
         }
-        let position = self.boards.iter().position(|node| node.name == board);
-        let index = position.ok_or_else(|| {
+        let index = self.board(board).ok_or_else(|| {
             Error::Name(format!(
                 "there is no board named {board:?}: add it with add_board() first"
             ))
@@ -257,8 +272,7 @@ impl Network {
         board: &str,
         segments: Vec<(u64, Vec<u8>)>,
     ) -> Result<(), Error> {
-        let position = self.boards.iter().position(|node| node.name == board);
-        let node = match position {
+        let node = match self.board(board) {
             Some(index) if !self.has_run => &mut self.boards[index],
             Some(_) => {
                 return Err(Error::Order(
@@ -300,6 +314,7 @@ impl Network {
         let way = self.way(host, config.flow, config.destination.as_deref())?;
         let source = Source::new(&config, self.links[way.link].timing, self.seed)?;
         let meter = Meter::new(config.shaper_rate_bps, config.shaper_burst_bytes);
+        self.flow_ids.insert(config.flow);
         self.flows.push(Flow::new(
             config.flow,
             config.frame,
@@ -322,50 +337,57 @@ impl Network {
                 "host {host:?} is not connected: connect() it before add_source()"
             ))
         })?;
-        if self.flows.iter().any(|other| other.id == flow) {
+        if self.flow_ids.contains(&flow) {
             return Err(Error::Source {
                 flow,
                 reason: "is there already: number flows apart".into(),
             });
         }
-        if self.sources.len() == MAX_NODES {
-            return Err(Error::Order(format!(
-                "a network has at most {MAX_NODES} sources"
-            )));
-        }
+        self.check_room(1)?;
         Ok(Way { from, to, link })
     }
 
     fn check_new(&self, name: &str) -> Result<(), Error> {
-        let taken = self.boards.iter().any(|node| node.name == name)
-            || self.hosts.iter().any(|node| node.name == name)
-            || self.controllers.iter().any(|node| node.name == name);
-        if taken {
-            Err(Error::Name(format!(
+        if self.names.contains_key(name) {
+            return Err(Error::Name(format!(
                 "{name:?} is in the network already: choose another name"
-            )))
-        } else if self.boards.len() + self.hosts.len() + self.controllers.len() == MAX_NODES {
-            Err(Error::Order(format!(
-                "a network has at most {MAX_NODES} boards, hosts and controllers"
-            )))
-        } else {
-            Ok(())
+            )));
+        }
+        self.check_room(2)
+    }
+
+    /// Whether a run can tell so many timers more apart: two for each board, one for each controller, source and
+    /// direction of a cable.
+    fn check_room(&self, more: usize) -> Result<(), Error> {
+        let timers =
+            2 * self.boards.len() + self.controllers.len() + self.links.len() + self.sources.len();
+        if timers + more > MOST_TIMERS {
+            return Err(Error::Order(format!(
+                "a network has at most {MOST_TIMERS} timers: two for each board, two for each cable, one for each \
+                 source"
+            )));
+        }
+        Ok(())
+    }
+
+    fn board(&self, name: &str) -> Option<usize> {
+        match self.names.get(name) {
+            Some(Named::Board(index)) => Some(*index),
+            _ => None,
         }
     }
 
     fn host(&self, name: &str) -> Result<usize, Error> {
-        self.hosts
-            .iter()
-            .position(|node| node.name == name)
-            .ok_or_else(|| {
-                Error::Name(format!(
-                    "there is no host named {name:?}: add it with add_host() first"
-                ))
-            })
+        match self.names.get(name) {
+            Some(Named::Host(index)) => Ok(*index),
+            _ => Err(Error::Name(format!(
+                "there is no host named {name:?}: add it with add_host() first"
+            ))),
+        }
     }
 
     fn free_port(&self, (name, port): (&str, u8), timing: Timing) -> Result<End, Error> {
-        if let Some(index) = self.boards.iter().position(|node| node.name == name) {
+        if let Some(index) = self.board(name) {
             let node = &self.boards[index];
             let place = usize::from(port).wrapping_sub(1);
             let connected = node.links.get(place).ok_or_else(|| {
@@ -387,7 +409,7 @@ impl Network {
             }
             return Ok(End::Board(index, port));
         }
-        if let Some(index) = self.controllers.iter().position(|node| node.name == name) {
+        if let Some(&Named::Controller(index)) = self.names.get(name) {
             if self.controllers[index].links.contains_key(&port) {
                 return Err(Error::Port(format!(
                     "port {port} of {name:?} is connected already"

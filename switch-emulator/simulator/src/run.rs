@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
             return false;
         }
         self.now_ns = now_ns;
-        match self.timers[usize::from(slot)] {
+        match self.timers[slot as usize] {
             Timer::Work(board) => {
                 self.net.boards[board]
                     .device

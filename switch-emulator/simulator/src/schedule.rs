@@ -5,10 +5,12 @@
 //! comparison a level, where a general event queue would push and pop an element for each frame.
 
 /// Identifies a timer: its index below the count given to [`Schedule::new`].
-pub(crate) type Slot = u16;
+pub(crate) type Slot = u32;
 
-const SLOT_BITS: u32 = 16;
-const SEQUENCE_BITS: u32 = 48;
+const SLOT_BITS: u32 = 20;
+const SEQUENCE_BITS: u32 = 44;
+/// As many timers as slots can tell apart. A network that has so many would take days for a simulated second.
+pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;
 
@@ -25,10 +27,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// `timers` timers, none armed.
     pub(crate) fn new(timers: usize) -> Self {
-        assert!(
-            timers <= usize::from(Slot::MAX),
-            "the builder limits the number of nodes and links"
-        );
+        assert!(timers <= MOST_TIMERS, "the builder counts them");
         let leaves = timers.next_power_of_two().max(2);
         Self {
             nodes: vec![IDLE; 2 * leaves],
@@ -48,7 +47,7 @@ impl Schedule {
             }
             None => IDLE,
         };
-        let mut node = self.leaves + usize::from(slot);
+        let mut node = self.leaves + slot as usize;
         let mut least = key;
         self.nodes[node] = key;
         while node > 1 {
@@ -61,7 +60,8 @@ impl Schedule {
     /// The timer that fires first and its instant. It stays armed.
     pub(crate) fn first(&self) -> Option<(u64, Slot)> {
         let key = self.nodes[1];
-        (key != IDLE).then_some(((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, key as Slot))
+        let slot = key & (MOST_TIMERS as u128 - 1);
+        (key != IDLE).then_some(((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot as Slot))
     }
 }
 

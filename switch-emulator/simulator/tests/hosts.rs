@@ -129,3 +129,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn ten_thousand_hosts_send_at_once() {
+    const PAIRS: u32 = 5000;
+    let mut network = Network::new(1);
+    for pair in 0..PAIRS {
+        let (sender, receiver) = (format!("A{pair}"), format!("B{pair}"));
+        network.add_host(&sender).expect("a new host");
+        network.add_host(&receiver).expect("a new host");
+        network
+            .connect((&sender, 1), (&receiver, 1), 1e8, 1000)
+            .expect("free ports");
+        let config = SourceConfig {
+            destination: Some(receiver),
+            ..source(pair, 9e7)
+        };
+        network
+            .add_source(&sender, config)
+            .expect("a source that can send");
+    }
+    let result = network.run(5_000_000, 10_000_000).expect("the first run");
+    assert_eq!(result.flows.len(), PAIRS as usize);
+    for flow in &result.flows {
+        assert!(!flow.sent_ns.is_empty());
+    }
+}

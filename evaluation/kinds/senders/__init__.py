@@ -1,0 +1,1 @@
+"""Which senders a figure of the paper speaks for, and what these predict of the others."""

@@ -1,0 +1,112 @@
+"""The replay of the senders of a grid; what is done is kept, so that it goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.executor import each_done
+from evaluation.experiments import experiments
+from evaluation.kinds.deployment.admission import deploy
+from evaluation.kinds.deployment.distribution import Distribution
+from evaluation.kinds.deployment.document import Deployment, System
+from evaluation.kinds.senders.likelihood import Tried
+from evaluation.options import Options
+from evaluation.provenance import commit
+from evaluation.senders import Senders
+from evaluation.virtual import VirtualRunner
+from loko.document import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One sender of the grid in front of one system."""
+
+    figure: str
+    """``PAPER/ID`` of a deployment."""
+    scheme: str
+    """Admission scheme of one of its systems."""
+    senders: Senders
+    runs: int
+    seconds: float
+    seed: int
+    capacity_factor: float | None
+
+    def key(self) -> str:
+        """All that the result depends on."""
+        values = [self.figure, self.scheme, self.runs, self.seconds, self.seed, self.capacity_factor]
+        return json.dumps([commit(), self.senders.model_dump(), *values], sort_keys=True)
+
+
+def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
+    """The deployment and its system with this admission scheme. Raises `InputError`."""
+    found = experiments().get(figure)
+    if isinstance(found, Deployment):
+        for system in found.systems:
+            if system.scheme == scheme:
+                return found, system
+    raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
+
+
+def carry_out(trial: Trial) -> list[list[int]]:
+    """Packets, lost and late ones of each run."""
+    figure, system = source_of(trial.figure, trial.scheme)
+    deployed = deploy(figure, system, trial.senders)
+    counts = []
+    with VirtualRunner(
+        deployed.lab, deployed.flows, entries=figure.entries, capacity_factor=trial.capacity_factor
+    ) as runner:
+        for run in range(trial.runs):
+            seed = int(np.random.default_rng([trial.seed, run, hash_of(trial.senders)]).integers(2**62))
+            one = Distribution(deployed.guarantee_ns, deployed.shown)
+            one.add(runner.run(deployed.senders, seconds=trial.seconds, seed=seed))
+            counts.append([one.packets, one.lost, one.late])
+    return counts
+
+
+def hash_of(senders: Senders) -> int:
+    """A number of its own for each description, the same on every machine."""
+    return int.from_bytes(senders.model_dump_json().encode(), "big")
+
+
+def tried(trials: Sequence[Trial], options: Options, kept: Path) -> Iterator[tuple[int, Tried]]:
+    """Each trial with its place, those first that `kept` has of an earlier replay."""
+    done: dict[str, list[list[int]]] = {}
+    if kept.exists():
+        for line in kept.read_text(encoding="utf-8").splitlines():
+            key, counts = _kept_line(line, kept)
+            done[key] = counts
+    missing = []
+    for place, trial in enumerate(trials):
+        if trial.key() in done:
+            yield place, _tried(trial, done[trial.key()])
+        else:
+            missing.append(place)
+    with kept.open("a", encoding="utf-8") as file:
+        for place, counts in each_done(
+            carry_out,
+            [trials[place] for place in missing],
+            executor=options.executor,
+            scheduler=options.scheduler,
+            jobs=options.jobs,
+        ):
+            trial = trials[missing[place]]
+            file.write(json.dumps([trial.key(), counts]) + "\n")
+            file.flush()
+            yield missing[place], _tried(trial, counts)
+
+
+def _tried(trial: Trial, counts: list[list[int]]) -> Tried:
+    return Tried(senders=trial.senders, seconds=trial.seconds, counts=np.array(counts))
+
+
+def _kept_line(line: str, path: Path) -> tuple[str, list[list[int]]]:
+    try:
+        key, counts = json.loads(line)
+    except ValueError:
+        raise InputError(f"{path}: damaged records; delete the file and run again") from None
+    return key, counts

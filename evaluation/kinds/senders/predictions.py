@@ -1,0 +1,132 @@
+"""What a sender predicts of other figures: their own replay and their own judgement, with that sender."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evaluation.claims import judge
+from evaluation.experiments import experiments
+from evaluation.figure import Figure, LabFigure
+from evaluation.kinds import kind_named
+from evaluation.kinds.senders.document import Predicted
+from evaluation.kinds.sweep.checks import Measured
+from evaluation.kinds.sweep.document import Sweep
+from evaluation.options import Options
+from evaluation.result import ClaimResult, FigureResult
+from evaluation.senders import SenderChoice, Senders
+from loko.device import Profile, load_device
+from loko.lab import load_lab
+
+FOLDER = ".predictions"
+"""Where the replays of predicted figures lie, each kept as its own kind keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What one sender gives, figure by figure."""
+
+    senders: Senders
+    capacity_factor: float | None
+    findings: Mapping[str, Mapping[str, float]]
+    loss_percent: Mapping[str, Mapping[float, float]]
+    """Of each sweep: the loss at each x."""
+    x_label: Mapping[str, str]
+    claims: Mapping[str, Sequence[ClaimResult]]
+
+
+class _Silent:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
+        """As `Progress.begin`."""
+
+    def advance(self, doing: str) -> None:
+        """As `Progress.advance`."""
+
+    def writing(self, figure: str) -> None:
+        """As `Progress.writing`."""
+
+
+def predict(
+    figures: Sequence[Predicted],
+    paper: str,
+    senders: Senders,
+    options: Options,
+    capacity_factor: float | None = None,
+) -> Prediction:
+    """Replay the figures with this sender and judge them. Raises `InputError` or `RunError`.
+
+    A capacity factor is the Zodiac's: figures of other switches are left out with one.
+    """
+    known = experiments()
+    name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
+    out = options.out / FOLDER / name
+    out.mkdir(parents=True, exist_ok=True)
+    results: dict[str, FigureResult] = {}
+    shorter: dict[str, str] = {}
+    for one in figures:
+        figure = known[f"{paper}/{one.figure}"]
+        if capacity_factor is not None and not _has_capacity(figure):
+            continue
+        chosen = replace(
+            options,
+            out=out,
+            quick=False,
+            runs=one.runs,
+            seconds=one.seconds,
+            senders=SenderChoice(**senders.model_dump()),
+            capacity_factor=capacity_factor,
+        )
+        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, _Silent())
+        shorter[one.figure] = figure.shorter(chosen)
+    sweeps = {name: one for name, one in results.items() if isinstance(known[f"{paper}/{name}"], Sweep)}
+    return Prediction(
+        senders=senders,
+        capacity_factor=capacity_factor,
+        findings={
+            name: {**result.findings, **(onsets_of(result) if name in sweeps else {})}
+            for name, result in results.items()
+        },
+        loss_percent={name: losses_of(result) for name, result in sweeps.items()},
+        x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
+        claims={
+            name: judge(
+                known[f"{paper}/{name}"],
+                series=result.series,
+                findings=result.findings,
+                others={
+                    other: result.series
+                    for other, result in results.items()
+                    if other != name and result.series
+                },
+                shorter=shorter[name],
+            )
+            for name, result in results.items()
+        },
+    )
+
+
+def _has_capacity(figure: Figure) -> bool:
+    """Whether all switches of the figure are of the kind whose capacity is known within 6 %."""
+    if not isinstance(figure, LabFigure):
+        return False
+    switches = load_lab(figure.lab).switches.values()
+    return all(isinstance(load_device(one.profile.name), Profile) for one in switches)
+
+
+def losses_of(result: FigureResult) -> dict[float, float]:
+    """The loss of all flows of a sweep together, in per cent, at each x."""
+    measured = Measured(result.series)
+    return {x: 100 * measured.loss(x) for x in measured.by_x}
+
+
+def onsets_of(result: FigureResult) -> dict[str, float]:
+    """The loss at each x of a sweep, and from which x on packets are lost or late."""
+    measured = Measured(result.series)
+    found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
+
+    for name, counted in (("loss_starts", "lost"), ("late_starts", "late")):
+        begins = (x for x, points in measured.by_x.items() if any(getattr(one, counted) for one in points))
+        if (first := next(begins, None)) is not None:
+            found[name] = first
+    return found

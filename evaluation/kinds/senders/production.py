@@ -1,0 +1,333 @@
+"""From the document to the likelihood, the region, and what it predicts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel, Reference
+from evaluation.facts import fact
+from evaluation.kinds.senders.document import Grid, SendersFigure
+from evaluation.kinds.senders.grid import Trial, source_of, tried
+from evaluation.kinds.senders.likelihood import Printed, Tried, deviances
+from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from evaluation.senders import Senders
+
+_DRAWN_DEVIANCE: Final = 30.0
+"""Beyond it all cells look alike."""
+_COLUMNS: Final = 3
+
+
+def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Infer, then predict. Raises `InputError` or `RunError` in one line."""
+    grid = figure.quick.grid if options.quick else figure.grid
+    effort = figure.quick if options.quick else figure.effort
+    source = f"{figure.paper}/{figure.inferred_from.figure}"
+    deployment, _ = source_of(source, figure.inferred_from.scheme)
+    trials = [
+        Trial(
+            figure=source,
+            scheme=figure.inferred_from.scheme,
+            senders=senders,
+            runs=options.runs if options.runs is not None else effort.runs,
+            seconds=options.seconds if options.seconds is not None else effort.seconds,
+            seed=options.seed,
+            capacity_factor=options.capacity_factor,
+        )
+        for senders in (*grid.senders, Senders())
+    ]
+    kept = options.out / f".{figure.figure}.jsonl"
+    progress.begin(len(trials), 0, "senders")
+    by_place: dict[int, Tried] = {}
+    for place, one in tried(trials, options, kept):
+        by_place[place] = one
+        progress.advance(f"{figure.figure}: bursts of {one.senders.burst_frames} frames")
+    *cells, default = (by_place[place] for place in range(len(trials)))
+    printed = Printed(
+        percent=tuple(
+            fact(figure.paper, one).number for one in (figure.inferred_from.lost, figure.inferred_from.late)
+        ),
+        seconds=deployment.runs * deployment.seconds,
+        decimals=figure.inferred_from.decimals,
+    )
+    found = deviances([*cells, default], printed)
+    region = [cell for cell, value in zip(cells, found[:-1], strict=True) if value <= figure.deviance]
+    best = cells[int(np.argmin(found[:-1]))]
+    predictions = _predictions(figure, options, progress, best, region)
+    outcome = Outcome(
+        chart=Chart(
+            panels=[
+                *_heat(grid, cells, found),
+                *_numbers_panel(figure, predictions),
+                *_loss_panels(figure, predictions),
+            ],
+            columns=_COLUMNS,
+            caption=f"{len(cells)} senders, {trials[0].runs} runs of {trials[0].seconds:g} s each;"
+            f" {len(region)} of them within {figure.deviance:g} of the best",
+        ),
+        findings={
+            **_findings(figure, best, default, region, predictions),
+            "default_deviance": float(found[-1]),
+        },
+        x=AxisLabel(name="frames in a burst", unit=""),
+        profile="zodiac-fx",
+        table=_table(predictions),
+        runs=trials[0].runs,
+        seconds=trials[0].seconds,
+    )
+    shutil.rmtree(options.out / FOLDER, ignore_errors=True)
+    kept.unlink(missing_ok=True)
+    return outcome, _rows([*cells, default], found)
+
+
+def _predictions(
+    figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
+) -> list[Prediction]:
+    """Default, best, others that span the region, and the best at other capacities of the switch."""
+    figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
+    if not figures:
+        return []
+    others = [one.senders for one in _spanning(region) if one is not best]
+    wanted = [(senders, options.capacity_factor) for senders in (Senders(), best.senders, *others)]
+    wanted += [(best.senders, factor) for factor in figure.capacity_factors]
+    progress.begin(len(wanted), 0, "predictions")
+    found = []
+    for senders, factor in wanted:
+        found.append(predict(figures, figure.paper, senders, options, factor))
+        progress.advance(f"{figure.figure}: predictions")
+    return found
+
+
+def _spanning(region: Sequence[Tried]) -> list[Tried]:
+    """Few senders of the region that reach as far as it does: its ends in each number, in each room."""
+    ends = []
+    for room in sorted({one.senders.queue_frames for one in region}):
+        here = [one for one in region if one.senders.queue_frames == room]
+        for key in (lambda one: one.senders.burst_frames, lambda one: one.senders.offered_load):
+            ends += [min(here, key=key), max(here, key=key)]
+    return list({one.senders: one for one in ends}.values())
+
+
+def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> list[Panel]:
+    """A panel for each room: the deviance over burst and load."""
+    value_of = {one.senders: float(value) for one, value in zip(cells, found, strict=False)}
+    return [
+        HeatPanel(
+            title=f"-2 log likelihood above the best, room for {room} frames",
+            x=ChartAxis(label="frames in a burst (0: fills the bucket)"),
+            y=ChartAxis(label="load offered to the shaper"),
+            value=ChartAxis(label="-2 log likelihood above the best", low=0, high=_DRAWN_DEVIANCE),
+            x_values=[float(burst) for burst in grid.burst_frames],
+            y_values=list(grid.offered_load),
+            cells=[
+                [
+                    value_of.get(
+                        Senders.model_construct(burst_frames=burst, offered_load=load, queue_frames=room)
+                    )
+                    for burst in grid.burst_frames
+                ]
+                for load in grid.offered_load
+            ],
+        )
+        for room in grid.queue_frames
+    ]
+
+
+def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
+    """Per cents: what the paper prints, what the default sender gives, and the band of the inferred ones."""
+    shown = [
+        (fact(figure.paper, number.fact).number, _band(number.figure, number.finding, predictions))
+        for number in figure.numbers
+        if number.finding.endswith("_percent")
+    ]
+    rows = [(paper, band) for paper, band in shown if band is not None]
+    if not rows:
+        return []
+    places = [float(place) for place in range(1, len(rows) + 1)]
+    names = ", ".join(
+        f"{place:g}: {number.figure}"
+        for place, number in zip(
+            places, (one for one in figure.numbers if one.finding.endswith("_percent")), strict=False
+        )
+    )
+    return [
+        LinePanel(
+            title=f"lost: {names}",
+            x=ChartAxis(label="figure", low=0.5, high=len(rows) + 0.5),
+            y=ChartAxis(label="lost [%]", low=0, high=100),
+            curves=[
+                Curve(label="paper", x=places, y=[paper for paper, _ in rows]),
+                Curve(label="default sender", x=places, y=[band[0] for _, band in rows], dashed=True),
+                Curve(
+                    label="inferred senders: best, least, most",
+                    x=places,
+                    y=[band[1] for _, band in rows],
+                    low=[band[2] for _, band in rows],
+                    high=[band[3] for _, band in rows],
+                ),
+            ],
+        )
+    ]
+
+
+def _loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
+    """Of each sweep the loss over x: the default sender, the band of all that is open, what is printed."""
+    if not predictions:
+        return []
+    default, *inferred = predictions
+    panels: list[Panel] = []
+    for name, losses in default.loss_percent.items():
+        x = list(losses)
+        printed = [one for one in figure.numbers if one.figure == name]
+        at = {
+            float(one.finding.split("_")[2]): fact(figure.paper, one.fact).number
+            for one in printed
+            if one.finding.startswith("loss_at_")
+        }
+        curves = [
+            Curve(label="default sender", x=x, y=list(losses.values()), dashed=True),
+            Curve(
+                label="inferred: best, least, most",
+                x=x,
+                y=[inferred[0].loss_percent[name][value] for value in x],
+                low=[min(one.loss_percent[name][value] for one in inferred) for value in x],
+                high=[max(one.loss_percent[name][value] for one in inferred) for value in x],
+            ),
+        ]
+        if at:
+            curves.append(Curve(label="paper", x=list(at), y=list(at.values())))
+        panels.append(
+            LinePanel(
+                title=name,
+                x=ChartAxis(label=default.x_label[name]),
+                y=ChartAxis(label="loss [%]", low=0),
+                curves=curves,
+                references=[
+                    Reference(
+                        label=f"paper: {'lost' if one.finding == 'loss_starts' else 'late'} from here on",
+                        value=fact(figure.paper, one.fact).number,
+                        axis="x",
+                    )
+                    for one in printed
+                    if one.finding in {"loss_starts", "late_starts"}
+                ],
+            )
+        )
+    return panels
+
+
+Band = tuple[float, float, float, float]
+"""Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
+
+
+def _band(figure: str, finding: str, predictions: Sequence[Prediction]) -> Band | None:
+    values = [one.findings.get(figure, {}).get(finding) for one in predictions]
+    inferred = [value for value in values[1:] if value is not None]
+    if not inferred or values[0] is None or values[1] is None:
+        return None
+    return values[0], values[1], min(inferred), max(inferred)
+
+
+def _findings(
+    figure: SendersFigure,
+    best: Tried,
+    default: Tried,
+    region: Sequence[Tried],
+    predictions: Sequence[Prediction],
+) -> dict[str, float]:
+    lost, late = best.percent
+    found = {
+        "best_burst_frames": float(best.senders.burst_frames),
+        "best_load_percent": 100 * best.senders.offered_load,
+        "best_room_frames": float(best.senders.queue_frames),
+        "best_lost_percent": float(lost),
+        "best_late_percent": float(late),
+        "default_lost_percent": float(default.percent[0]),
+        "default_late_percent": float(default.percent[1]),
+        "region_senders": float(len(region)),
+        "region_shortest_burst_frames": float(min(one.senders.burst_frames for one in region)),
+        "region_longest_burst_frames": float(max(one.senders.burst_frames for one in region)),
+        "region_least_load_percent": 100 * min(one.senders.offered_load for one in region),
+        "region_most_load_percent": 100 * max(one.senders.offered_load for one in region),
+    }
+    for number in figure.numbers:
+        band = _band(number.figure, number.finding, predictions)
+        if band is not None:
+            stem, _, unit = number.finding.rpartition("_")
+            for name, value in zip(("default", "best", "least", "most"), band, strict=True):
+                found[f"{number.figure}_{stem}_{name}_{unit}"] = value
+    for name, place in (("default", 0), ("best", 1)):
+        if len(predictions) > place:
+            judged = [claim for claims in predictions[place].claims.values() for claim in claims]
+            found[f"{name}_kept_claims"] = float(sum(claim.holds is True for claim in judged))
+            found["judged_claims"] = float(sum(claim.holds is not None for claim in judged))
+    return found
+
+
+def _table(predictions: Sequence[Prediction]) -> TableResult | None:
+    """Every claim of the predicted figures: with the default sender, with the best, in the region."""
+    if not predictions:
+        return None
+    default, best, *others = predictions
+    rows: list[list[str | float]] = []
+    for name, claims in default.claims.items():
+        inferred = [one.claims[name] for one in (best, *others) if name in one.claims]
+        for place, claim in enumerate(claims):
+            mine = best.claims[name][place]
+            holding = sum(one[place].holds is True for one in inferred)
+            rows.append(
+                [
+                    name,
+                    claim.claim,
+                    claim.paper,
+                    claim.here,
+                    _word(claim.holds),
+                    mine.here,
+                    _word(mine.holds),
+                    f"{holding} of {len(inferred)}",
+                ]
+            )
+    return TableResult(
+        columns=[
+            "figure",
+            "claim",
+            "paper",
+            "default",
+            "default_holds",
+            "best",
+            "best_holds",
+            "inferred_hold",
+        ],
+        rows=rows,
+    )
+
+
+def _word(holds: bool | None) -> str:
+    if holds is None:
+        return "not testable"
+    return "holds" if holds else "does not hold"
+
+
+def _rows(cells: Sequence[Tried], found: NDArray[np.float64]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {
+                **one.senders.model_dump(),
+                "deviance": float(value),
+                "run": run,
+                "packets": int(counts[0]),
+                "lost": int(counts[1]),
+                "late": int(counts[2]),
+            }
+            for one, value in zip(cells, found, strict=True)
+            for run, counts in enumerate(one.counts)
+        ]
+    )

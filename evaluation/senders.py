@@ -1,0 +1,170 @@
+"""How the hosts of a traffic figure send: one description for every figure, in virtual and in real time.
+
+Section 6.1 of the Loko paper says that mgen sends bursts at line rate at random distances and that tc's token
+bucket shapes them. It prints neither how long the bursts are, nor their mean rate, nor the room before the
+shaper. `Senders` names these numbers; a figure's document may state them, the command line may replace them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from loko.document import InputError, Strict
+
+DEFAULT_QUEUE_FRAMES: Final = 160
+"""As many frames as the default send buffer of a Linux UDP socket holds."""
+
+
+class Senders(Strict):
+    """What every host of a figure does. All four numbers are assumptions: no paper prints them."""
+
+    burst_frames: int = Field(default=0, ge=0, le=1_000_000)
+    """Frames that the generator hands over in one burst. 0: as many whole frames as the bucket holds."""
+    offered_load: float = Field(default=1.0, gt=0, le=10, allow_inf_nan=False)
+    """Mean rate of the generator over that of its shaper."""
+    queue_frames: int = Field(default=DEFAULT_QUEUE_FRAMES, ge=1, le=10_000_000)
+    """Frames that may wait before the shaper. What does not fit was never sent, and is no loss."""
+    shaper_latency_ns: int = Field(default=0, ge=0, le=10_000_000)
+    """How much later than it could a frame leaves that had to wait for tokens: the lateness of the shaper's
+    timer. A full bucket gains nothing meanwhile, so a bucket of one frame loses that much rate for good."""
+
+    @model_validator(mode="after")
+    def _a_burst_finds_room(self) -> Self:
+        if self.burst_frames > self.queue_frames:
+            raise ValueError(
+                f"a burst of {self.burst_frames} frames finds room for {self.queue_frames} only, so its end"
+                " would never be sent; shorten the bursts or make room (queue_frames)"
+            )
+        return self
+
+    def burst_bytes(self, bucket_bytes: float, frame_bytes: int) -> int:
+        """Length of a burst before a bucket of this depth, in whole frames."""
+        return (self.burst_frames or int(bucket_bytes) // frame_bytes) * frame_bytes
+
+    def described(self) -> dict[str, float]:
+        """The numbers by name, as results record assumptions."""
+        return {name: float(value) for name, value in self.model_dump().items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderChoice:
+    """What the command line replaces in every figure's description. None: as the figure says."""
+
+    burst_frames: int | None = None
+    offered_load: float | None = None
+    queue_frames: int | None = None
+    shaper_latency_ns: int | None = None
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What is replaced, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def of(self, senders: Senders) -> Senders:
+        """The description with what was chosen. Raises `InputError` if that contradicts itself."""
+        try:
+            return Senders.model_validate({**senders.model_dump(), **self.chosen})
+        except ValidationError as error:
+            first = error.errors()[0]
+            names = [str(part) for part in first["loc"]] or list(self.chosen)
+            options = ", ".join(option_of(name) for name in names)
+            raise InputError(f"{options}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+AS_DESCRIBED: Final = SenderChoice()
+
+
+def sentence(described: Iterable[Mapping[str, float]]) -> str:
+    """How the hosts of some figures sent, from what `Senders.described` gave; empty if it gave nothing."""
+    each = [Senders.model_validate({**one, **_whole(one)}) for one in described]
+    if not each:
+        return ""
+    if any(one != each[0] for one in each):
+        return "How hosts send is not the same in all of these figures; each says how."
+    one = each[0]
+    burst = f"bursts of {one.burst_frames} frames" if one.burst_frames else "bursts that fill their bucket"
+    late = f", the shaper {one.shaper_latency_ns / 1000:g} us late" if one.shaper_latency_ns else ""
+    return (
+        f"All hosts send {burst}, at {one.offered_load:g} times the rate of their shaper, with room for"
+        f" {one.queue_frames} frames before it{late}. "
+        + (
+            "The papers print none of this: it is assumed, and fitted to no figure."
+            if one == Senders()
+            else "The papers print none of this; it was chosen for this replay."
+        )
+    )
+
+
+def _whole(described: Mapping[str, float]) -> dict[str, int]:
+    return {name: int(value) for name, value in described.items() if name != "offered_load"}
+
+
+def option_of(name: str) -> str:
+    """The option of the command line that replaces this number."""
+    return "--" + name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaper:
+    """A host's token bucket with a late timer, in front of its line. Counts whole frames with their FCS."""
+
+    frame_bytes: int
+    rate_bps: int
+    burst_bytes: int
+    queue_frames: int
+    slot_ns: int
+    """How long a frame with its preamble and gap takes on the host's line."""
+    latency_ns: int
+
+    def departures_ns(self, offered_ns: Iterable[int]) -> Iterator[int]:
+        """When the frames leave that are offered at these rising instants; those without room never do.
+
+        The emulator's own shaper, with a latency: exact in integers. The bucket begins full at 0.
+        """
+        needed, capacity = self.frame_bytes * _BIT_NS, self.burst_bytes * _BIT_NS
+        level, updated_ns, line_free_ns = capacity, 0, 0
+        waiting: deque[int] = deque()
+        for at_ns in offered_ns:
+            while waiting and waiting[0] < at_ns:
+                waiting.popleft()
+            if len(waiting) >= self.queue_frames:
+                continue
+            from_ns = max(at_ns, line_free_ns)
+            ready_ns = updated_ns - (level - needed) // self.rate_bps if level < needed else updated_ns
+            leaves_ns = from_ns if ready_ns <= from_ns else ready_ns + self.latency_ns
+            level = min(capacity, level + (leaves_ns - updated_ns) * self.rate_bps) - needed
+            updated_ns, line_free_ns = leaves_ns, leaves_ns + self.slot_ns
+            waiting.append(leaves_ns)
+            yield leaves_ns
+
+
+def slot_ns(frame_bytes: int, line_rate_bps: float) -> int:
+    """How long a frame takes on a line with its preamble of 8 bytes and the gap of 12."""
+    return round((8 + frame_bytes + 12) * 8e9 / line_rate_bps)
+
+
+def bursts_ns(
+    random: np.random.Generator, *, burst_frames: int, mean_gap_ns: float, slot_ns: int, end_ns: int
+) -> Iterator[int]:
+    """When a generator offers its frames until the end: bursts at line rate, exponentially separated.
+
+    A burst waits for the end of the one before it, as in the emulator (`simulator/src/source.rs`).
+    """
+    begins_ns, free_ns = 0, 0
+    while True:
+        begins_ns += round(random.exponential(mean_gap_ns))
+        first_ns = max(begins_ns, free_ns)
+        if first_ns >= end_ns:
+            return
+        yield from range(first_ns, min(first_ns + burst_frames * slot_ns, end_ns), slot_ns)
+        free_ns = first_ns + burst_frames * slot_ns
+
+
+_BIT_NS: Final = 8 * 1_000_000_000
+"""Units of a bucket's level in a byte: at a whole number of bit/s, a nanosecond brings a whole number."""

@@ -1,0 +1,92 @@
+"""What the results of a folder come to: guarantees by system, claims by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from evaluation.result import ClaimKind, ClaimResult, FigureResult, GuaranteeResult
+
+KINDS: Final[Mapping[ClaimKind, str]] = {
+    "predicted": "predictions",
+    "calibrated": "calibrated",
+    "ours": "ours",
+}
+"""Kinds of claims with their names in counts. Only predictions count as reproduction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """How many claims of a kind hold, do not hold, and are not testable here."""
+
+    hold: int
+    fail: int
+    untested: int
+
+    @classmethod
+    def of(cls, claims: Sequence[ClaimResult]) -> Count:
+        """Count these claims, each once."""
+        return cls(
+            hold=sum(claim.holds is True for claim in claims),
+            fail=sum(claim.holds is False for claim in claims),
+            untested=sum(claim.holds is None for claim in claims),
+        )
+
+    @property
+    def tested(self) -> int:
+        """Claims that could be tested."""
+        return self.hold + self.fail
+
+    def __bool__(self) -> bool:
+        """Whether there is any claim."""
+        return self.tested + self.untested > 0
+
+    def __str__(self) -> str:
+        """Such as "5 of 7 hold, 2 not testable here"."""
+        untested = f"{self.untested} not testable here"
+        if not self.tested:
+            return untested
+        tested = f"{self.hold} of {self.tested} hold"
+        return f"{tested}, {untested}" if self.untested else tested
+
+
+def counts(claims: Sequence[ClaimResult]) -> dict[ClaimKind, Count]:
+    """Claims of one figure by kind; kinds without any are left out."""
+    found = {kind: Count.of([claim for claim in claims if claim.kind == kind]) for kind in KINDS}
+    return {kind: count for kind, count in found.items() if count}
+
+
+def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, Count]:
+    """Claims of all figures by kind. A fact that several figures rest on counts in one of them only."""
+    return counts(
+        [claim for result in results for claim in result.claims if not counted_with(results, result, claim)]
+    )
+
+
+def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: ClaimResult) -> str:
+    """The figure in which a claim's fact is counted, if that is another one; else empty.
+
+    It is the one in which most claims on the fact fail, so that none is hidden; the first of those.
+    """
+    if not claim.fact:
+        return ""
+    fails = {
+        one.name: sum(each.holds is False for each in alike)
+        for one in results
+        if one.paper == result.paper and (alike := _alike(one, claim))
+    }
+    chosen = max(fails, key=fails.__getitem__)
+    return "" if chosen == result.name else chosen
+
+
+def _alike(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:
+    return [each for each in result.claims if (each.fact, each.kind) == (claim.fact, claim.kind)]
+
+
+def guarantees(results: Sequence[FigureResult]) -> Iterator[tuple[FigureResult, GuaranteeResult]]:
+    """Every guarantee with its figure, except where nothing was promised."""
+    for result in results:
+        for one in result.guarantees:
+            if one.verdict != "not promised":
+                yield result, one

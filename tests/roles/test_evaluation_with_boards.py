@@ -1,0 +1,38 @@
+"""The role evaluation with a bench's inventory, before any board is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from roles_play import play
+from throwaway import ROOT
+
+
+@pytest.fixture
+def words(tmp_path):
+    """Of the playbook, for a bench whose switch s1 is the real board of a cabling."""
+
+    def with_cabling(cabling):
+        inventory = yaml.safe_load((ROOT / "playbooks/inventories/hardware/hosts.yml").read_text())
+        inventory["testbed"]["hosts"]["bench"]["testbed_cabling"] = cabling
+        inventory["boards"]["hosts"] = {}
+        hosts = tmp_path / "hosts.yml"
+        hosts.write_text(yaml.safe_dump(inventory))
+        chosen = {"mode": "hardware", "figures": "fig17a", "out": str(tmp_path / "results")}
+        return ["-i", hosts, "playbooks/evaluate.yml", "--tags", "evaluation", "-e", json.dumps(chosen)]
+
+    return with_cabling
+
+
+def test_check_mode_only_tells(tmp_path, words):
+    told = play(tmp_path, [*words({"s1": {1: "card1", 4: "card4"}}), "--check"])
+    assert "evaluation : Would replay (hardware)" in told.changed, told.output
+    assert not (tmp_path / "results").exists()
+
+
+def test_without_a_real_board_one_line_says_how_to_name_it(tmp_path, words):
+    refused = play(tmp_path, words({}))
+    assert refused.status == 2
+    assert "no switch of the lab two-switch is a real board: say with --cabling FILE" in refused.complaint

@@ -1,0 +1,157 @@
+"""The likelihood of senders, and what is predicted with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from evaluation.experiments import experiments, select
+from evaluation.kinds.senders.document import Grid, SendersFigure
+from evaluation.kinds.senders.grid import Trial, carry_out, tried
+from evaluation.kinds.senders.kind import KIND
+from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_likelihood
+from evaluation.kinds.senders.predictions import predict
+from evaluation.kinds.sweep.document import Sweep
+from evaluation.options import Options
+from evaluation.senders import Senders
+from loko.document import InputError
+
+FIGURE = experiments()["loko/senders"]
+PRINTED = Printed(percent=(6.5, 49.9), seconds=200, decimals=1)
+
+
+def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -> Tried:
+    corners = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)]) * spread
+    percent = np.array([lost, late]) + np.tile(corners, (runs // 4, 1))
+    counts = np.column_stack([np.full(len(percent), 1_000_000), (percent * 10_000).astype(np.int64)])
+    return Tried(senders=Senders(), seconds=10, counts=counts)
+
+
+def test_the_likelihood_is_the_normal_density_of_what_is_printed() -> None:
+    one = runs_of(6.0, 50.0, spread=2.0, runs=100_000)
+    variance = 4 / 20 + 0.01 / 12
+    apart = (0.5**2 + 0.1**2) / variance
+    expected = -apart / 2 - np.log(2 * np.pi * variance)
+    assert log_likelihood(one, PRINTED) == pytest.approx(expected, rel=0.01)
+
+
+def test_the_region_has_the_true_sender_as_often_as_it_should() -> None:
+    # Among senders of which one is true, 5.99 is the 95 % quantile of its deviance from a perfect fit.
+    random, inside = np.random.default_rng(3), 0
+    truth = runs_of(6.0, 50.0, runs=4000)
+    best = log_likelihood(truth, Printed(percent=tuple(truth.percent), seconds=200, decimals=1))
+    for _ in range(400):
+        lost, late = random.normal([6.0, 50.0], 1 / np.sqrt(20))
+        seen = Printed(percent=(round(lost, 1), round(late, 1)), seconds=200, decimals=1)
+        inside += 2 * (best - log_likelihood(truth, seen)) <= 5.99
+    assert 0.91 < inside / 400 < 0.985
+
+
+def test_few_and_short_runs_tell_less() -> None:
+    far = [runs_of(7.5, 50.0), runs_of(6.5, 49.9)]
+    sure = deviances(far, PRINTED)[0]
+    assert sure > 10
+    assert deviances([runs_of(7.5, 50.0, runs=4), runs_of(6.5, 49.9, runs=4)], PRINTED)[0] < sure / 2
+    assert deviances(far, Printed(percent=(6.5, 49.9), seconds=20, decimals=1))[0] < sure / 5
+    assert deviances(far, Printed(percent=(6.5, 49.9), seconds=200, decimals=0))[0] < sure
+
+
+def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    values = FIGURE.model_dump()
+    values["predicted"].append({"figure": "fig3c", "runs": 1, "seconds": 1.0})
+    with pytest.raises(ValidationError, match="fig3c is what the senders are inferred from"):
+        SendersFigure.model_validate(values)
+
+
+def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
+    grid = Grid(burst_frames=[0, 300], offered_load=[0.8], queue_frames=[160, 400])
+    assert {(one.burst_frames, one.queue_frames) for one in grid.senders} == {(0, 160), (0, 400), (300, 400)}
+
+
+def test_it_is_replayed_only_if_it_is_named() -> None:
+    assert FIGURE not in select([], experiments())
+    assert select(["senders"], experiments()) == [FIGURE]
+
+
+def trial(senders: Senders, seconds: float = 0.3) -> Trial:
+    return Trial(
+        figure="loko/fig3c",
+        scheme="qjump-consistent",
+        senders=senders,
+        runs=2,
+        seconds=seconds,
+        seed=1,
+        capacity_factor=None,
+    )
+
+
+def test_a_sender_of_half_the_load_loses_less() -> None:
+    busy, idle = (np.array(carry_out(trial(Senders(offered_load=load)))) for load in (1.0, 0.4))
+    assert busy[:, 1].sum() > 0
+    assert idle[:, 1].sum() < busy[:, 1].sum() / 5
+    assert carry_out(trial(Senders())) == busy.tolist()
+
+
+def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path)
+    first, second = trial(Senders()), trial(Senders(offered_load=0.5))
+    kept = tmp_path / "kept.jsonl"
+    before = dict(tried([first], options, kept))
+    done: list[Senders] = []
+
+    def counted(one: Trial) -> list[list[int]]:
+        done.append(one.senders)
+        return [[10, 1, 2], [10, 2, 3]]
+
+    monkeypatch.setattr("evaluation.kinds.senders.grid.carry_out", counted)
+    after = dict(tried([first, second], options, kept))
+    assert done == [second.senders]
+    assert after[0].counts.tolist() == before[0].counts.tolist()
+    assert after[1].percent.tolist() == [15, 25]
+    kept.write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"kept\.jsonl: damaged records; delete the file"):
+        list(tried([first], options, kept))
+
+
+def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+    short = [
+        one.model_copy(update={"runs": 1, "seconds": 0.5})
+        for one in FIGURE.predicted
+        if one.figure == "fig17a"
+    ]
+    full, half = (predict(short, "loko", Senders(offered_load=load), options) for load in (1.0, 0.3))
+    assert full.findings["fig17a"]["loss_at_11_percent"] > half.findings["fig17a"]["loss_at_11_percent"]
+    assert full.findings["fig17a"]["loss_starts"] <= half.findings["fig17a"]["loss_starts"]
+    sweep = experiments()["loko/fig17a"]
+    assert isinstance(sweep, Sweep)
+    assert [one.claim for one in full.claims["fig17a"]] == [one.claim for one in sweep.claims]
+
+
+def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+    chosen = [one for one in FIGURE.predicted if one.figure in {"fig3a", "fig3b"}]
+    short = [one.model_copy(update={"runs": 1, "seconds": 0.05}) for one in chosen]
+    assert list(predict(short, "loko", Senders(), options).claims) == ["fig3a", "fig3b"]
+    assert list(predict(short, "loko", Senders(), options, 1.06).claims) == ["fig3a"]
+
+
+def test_a_quick_replay(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2, seconds=0.3)
+
+    class Quiet:
+        def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+        def advance(self, doing: str) -> None: ...
+        def writing(self, figure: str) -> None: ...
+
+    (result,) = KIND.produce([FIGURE], options, Quiet())
+    assert result.chart is not None
+    assert len(result.chart.panels) == 1
+    assert result.findings["default_deviance"] > 100
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["senders.parquet"]

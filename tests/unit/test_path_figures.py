@@ -1,0 +1,27 @@
+"""Figures of paths: the picture says in which time it was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.chart import LinePanel
+from evaluation.evaluate import evaluate
+from evaluation.experiments import experiments, select
+from evaluation.options import Options
+from evaluation.progress import ProgressBar
+
+
+@pytest.mark.parametrize("name", ["fivelive", "ringlive"])
+def test_a_picture_of_virtual_time_says_so_and_has_every_path_length(name: str, tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, runs=1, seconds=0.1)
+    with ProgressBar() as progress:
+        (result,) = evaluate(select([name], experiments()), options, progress)
+    assert "real time" not in result.title
+    assert result.chart is not None
+    (panel,) = result.chart.panels
+    assert isinstance(panel, LinePanel)
+    assert panel.title == "computed in virtual time, not sent in real time"
+    lengths = [point.x for series in result.series for point in series.points]
+    assert [curve.x for curve in panel.curves] == [lengths] * 2

@@ -1,0 +1,239 @@
+"""Senders: one description for every figure, refused where it cannot be followed; the late shaper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import switch_emulator
+
+from evaluation.experiments import experiments
+from evaluation.flow_figure import SendingFigure, refuse_unless_followed
+from evaluation.kinds.deployment.admission import deploy
+from evaluation.kinds.deployment.document import Deployment
+from evaluation.kinds.deployment.kind import KIND
+from evaluation.kinds.paths.admission import admit_paths
+from evaluation.kinds.paths.document import Paths
+from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.production import plan_of
+from evaluation.options import Options
+from evaluation.runner import LOST
+from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
+from evaluation.traffic import FlowTraffic, prepare, traffic
+from evaluation.virtual import VirtualRunner
+from loko.document import InputError
+
+FIGURES = experiments()
+SENDING = [one for one in FIGURES.values() if isinstance(one, SendingFigure)]
+LONG = Senders(burst_frames=50, offered_load=0.8, queue_frames=200, shaper_latency_ns=7)
+
+
+def sent(figure: SendingFigure, how: Senders | None) -> list[FlowTraffic]:
+    if isinstance(figure, Sweep):
+        return list(traffic(prepare(figure), figure.x.values[-1], how))
+    if isinstance(figure, Deployment):
+        return [one for system in figure.systems for one in deploy(figure, system, how).senders]
+    assert isinstance(figure, Paths)
+    return list(admit_paths(figure, 1, how).senders)
+
+
+def test_the_kinds_that_send_are_these() -> None:
+    assert {one.kind for one in SENDING} == {"sweep", "deployment", "paths"}
+
+
+@pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
+def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
+    assert figure.senders == Senders()
+    for one in sent(figure, None):
+        assert one.offered_rate_bps == pytest.approx(one.shaper_rate_bps, abs=1)
+        assert one.offered_burst_bytes == one.shaper_burst_bytes // one.frame_bytes * one.frame_bytes
+        assert (one.queue_bytes, one.shaper_latency_ns) == (160 * one.frame_bytes, 0)
+
+
+@pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
+def test_every_number_reaches_every_sender(figure: SendingFigure) -> None:
+    for before, after in zip(sent(figure, None), sent(figure, LONG), strict=True):
+        assert after == replace(
+            before,
+            offered_rate_bps=after.offered_rate_bps,
+            offered_burst_bytes=50 * before.frame_bytes,
+            queue_bytes=200 * before.frame_bytes,
+            shaper_latency_ns=7,
+        )
+        assert after.offered_rate_bps == pytest.approx(0.8 * before.shaper_rate_bps, abs=1)
+
+
+def test_a_choice_replaces_only_what_it_names() -> None:
+    assert SenderChoice().of(LONG) == LONG
+    assert SenderChoice(offered_load=0.5).of(LONG) == LONG.model_copy(update={"offered_load": 0.5})
+    assert SenderChoice(burst_frames=0).of(LONG).burst_frames == 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (SenderChoice(burst_frames=161), r"--burst-frames: a burst of 161 frames finds room for 160 only"),
+        (SenderChoice(offered_load=11.0), r"--offered-load: .*less than or equal to 10"),
+        (SenderChoice(shaper_latency_ns=-1), r"--shaper-latency-ns: "),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused_in_one_line(choice: SenderChoice, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        choice.of(Senders())
+
+
+def test_a_figure_that_cannot_follow_is_named() -> None:
+    chosen = [FIGURES["loko/fig3c"], FIGURES["loko/fig6a"]]
+    refuse_unless_followed(chosen, SenderChoice(), real_time=False)
+    refuse_unless_followed(chosen[:1], SenderChoice(offered_load=0.9), real_time=True)
+    with pytest.raises(InputError, match=r"--offered-load: loko/fig6a does not .* that do: fig3c$"):
+        refuse_unless_followed(chosen, SenderChoice(offered_load=0.9), real_time=False)
+    long = SenderChoice(burst_frames=400, queue_frames=1000)
+    refuse_unless_followed(chosen[:1], long, real_time=False)
+    with pytest.raises(
+        InputError, match=r"--queue-frames: in real time the send buffer .* at about 160 frames"
+    ):
+        refuse_unless_followed(chosen[:1], long, real_time=True)
+    with pytest.raises(InputError, match=r"--shaper-latency-ns: for --mode virtual only"):
+        refuse_unless_followed(chosen[:1], SenderChoice(shaper_latency_ns=5), real_time=True)
+
+
+def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
+    sweep = FIGURES["loko/fig17a"]
+    assert isinstance(sweep, Sweep)
+    seen = []
+    for choice in (
+        {},
+        {"burst_frames": 20},
+        {"offered_load": 0.9},
+        {"queue_frames": 80},
+        {"shaper_latency_ns": 9},
+    ):
+        plan = plan_of(sweep, Options(mode="virtual", seed=1, out=tmp_path, senders=SenderChoice(**choice)))
+        assert plan.fingerprint(11) not in seen
+        seen.append(plan.fingerprint(11))
+
+
+class Quiet:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
+def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.5)
+    (full,) = KIND.produce([FIGURES["loko/fig3c"]], options, Quiet())
+    half = replace(options, senders=SenderChoice(offered_load=0.5))
+    (less,) = KIND.produce([FIGURES["loko/fig3c"]], half, Quiet())
+    assert full.provenance.assumptions["offered_load"] == 1
+    assert less.provenance.assumptions["offered_load"] == 0.5
+    assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]
+
+
+# The late shaper
+
+
+SHAPER = Shaper(
+    frame_bytes=306, rate_bps=5_000_000, burst_bytes=918, queue_frames=5, slot_ns=26_080, latency_ns=0
+)
+
+
+def test_a_burst_as_long_as_the_bucket_passes_at_line_rate_and_the_rest_waits_for_tokens() -> None:
+    frame_ns = 306 * 8 * 200  # at 5 Mbit/s
+    leaves = list(SHAPER.departures_ns([0, 0, 0, 0, 0]))
+    assert leaves == [0, 26_080, 52_160, frame_ns, 2 * frame_ns]
+
+
+def test_a_late_shaper_loses_nothing_but_what_overflows_the_bucket() -> None:
+    late = replace(SHAPER, latency_ns=80_000)
+    frame_ns = 306 * 8 * 200
+    assert list(late.departures_ns([0] * 5)) == [0, 26_080, 52_160, frame_ns + 80_000, 2 * frame_ns + 80_000]
+    one = replace(late, burst_bytes=306)
+    assert list(one.departures_ns([0] * 4)) == [number * (frame_ns + 80_000) for number in range(4)]
+
+
+def test_what_finds_no_room_never_leaves() -> None:
+    assert len(list(SHAPER.departures_ns([0] * 20))) == 5
+    assert len(list(SHAPER.departures_ns([0] * 6 + [10_000_000]))) == 6
+
+
+@pytest.mark.parametrize("burst_bytes", [306, 700, 3000])
+def test_without_latency_it_is_the_emulators_own_shaper(burst_bytes: int) -> None:
+    shaper = replace(SHAPER, burst_bytes=burst_bytes, queue_frames=1_000_000)
+    line_bps = 100_000_000
+    offered = list(
+        bursts_ns(
+            np.random.default_rng(4),
+            burst_frames=12,
+            mean_gap_ns=7e6,
+            slot_ns=slot_ns(306, line_bps),
+            end_ns=200_000_000,
+        )
+    )
+    network = switch_emulator.Network(seed=1)
+    network.add_host("A")
+    network.add_host("B")
+    network.connect("A", 1, "B", 1, rate_bps=line_bps)
+    network.add_pattern(
+        "A",
+        flow=0,
+        frame=bytes(302),
+        sequence_offset=50,
+        shaper_rate_bps=shaper.rate_bps,
+        shaper_burst_bytes=burst_bytes,
+        instants_ns=np.array(offered, dtype=np.int64),
+        observed=True,
+        destination="B",
+    )
+    result = network.run(duration_ns=200_000_000, drain_ns=10_000_000)
+    mine = [at_ns for at_ns in shaper.departures_ns(offered) if at_ns < 200_000_000]
+    assert result.sent_ns.tolist() == mine
+    assert len(mine) > 100
+
+
+def test_bursts_are_at_line_rate_and_have_the_mean_rate() -> None:
+    offered = np.array(
+        list(
+            bursts_ns(
+                np.random.default_rng(7),
+                burst_frames=10,
+                mean_gap_ns=1e7,
+                slot_ns=26_080,
+                end_ns=20_000_000_000,
+            )
+        )
+    )
+    assert offered.size == pytest.approx(20_000, rel=0.1)  # 2000 bursts; their number spreads by 2 %
+    gaps = np.diff(offered)
+    assert gaps.min() == 26_080
+    assert np.mean(gaps == 26_080) == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_late_shaper_in_a_lab() -> None:
+    figure = FIGURES["loko/fig3a"]
+    assert isinstance(figure, Deployment)
+    rates = {}
+    for latency_ns in (0, 80_000):
+        one = deploy(figure, figure.systems[0], Senders(shaper_latency_ns=latency_ns))
+        with VirtualRunner(one.lab, one.flows, entries=figure.entries) as runner:
+            records = runner.run(one.senders, seconds=0.5, seed=1)
+        rates[latency_ns] = len(records) / 0.5 / 4
+        assert 0 < np.count_nonzero(records.received_ns != LOST) < len(records)
+    # Silo's bucket holds one frame: the latency adds to the 54.4 us that its tokens take.
+    assert rates[0] == pytest.approx(1e9 / 54_400, rel=0.03)
+    assert rates[80_000] == pytest.approx(1e9 / (54_400 + 80_000), rel=0.03)
+
+
+def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
+    default = sentence([Senders().described()] * 3)
+    assert default == (
+        "All hosts send bursts that fill their bucket, at 1 times the rate of their shaper, with room for"
+        " 160 frames before it. The papers print none of this: it is assumed, and fitted to no figure."
+    )
+    assert "bursts of 50 frames, at 0.8 times" in sentence([LONG.described()])
+    assert sentence([LONG.described()]).endswith("it was chosen for this replay.")
+    assert "0.007 us late" in sentence([LONG.described()])
+    assert "not the same" in sentence([Senders().described(), LONG.described()])
+    assert not sentence([])

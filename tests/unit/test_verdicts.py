@@ -1,0 +1,229 @@
+"""What results come to: guarantees by system, claims by kind, each fact once; what the report says of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sample_charts import BOXES, chart_result
+
+from evaluation.chart import Chart
+from evaluation.claims import check_reference, judge, kind_of
+from evaluation.experiments import experiments
+from evaluation.facts import fact
+from evaluation.figure import Figure
+from evaluation.finding_checks import FindingFigure
+from evaluation.guarantees import guarantee
+from evaluation.kinds.attack.document import AttackFigure, Effort
+from evaluation.kinds.attack.production import compute
+from evaluation.options import Options
+from evaluation.report import render
+from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, Point
+from evaluation.verdicts import Count, counted_with, counts, counts_of_all
+from loko.document import InputError
+
+FIGURES = experiments()
+CIRCULAR = {
+    "sec4": None,
+    "sec6": None,
+    "fig6b": "fig6b/barrier",
+    "fig7b": "fig7b/largest",
+    "fig9a": "fig9_entries/largest-time",
+    "fig10c": "fig10c/output",
+    "fig10d": "fig10d/mean",
+    "fig12b": "fig12b/equation-6-error",
+}
+"""Facts that went into the profile, or that the emulator meets by construction; None: all of the figure."""
+
+
+class Silent:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
+def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> Point:
+    none = Delays(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), None))
+    return Point(
+        x=1,
+        packets=packets,
+        lost=lost,
+        loss=0,
+        late=late,
+        explained=explained,
+        guaranteed=True,
+        delay_ms=none,
+    )
+
+
+def claim(holds: bool | None, *, kind: ClaimKind = "predicted", fact: str = "") -> ClaimResult:
+    return ClaimResult(claim="c", paper="p", here="h", holds=holds, where="sec 1", kind=kind, fact=fact)
+
+
+def result(
+    figure: str, *claims: ClaimResult, guarantees: list[GuaranteeResult] | None = None
+) -> FigureResult:
+    drawn = chart_result(Chart(panels=[BOXES]))
+    return drawn.model_copy(update={"figure": figure, "claims": list(claims), "guarantees": guarantees or []})
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict"),
+    [
+        (point(), "kept"),
+        (point(lost=1), "broken"),
+        (point(late=1), "broken"),
+        (point(late=2, lost=1, explained=2), "broken"),
+        (point(late=2, lost=1, explained=3), "kept"),
+        (point(packets=0), "not tested"),
+    ],
+)
+def test_a_guarantee_is_kept_broken_or_not_tested(one: Point, verdict: str) -> None:
+    found = guarantee("Loko", {"H1->H3": [point()] if one.packets else [], "H3->H1": [one]}, ours=True)
+    assert found.verdict == verdict
+    assert found.flows == ["H1->H3", "H3->H1"]
+    beyond = guarantee("Loko", {"H3->H1": [one]}, ours=True, promised=False)
+    assert beyond.verdict == "not promised"
+
+
+def test_no_green_word_for_a_system_that_fails() -> None:
+    silo = guarantee("Silo", {"H1->H3": [point(lost=99)]}, ours=False)
+    page = render([result("fig3a", guarantees=[silo])])
+    assert "Silo: broken" in page
+    assert "No guarantee of Loko's was put to the test." in page
+    assert "kept" not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+
+
+def test_each_system_of_a_figure_has_its_own_verdict() -> None:
+    silo = guarantee("Silo", {"H1->H3": [point(lost=99)]}, ours=False)
+    loko = guarantee("Loko", {"H1->H3": [point()]}, ours=True)
+    both = result("fig15", guarantees=[silo, loko])
+    assert not both.breaks_ours
+    page = render([both])
+    assert "Silo: broken" in page
+    assert "Loko: kept" in page
+    assert "Every guarantee of Loko's that was put to the test was kept." in page
+    late = result("fig15", guarantees=[silo, guarantee("Loko", {"H1->H3": [point(late=2)]}, ours=True)])
+    assert late.breaks_ours
+    assert "2 packets break a guarantee that Loko's admission gives." in render([late])
+
+
+def test_an_attack_judges_each_scheme(tmp_path: Path) -> None:
+    figure = FIGURES["loko/attack"]
+    assert isinstance(figure, AttackFigure)
+    schemes = [one for one in figure.schemes if one.scheme in ("silo", "full-rate")]
+    small = figure.model_copy(update={"schemes": schemes, "effort": Effort(generations=2, seconds=0.2)})
+    outcome, _ = compute(small, Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    silo, loko = outcome.guarantees
+    assert (silo.system, silo.verdict, silo.ours) == ("Silo", "broken", False)
+    assert (loko.system, loko.verdict, loko.ours) == ("Loko, full-rate", "kept", True)
+    assert silo.late > 0
+    assert loko.packets > 0
+
+
+def test_claims_are_counted_by_kind() -> None:
+    found = counts([claim(True), claim(False), claim(None), claim(True, kind="calibrated")])
+    assert found == {
+        "predicted": Count(hold=1, fail=1, untested=1),
+        "calibrated": Count(hold=1, fail=0, untested=0),
+    }
+    assert str(found["predicted"]) == "1 of 2 hold, 1 not testable here"
+    assert str(Count(hold=0, fail=0, untested=2)) == "2 not testable here"
+
+
+def test_a_fact_of_two_figures_counts_once() -> None:
+    first, second = (
+        result("a", claim(True, fact="f"), claim(True, fact="g")),
+        result("b", claim(True, fact="f")),
+    )
+    assert counts_of_all([first, second])["predicted"] == Count(hold=2, fail=0, untested=0)
+    assert counted_with([first, second], second, second.claims[0]) == "loko/a"
+    assert counted_with([first, second], first, first.claims[0]) == ""
+
+
+def test_a_fact_that_fails_in_one_of_two_figures_counts_as_failed() -> None:
+    first, second = result("a", claim(True, fact="f")), result("b", claim(False, fact="f"))
+    assert counts_of_all([first, second])["predicted"] == Count(hold=0, fail=1, untested=0)
+
+
+def test_claims_of_other_kinds_on_the_same_fact_count_apart() -> None:
+    first, second = result("a", claim(True, fact="f")), result("b", claim(False, kind="ours", fact="f"))
+    assert counts_of_all([first, second]) == {
+        "predicted": Count(hold=1, fail=0, untested=0),
+        "ours": Count(hold=0, fail=1, untested=0),
+    }
+
+
+def test_the_report_says_of_each_claim_its_kind_and_when_it_holds() -> None:
+    told = claim(None, kind="calibrated").model_copy(
+        update={"tolerance": "within 3 %", "because": "nothing was sent at 7", "kind_because": "fitted to it"}
+    )
+    page = render([result("fig1", told)])
+    for words in ("within 3 %", "Not testable here: nothing was sent at 7", "fitted to it", "– not testable"):
+        assert words in page
+    assert "✗" not in page
+    assert "✓" not in page
+
+
+def test_a_result_of_an_earlier_version_counts_as_no_reproduction() -> None:
+    values = {"claim": "c", "paper": "p", "here": "h", "holds": True, "where": "sec 1"}
+    assert ClaimResult.model_validate(values).kind == "ours"
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda one: one.figure)
+def test_only_what_the_paper_saw_of_whole_networks_is_predicted(figure: Figure) -> None:
+    for one in figure.claims:
+        stated = check_reference(figure, one)
+        kind = kind_of(figure, one, stated)
+        if kind == "predicted":
+            assert stated.role == "validation"
+            assert not stated.recomputed
+            assert not figure.ours
+        assert one.check.tolerance(stated)
+    if figure.title.startswith("Ours"):
+        assert figure.ours
+
+
+@pytest.mark.parametrize(("name", "reference"), CIRCULAR.items())
+def test_what_was_fitted_says_so(name: str, reference: str | None) -> None:
+    figure = FIGURES[f"loko/{name}"]
+    claims = [one for one in figure.claims if reference in (None, one.fact)]
+    assert claims
+    for one in claims:
+        assert kind_of(figure, one, fact("loko", one.fact)) != "predicted"
+    assert claims[0].kind_because
+
+
+def made(**claim: object) -> FindingFigure:
+    check = {"kind": "near", "finding": "a_us", "value": 1, "within": 0}
+    return FindingFigure.model_validate(
+        {
+            "kind": "made-up",
+            "figure": "fig0",
+            "paper": "loko",
+            "title": "t",
+            "modes": ["virtual"],
+            "claims": [{"claim": "c", "paper": "p", "check": check, **claim}],
+        }
+    )
+
+
+def test_a_kind_can_be_lowered_only_and_with_a_reason() -> None:
+    lowered = made(fact="fig3a/lost", kind="calibrated", kind_because="fitted")
+    assert judge(lowered)[0].kind == "calibrated"
+    with pytest.raises(InputError, match="say why in kind_because"):
+        judge(made(fact="fig3a/lost", kind="ours"))
+    with pytest.raises(InputError, match="a kind can be lowered only"):
+        judge(made(fact="fig6b/barrier", kind="predicted", kind_because="I wish"))
+    with pytest.raises(InputError, match="a kind can be lowered only"):
+        judge(made(fact="qjump_bound_bpi", kind="calibrated", kind_because="I wish"))
+
+
+def test_what_needs_the_papers_scale_is_neither_confirmed_nor_denied_by_less() -> None:
+    holds, fails = {"a_us": 1.0}, {"a_us": 2.0}
+    anywhere, full = made(fact="fig3a/lost"), made(fact="fig3a/lost", full_scale=True)
+    assert [judge(one, findings=holds)[0].holds for one in (anywhere, full)] == [True, True]
+    assert [judge(one, findings=fails)[0].holds for one in (anywhere, full)] == [False, False]
+    assert [judge(one, findings=holds, shorter="short")[0].holds for one in (anywhere, full)] == [True, None]
+    assert [judge(one, findings=fails, shorter="short")[0].holds for one in (anywhere, full)] == [None, None]
