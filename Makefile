@@ -52,7 +52,7 @@ types: setup ## mypy, strict
 # What ansible-lint finds depends on these files alone, and it takes its time.
 lint-yaml: setup ## yamllint, ansible-lint
 	@$(WITH) yamllint --strict .
-	@setup/unchanged.sh ansible-lint playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
+	@setup/unchanged.sh ansible-lint evaluate.yml playbooks tests/roles ansible.cfg .ansible-lint .yamllint -- ansible-lint -q
 
 lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,17 @@ from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
 
+_LONGEST_NS: Final = 3_600 * 1_000_000_000
+"""A longer delay is none: an hour. A coarse emulator on a busy machine may well need seconds."""
+
 
 class Box:
-    """Gathers one flow's packets at one x over all runs. Keeps the delays only, four bytes a packet."""
+    """Gathers one flow's packets at one x over all runs. Keeps only the delays, as a rule four bytes each."""
 
     def __init__(self, *, flow: int, guarantee_ns: float) -> None:
         self._flow = flow
         self._guarantee_ns = guarantee_ns
-        self._delays: list[NDArray[np.uint32]] = []
+        self._delays: list[NDArray[np.unsignedinteger[Any]]] = []
         self._packets = 0
         self._lost = 0
         self._late = 0
@@ -31,12 +35,13 @@ class Box:
         sent, received = records.sent_ns[mine], records.received_ns[mine]
         arrived = received != LOST
         delays = received[arrived] - sent[arrived]
-        if delays.size and (delays.min() < 0 or delays.max() > np.iinfo(np.uint32).max):
+        if delays.size and (delays.min() < 0 or delays.max() > _LONGEST_NS):
             raise RunError(
                 f"flow {self._flow}: delays of {delays.min()} to {delays.max()} ns; was the clock set?"
             )
         late = delays > self._guarantee_ns
-        self._delays.append(delays.astype(np.uint32))
+        small = not delays.size or delays.max() <= np.iinfo(np.uint32).max
+        self._delays.append(delays.astype(np.uint32 if small else np.uint64))
         self._packets += sent.size
         self._lost += sent.size - delays.size
         self._late += int(np.count_nonzero(late))
@@ -81,7 +86,7 @@ def stalled(
     return touched
 
 
-def delays_ms(delays_ns: NDArray[np.uint32]) -> Delays:
+def delays_ms(delays_ns: NDArray[np.unsignedinteger[Any]]) -> Delays:
     """Exact quantiles, interpolated linearly between order statistics as numpy's default does."""
     if not delays_ns.size:
         return Delays(**dict.fromkeys(_QUANTILES, None))
@@ -89,7 +94,7 @@ def delays_ms(delays_ns: NDArray[np.uint32]) -> Delays:
     return Delays(**{name: round(value / 1e6, 9) for name, value in zip(_QUANTILES, values, strict=True)})
 
 
-def quantiles(samples: NDArray[np.uint32], fractions: Sequence[float]) -> list[float]:
+def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[float]) -> list[float]:
     """Quantiles of unsorted samples; partitions them in place, so that no copy is made."""
     places = [fraction * (samples.size - 1) for fraction in fractions]
     below = [int(place) for place in places]

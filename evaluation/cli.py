@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,10 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from typer.exceptions import TyperException
 
+from evaluation.artifact.commands import bundle, verify
 from evaluation.doctor.commands import doctor
 from evaluation.executor import Executor, prepare
 from evaluation.live.commands import lab_app
-from evaluation.options import Builder
+from evaluation.options import OS_KEN, Builder
 from evaluation.runner import RunError
 from evaluation.serving import serve
 from loko.commands import model, plan
@@ -45,6 +47,8 @@ app.command()(model)
 app.command()(plan)
 app.command()(doctor)
 app.command()(serve)
+app.command()(bundle)
+app.command()(verify)
 app.add_typer(lab_app, name="lab")
 
 
@@ -53,7 +57,7 @@ def _tell_versions(is_asked: bool) -> None:
         return
     from evaluation.provenance import commit, versions  # noqa: PLC0415 - so that `loko --help` need not load it
 
-    found = versions()
+    found = dict(versions())
     typer.echo(f"loko {found.pop('loko-testbed', 'unknown')} ({commit()})")
     for package, version in found.items():
         typer.echo(f"{package} {version}")
@@ -132,6 +136,12 @@ BackendOption = Annotated[
     typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
+FrameworkOption = Annotated[
+    str, typer.Option(help="OpenFlow framework of the controller (live, hardware): os-ken or ryu.")
+]
+FrameworkPythonOption = Annotated[
+    str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
+]
 CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
 ]
@@ -163,6 +173,8 @@ def evaluate(
     shaper_latency_ns: LatencyOption = None,
     backend: BackendOption = None,
     builder: BuilderOption = Builder.MININET,
+    framework: FrameworkOption = OS_KEN,
+    framework_python: FrameworkPythonOption = None,
     cabling: CablingOption = None,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
@@ -188,6 +200,7 @@ def evaluate(
     chosen = with_boards_at_hand(
         select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
     )
+    _check_framework(mode, framework, framework_python)
     senders = SenderChoice(
         burst_frames=burst_frames,
         offered_load=offered_load,
@@ -213,6 +226,8 @@ def evaluate(
         capacity_factor=capacity_factor,
         backend=backend,
         builder=builder,
+        framework=framework,
+        framework_python=framework_python,
         cabling=cabling,
         executor=executor,
         scheduler=scheduler,
@@ -237,6 +252,18 @@ def _directory(
         raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
     default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
     return output_directory(out if out is not None else default)
+
+
+def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
+    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
+    if mode is ModeName.VIRTUAL:
+        if framework != OS_KEN or python is not None:
+            raise InputError("--framework: for --mode live and hardware only; leave it out")
+        return
+    from loko.controller.relay import interpreter  # noqa: PLC0415 - so that `loko --help` need not load it
+
+    if shutil.which(interpreter(framework, python)) is None:
+        raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
 
 
 def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
@@ -339,6 +366,7 @@ def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bo
         figures = [
             {
                 "figure": result.figure,
+                "paper": result.paper,
                 "violations": result.violations,
                 "guarantees": [one.model_dump() for one in result.guarantees],
                 "claims": [claim.model_dump() for claim in result.claims],
@@ -362,9 +390,16 @@ def _print_result(result: FigureResult) -> None:
 
     host = result.provenance.host
     told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
-    typer.echo(f"{result.paper}/{result.figure}: {told}")
+    typer.echo(f"{result.name}: {told}")
     for one in result.guarantees:
         _print_guarantee(one)
+    if result.switched_by_open_vswitch and result.series:
+        typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
+    if result.coarse_errors:
+        typer.echo(
+            f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
+            " which says nothing of the board's guarantee (docs/twin.md)"
+        )
     for claim in result.claims:
         if claim.holds is not True:
             word = "does not hold" if claim.holds is False else "not testable here"

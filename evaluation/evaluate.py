@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 from evaluation import pictures
 from evaluation.claims import judge
 from evaluation.executor import each_done
 from evaluation.figure import Figure
 from evaluation.files import write_atomically
+from evaluation.folder import figure_file
 from evaluation.kinds import kind_named
 from evaluation.options import Options, Progress
+from evaluation.outcome import OneByOne
+from evaluation.provenance import commit, machine, this_moment
 from evaluation.report import write_report
-from evaluation.result import FigureResult, read_results, write_result
+from evaluation.result import ClaimResult, FigureResult, GuaranteeResult, read_results, write_result
+from evaluation.runs import Run, read_runs, write_runs
+
+_COARSE: Final = (
+    "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error (docs/twin.md). {}"
+)
 
 
 def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> list[FigureResult]:
@@ -25,9 +37,50 @@ def evaluate(chosen: Sequence[Figure], options: Options, progress: Progress) -> 
     found: dict[str, FigureResult] = {}
     for name in dict.fromkeys(figure.kind for figure in chosen):
         alike = [figure for figure in chosen if figure.kind == name]
-        results = kind_named(name).produce(alike, options, progress)
-        found.update(zip((figure.name for figure in alike), results, strict=True))
+        produce = kind_named(name).produce
+        for figures in [[one] for one in alike] if isinstance(produce, OneByOne) else [alike]:
+            with _noted(figures, options.out):
+                results = produce(figures, options, progress)
+            found.update(zip((figure.name for figure in figures), results, strict=True))
     return _publish(chosen, [found[figure.name] for figure in chosen], earlier, options, progress)
+
+
+@contextmanager
+def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
+    """Note start, duration and machine of the figures of which anything is computed meanwhile."""
+    before = {figure.name: _state(figure, out) for figure in figures}
+    known = read_runs(out)
+    began, begun_s = this_moment(), time.monotonic()
+    yield
+    seconds = round(time.monotonic() - begun_s, 1)
+    made = [
+        figure.name
+        for figure in figures
+        if figure.name not in known or not before[figure.name] or before[figure.name] != _state(figure, out)
+    ]
+    write_runs(
+        out,
+        (
+            Run(
+                figure=name,
+                began=began,
+                seconds=seconds,
+                together_with=[other for other in made if other != name],
+                machine=machine(),
+                commit=commit(),
+            )
+            for name in made
+        ),
+    )
+
+
+def _state(figure: Figure, out: Path) -> tuple[int, int] | None:
+    """Of the figure's records: another one once they have been written anew; None without any."""
+    try:
+        found = figure_file(out, figure.name, ".parquet").stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _publish(
@@ -38,7 +91,7 @@ def _publish(
     progress: Progress,
 ) -> list[FigureResult]:
     """Judge every figure beside the others of the folder, draw it, and write everything but the records."""
-    together = {one.figure: one for one in (*earlier, *results)}
+    together = {one.name: one for one in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
         claims = judge(
@@ -49,14 +102,40 @@ def _publish(
             others={
                 name: one.series
                 for name, one in together.items()
-                if one.figure != result.figure and one.series and _same_scale(one, result)
+                if one.name != result.name and one.series and _same_scale(one, result)
             },
             shorter=figure.shorter(options),
         )
-        judged.append(result.model_copy(update={"claims": claims}))
+        provenance = result.provenance.model_copy(update={"options": options.chosen()})
+        judged.append(
+            result.model_copy(
+                update={
+                    "claims": _with_reasons(claims, result),
+                    "guarantees": promised(result),
+                    "provenance": provenance,
+                }
+            )
+        )
         write_result(judged[-1], options.out)
     _draw(judged, options, progress)
     return judged
+
+
+def promised(result: FigureResult) -> list[GuaranteeResult]:
+    """The guarantees; where Open vSwitch forwards, none is promised."""
+    if not result.switched_by_open_vswitch:
+        return result.guarantees
+    return [one.model_copy(update={"verdict": "not promised"}) for one in result.guarantees]
+
+
+def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[ClaimResult]:
+    """The claims as judged; where Open vSwitch forwarded, that is why one does not hold."""
+    if not result.switched_by_open_vswitch:
+        return list(claims)
+    return [
+        one.model_copy(update={"because": _COARSE.format(one.because).strip()}) if one.holds is False else one
+        for one in claims
+    ]
 
 
 def _same_scale(one: FigureResult, other: FigureResult) -> bool:
@@ -72,9 +151,9 @@ def _draw(results: Sequence[FigureResult], options: Options, progress: Progress)
     """The pictures, several at a time, and the report with them."""
     drawn: dict[str, pictures.Drawn] = {}
     for place, these in each_done(pictures.draw, results, jobs=min(options.jobs, len(results))):
-        figure = results[place].figure
+        figure = results[place].name
         progress.writing(figure)
-        write_atomically(options.out / f"{figure}.svg", these.svg)
-        write_atomically(options.out / f"{figure}.png", these.png)
+        write_atomically(figure_file(options.out, figure, ".svg"), these.svg)
+        write_atomically(figure_file(options.out, figure, ".png"), these.png)
         drawn[figure] = these
     write_report(options.out, drawn)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from evaluation.claims import check_reference
 from evaluation.facts import fact
 from evaluation.figure import Figure
+from evaluation.folder import full_name
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
 from loko.document import LABS, InputError, error_at, read
@@ -54,7 +55,7 @@ def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual"
     chosen: list[Figure] = []
     unnamed = (name for name, one in known.items() if mode in one.modes and not one.by_name_only)
     for name in names or unnamed:
-        full = name if "/" in name else f"loko/{name}"
+        full = full_name(name)
         if full not in known:
             raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")
         if known[full] not in chosen:

@@ -36,6 +36,11 @@ class Fact:
         return float(self.value)
 
 
+def papers() -> tuple[str, ...]:
+    """The papers that there are facts of: `labs/papers/PAPER.yml`."""
+    return tuple(sorted(path.stem for path in (LABS / "papers").glob("*.yml")))
+
+
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
@@ -43,10 +48,7 @@ _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 def facts(paper: str) -> Mapping[str, Fact]:
     """All facts of a paper by reference. Raises `InputError` if there is no such paper."""
     path = LABS / "papers" / f"{paper}.yml"
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
-    except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"paper '{paper}': {path} cannot be read: {error}") from None
+    document = _document(paper)
     found: dict[str, Fact] = {}
     try:
         for fact in _walk(document):
@@ -56,6 +58,23 @@ def facts(paper: str) -> Mapping[str, Fact]:
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a document of facts: {error}") from None
     return found
+
+
+def order(paper: str) -> tuple[str, ...]:
+    """The figures of a paper in the order in which it has them; none if its document does not tell."""
+    return tuple(_document(paper).get("order", ()))
+
+
+@cache
+def _document(paper: str) -> Mapping[str, Any]:
+    path = LABS / "papers" / f"{paper}.yml"
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"paper '{paper}': {path} cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: not a document of facts")
+    return document
 
 
 def fact(paper: str, reference: str) -> Fact:

@@ -50,7 +50,7 @@ class Evidence:
     planned: Sequence[float] = ()
     """Every x of the figure's document; a claim about all of them needs all of them."""
     others: Mapping[str, Sequence[Series]] = field(default_factory=dict)
-    """Packets of the other figures of the same folder that were replayed on the same scale, by ID."""
+    """Packets of the other figures of the same folder that were replayed on the same scale, by full name."""
     shorter: str = ""
     """In what the replay is smaller than the paper's; empty at the paper's scale."""
 
@@ -120,7 +120,7 @@ class Figure(Strict):
 
     kind: str
     figure: str = Field(pattern=r"^[a-z0-9]+$")
-    paper: str
+    paper: str = Field(pattern=r"^[a-z][a-z0-9]*$")
     title: str
     modes: list[Mode] = Field(min_length=1)
     as_printed: bool = False

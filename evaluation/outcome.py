@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evaluation.chart import Chart
 from evaluation.figure import Figure, notes_of
 from evaluation.files import replacing
+from evaluation.folder import figure_file
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import META, summary
@@ -86,7 +87,7 @@ class OneByOne:
         return [_result(one, self._outcome(one, options, progress), options) for one in figures]
 
     def _outcome(self, figure: Figure, options: Options, progress: Progress) -> Outcome:
-        path = options.out / f"{figure.figure}.parquet"
+        path = figure_file(options.out, figure.name, ".parquet")
         fingerprint = self._fingerprint(figure, options)
         kept = _kept(path, fingerprint)
         if kept is not None:
@@ -148,6 +149,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
             commit=commit(),
             profile=outcome.profile,
             backend=outcome.backend,
+            framework=options.driven_by if outcome.backend else "",
             host=outcome.host,
             runs=outcome.runs,
             seconds=outcome.seconds,

@@ -1,4 +1,8 @@
-"""Where a result comes from. In virtual time only the day depends on the clock, nothing on the machine."""
+"""Where a result comes from.
+
+What is told in a result of virtual time depends neither on the clock nor on the machine; what does goes to
+`evaluation.runs`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,16 @@ import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
+_COMMIT = "COMMIT"
+_SUMS = "SHA256SUMS"
+"""Beside the source where it is unpacked without git; the second as `sha256sum --check` reads it."""
 _PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "matplotlib")
 
 
@@ -20,7 +28,7 @@ def commit() -> str:
     """The checkout's commit; a mark of uncommitted changes follows, as in ``1a2b3c4+5d6e``."""
     head = _git("rev-parse", "HEAD")
     if head is None:
-        return "unknown"
+        return _packed_commit() or "unknown"
     changes = _git("diff", "HEAD", "--", ":!*.md") or ""
     mark = f"+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else ""
     return head.strip()[:12] + mark
@@ -45,8 +53,54 @@ def today() -> str:
     return now.date().isoformat()
 
 
+def checkout() -> Path:
+    """The folder of the source."""
+    return _CHECKOUT
+
+
+def packed_marks(files: Mapping[str, Path]) -> dict[str, bytes]:
+    """What tells the commit where the source is unpacked without git: to be packed beside these files."""
+    sums = "".join(f"{sha256_of(path)}  {name}\n" for name, path in sorted(files.items()))
+    return {_COMMIT: f"{commit()}\n".encode(), _SUMS: sums.encode()}
+
+
+def _packed_commit() -> str | None:
+    """The commit of unpacked source, marked as `commit` does if a file is not what was packed."""
+    try:
+        named = (_CHECKOUT / _COMMIT).read_text(encoding="ascii").strip()
+        sums = [line.split("  ", 1) for line in (_CHECKOUT / _SUMS).read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return None
+    changed = []
+    for known, name in (pair for pair in sums if len(pair) == 2 and not pair[1].endswith(".md")):
+        path = _CHECKOUT / name
+        now = sha256_of(path) if path.is_file() else ""
+        if now != known:
+            changed.append(f"{name} {now}")
+    return named + (f"+{hashlib.sha256(repr(changed).encode()).hexdigest()[:8]}" if changed else "")
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file, as `sha256sum` prints it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tracked_files() -> list[str] | None:
+    """Every file of the checkout that git knows and that is there, sorted; None if this is no checkout."""
+    listed = _git("ls-files", "-z")
+    if listed is None:
+        return None
+    return sorted(name for name in listed.split("\0") if name and (_CHECKOUT / name).is_file())
+
+
+def this_moment() -> str:
+    """Now, in UTC, as in ``2026-11-23T01:40:00Z``."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def machine() -> str:
-    """The machine in one line, for runs in real time."""
+    """The machine in one line."""
     return f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} CPUs"
 
 

@@ -14,6 +14,8 @@ from markupsafe import Markup
 
 from evaluation import pictures
 from evaluation.files import write_atomically
+from evaluation.folder import short_name
+from evaluation.report_sources import Source, assumed, in_papers_order, sources
 from evaluation.result import FigureResult, read_results
 from evaluation.senders import Senders, sentence
 from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
@@ -21,6 +23,7 @@ from loko.document import InputError
 
 REPORT = "report.html"
 _NOTHING_DRAWN: Final[Mapping[str, pictures.Drawn]] = MappingProxyType({})
+_NO_SOURCES: Final[Mapping[str, Source]] = MappingProxyType({})
 
 
 def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> Path:
@@ -34,12 +37,20 @@ def write_report(directory: Path, drawn: Mapping[str, pictures.Drawn] = _NOTHING
     if not results:
         raise InputError(f"{directory}: holds no results; run 'loko evaluate --out {directory}' first")
     path = directory / REPORT
-    write_atomically(path, render(results, drawn).encode())
+    write_atomically(path, render(results, drawn, sources(directory, results)).encode())
     return path
 
 
-def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN) -> str:
-    """The report as HTML; the same results give the same text. `drawn` as for `write_report`."""
+def render(
+    results: list[FigureResult],
+    drawn: Mapping[str, pictures.Drawn] = _NOTHING_DRAWN,
+    made: Mapping[str, Source] = _NO_SOURCES,
+) -> str:
+    """The report as HTML; the same results give the same text.
+
+    `drawn` as for `write_report`; `made`: by figure its files, and when and where it was made.
+    """
+    results = sorted(results, key=lambda one: in_papers_order(one.paper, one.figure))
     environment = Environment(
         loader=PackageLoader("evaluation"),
         autoescape=True,
@@ -47,11 +58,13 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(symbols=_symbols, title=_title, percent=_percent, packets=_packets)
+    environment.filters.update(
+        symbols=_symbols, anchor=_anchor, title=_title, percent=_percent, packets=_packets
+    )
     judged = list(guarantees(results))
     return environment.get_template("report.html.j2").render(
         results=results,
-        pictures={result.figure: _picture(result, drawn.get(result.figure)) for result in results},
+        pictures={result.name: _picture(result, drawn.get(result.name)) for result in results},
         senders=sentence(filter(None, map(_senders, results))),
         kinds=KINDS,
         counts=counts,
@@ -59,6 +72,11 @@ def render(results: list[FigureResult], drawn: Mapping[str, pictures.Drawn] = _N
         counted_with=partial(counted_with, results),
         ours=[(result, one) for result, one in judged if one.ours],
         theirs=[(result, one) for result, one in judged if not one.ours],
+        made=made,
+        nothing_made=Source(),
+        fallen=[(result, claim) for result in results for claim in result.broken_claims],
+        assumed=assumed(results),
+        coarse_errors=sum(result.coarse_errors for result in results),
     )
 
 
@@ -73,7 +91,7 @@ def _picture(result: FigureResult, drawn: pictures.Drawn | None) -> Markup:
     """The picture as an inline SVG element; its identifiers are made unique within the page."""
     text = (drawn.uncaptioned_svg if drawn else pictures.svg(result, captioned=False)).decode()
     text = text[text.index("<svg") :]
-    prefix = f"{result.figure}-"
+    prefix = f"{_anchor(result.name)}-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     text = re.sub(r'href="#', f'href="#{prefix}', text)
     text = re.sub(r"url\(#", f"url(#{prefix}", text)
@@ -85,8 +103,18 @@ def _symbols(text: str) -> Markup:
     return Markup(re.sub(r"m_([rb])", r"<i>m</i><sub>\1</sub>", str(Markup.escape(text))))  # noqa: S704
 
 
-def _title(figure: str) -> str:
-    return figure.replace("fig", "Figure ").replace("table", "Table ")
+def _title(name: str) -> str:
+    """What a figure is called: of Loko's "Figure 17a", of another paper's "tssdn, Figure 4d"."""
+    *paper, figure = short_name(name).split("/")
+    if found := re.fullmatch(r"(fig|table|sec)(\d.*)", figure):
+        names = {"fig": "Figure", "table": "Table", "sec": "Section"}
+        figure = f"{names[found[1]]} {found[2]}"
+    return ", ".join([*paper, figure])
+
+
+def _anchor(name: str) -> str:
+    """The figure's identifier within the page."""
+    return short_name(name).replace("/", "-")
 
 
 def _percent(share: float) -> str:

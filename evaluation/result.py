@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,8 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.chart import Chart
+from evaluation.facts import papers
 from evaluation.files import write_atomically
-from evaluation.options import Builder
+from evaluation.folder import figure_file, result_files, short_name
+from evaluation.options import OS_KEN, Builder, words_of
 from loko.document import InputError
 from loko.lab import Backend
 
@@ -180,12 +183,16 @@ class Provenance(_Part):
     """What forwarded the frames of a live run: `loko.lab.Backend`, several separated by commas."""
     builder: str = ""
     """What built the lab of a live run (`evaluation.options.Builder`)."""
+    framework: str = ""
+    """The OpenFlow framework of the controller in a live run."""
     host: HostResult
     runs: int
     seconds: float
     versions: dict[str, str]
     assumptions: dict[str, float]
     """Values that the paper does not print, by name."""
+    options: dict[str, bool | int | float | str] = {}
+    """What was chosen on the command line (`evaluation.options.Options.chosen`)."""
     machine: str = ""
     """Where the run took place; empty in virtual time, where it has no influence."""
     real_boards: dict[str, dict[str, str]] = {}
@@ -218,6 +225,24 @@ class FigureResult(_Part):
     provenance: Provenance
 
     @property
+    def name(self) -> str:
+        """``PAPER/FIGURE``, by which results are told apart."""
+        return f"{self.paper}/{self.figure}"
+
+    @property
+    def command(self) -> str:
+        """The command that repeats it. Of a result that does not tell its options, as far as is known."""
+        made = self.provenance
+        chosen = dict(made.options)
+        if not chosen:
+            chosen = {"mode": self.mode, "seed": self.seed}
+            if self.switched_by_open_vswitch and "," not in made.backend:
+                chosen["backend"] = made.backend
+            if self.series:
+                chosen |= {"runs": made.runs, "seconds": made.seconds}
+        return shlex.join(["loko", "evaluate", self.name, *words_of(chosen)])
+
+    @property
     def switched_by_open_vswitch(self) -> bool:
         """Whether Open vSwitch forwarded frames in the place of a board."""
         return not {Backend.OVS, Backend.MININET_LINK}.isdisjoint(self.provenance.backend.split(", "))
@@ -227,11 +252,25 @@ class FigureResult(_Part):
         """The mode, and what else than emulated boards under Mininet it was: such as ``live, ovs``."""
         backend = self.provenance.backend if self.switched_by_open_vswitch else ""
         builder = self.provenance.builder if self.provenance.builder != Builder.MININET else ""
-        return ", ".join(filter(None, (self.mode, backend, builder)))
+        framework = self.provenance.framework if self.provenance.framework != OS_KEN else ""
+        return ", ".join(filter(None, (self.mode, backend, builder, framework)))
 
     @property
     def violations(self) -> int:
-        """Packets that break a guarantee which the paper keeps, unexplained by the host."""
+        """Packets that break a guarantee which the paper keeps, unexplained by the host.
+
+        None where Open vSwitch forwards: what is lost or late there is the coarse emulator's error
+        (`coarse_errors`), as nobody promises anything of that switch.
+        """
+        return 0 if self.switched_by_open_vswitch else self._unexplained
+
+    @property
+    def coarse_errors(self) -> int:
+        """Packets that were lost or late within admission because Open vSwitch forwarded, not a board."""
+        return self._unexplained if self.switched_by_open_vswitch else 0
+
+    @property
+    def _unexplained(self) -> int:
         return sum(point.violations for series in self.series for point in series.points)
 
     @property
@@ -257,8 +296,8 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
 
 
 def write_result(result: FigureResult, directory: Path) -> Path:
-    """Write `DIRECTORY/FIGURE.json`; the same result gives the same bytes."""
-    path = directory / f"{result.figure}.json"
+    """Write the figure's `.json` (`evaluation.folder`); the same result gives the same bytes."""
+    path = figure_file(directory, result.name, ".json")
     optional = {"table": result.table, "chart": result.chart, "findings": result.findings or None}
     without = {name for name, value in optional.items() if value is None}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
@@ -280,8 +319,17 @@ def read_result(path: Path) -> FigureResult:
 
 
 def read_results(directory: Path) -> list[FigureResult]:
-    """Every figure's result in a directory, tables first. Raises `InputError` if one is damaged."""
-    found = [read_result(path) for path in sorted(directory.glob("*.json"))]
+    """Every figure's result in a directory, of every paper, tables first.
+
+    Raises `InputError` if one is damaged, or lies where another one's place is.
+    """
+    found = []
+    for path in result_files(directory, papers()):
+        result = read_result(path)
+        place = directory / f"{short_name(result.name)}.json"
+        if path != place:
+            raise InputError(f"{path}: is a result of {result.name}: move it to {place}, or delete it")
+        found.append(result)
     return sorted(
         found, key=lambda one: (one.table is None or one.chart is not None, in_order(one.paper, one.figure))
     )

@@ -72,12 +72,12 @@ def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: C
     if not claim.fact:
         return ""
     fails = {
-        one.figure: sum(each.holds is False for each in alike)
+        one.name: sum(each.holds is False for each in alike)
         for one in results
         if one.paper == result.paper and (alike := _alike(one, claim))
     }
     chosen = max(fails, key=fails.__getitem__)
-    return "" if chosen == result.figure else chosen
+    return "" if chosen == result.name else chosen
 
 
 def _alike(result: FigureResult, claim: ClaimResult) -> list[ClaimResult]:

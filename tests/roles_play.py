@@ -11,8 +11,8 @@ from pathlib import Path
 from throwaway import CALLBACK, ROOT, Play
 
 
-def play(folder, words):
-    """Run a playbook and give what its tasks came to."""
+def play(folder, words, *, cwd=ROOT):
+    """Run a playbook in a folder and give what its tasks came to."""
     outcomes = folder / "outcomes"
     outcomes.unlink(missing_ok=True)
     surroundings = {
@@ -23,7 +23,7 @@ def play(folder, words):
     }
     command = [str(Path(sys.executable).parent / "ansible-playbook"), *map(str, words)]
     done = subprocess.run(
-        command, cwd=ROOT, env=surroundings, capture_output=True, text=True, check=False, timeout=800
+        command, cwd=cwd, env=surroundings, capture_output=True, text=True, check=False, timeout=800
     )
     assert outcomes.exists(), done.stdout + done.stderr
     return Play(status=done.returncode, tasks=tuple(json.loads(outcomes.read_text())), output=done.stdout)

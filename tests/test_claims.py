@@ -49,7 +49,8 @@ def result(
     values = planned if planned is not None else sorted({one.x for each in measured for one in each.points})
     axis = sweep.x.model_copy(update={"values": values})
     figure = sweep.model_copy(update={"claims": [claim], "x": axis})
-    (found,) = judge(figure, series=measured, others=others, shorter=shorter)
+    neighbours = {f"loko/{name}": one for name, one in others.items()}
+    (found,) = judge(figure, series=measured, others=neighbours, shorter=shorter)
     return found
 
 

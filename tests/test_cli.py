@@ -15,9 +15,12 @@ from scripted_runner import ScriptedRunner
 
 from evaluation import cli
 from evaluation.files import alone_in
+from evaluation.provenance import versions
 from evaluation.runner import LOST
 
 FILES = ("json", "parquet", "svg", "png")
+BESIDE = {"report.html", "runs.jsonl"}
+"""Files that tell when and where the figures were made."""
 
 
 class Ended:
@@ -63,7 +66,7 @@ def test_a_quick_run_of_everything_from_the_shell(tmp_path: Path) -> None:
     printed = json.loads(done.stdout)
     assert [figure["figure"] for figure in printed["figures"]] == names
     assert printed["violations"] == 0
-    expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | {"report.html"}
+    expected = {f"{name}.{kind}" for name in names for kind in FILES} - {"table2.parquet"} | BESIDE
     assert {path.name for path in tmp_path.iterdir()} == expected
     for name in names[1:]:
         check_contract(json.loads((tmp_path / f"{name}.json").read_text()), tmp_path / f"{name}.parquet")
@@ -100,8 +103,8 @@ def test_the_same_seed_gives_the_same_bytes(loko, tmp_path: Path) -> None:
     for name, jobs in (("a", 1), ("b", 2)):
         options = ["--runs", 2, "--seconds", 0.2, "--seed", 7, "--jobs", jobs, "--out", tmp_path / name]
         assert loko("evaluate", "fig17a", "table2", *options).status == 0
-    files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert len(files) == 8
+    files = sorted({path.name for path in (tmp_path / "a").iterdir()} - BESIDE)
+    assert len(files) == 7
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
@@ -249,6 +252,15 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         ),
         (["evaluate", "fig17a", "--cabling", "x.yml"], "names real boards, which are for --mode hardware"),
         (["evaluate", "fig17a", "--backend", "ovs"], "--backend ovs: exists in live runs only"),
+        (["evaluate", "fig17a", "--framework", "ryu"], "--framework: for --mode live and hardware only"),
+        (["evaluate", "fig17a", "--mode", "live", "--framework", "nox"], "'nox' is neither os-ken nor ryu"),
+        (["evaluate", "fig17a", "--mode", "live", "--framework", "ryu"], "give the interpreter that has Ryu"),
+        (
+            ["evaluate", "fig17a", "--mode", "live", "--framework-python", "/nowhere"],
+            "--framework-python /nowhere: is no program",
+        ),
+        (["bundle", "/nowhere"], "/nowhere: no such folder"),
+        (["verify", "/nowhere.zip"], "/nowhere.zip: no such file"),
         (["evaluate", "fig17a", "--backend", "bmv2"], "'bmv2' is not one of 'firmware', 'ovs'"),
         (["evaluate", "--offered-load", "nan"], "--offered-load"),
         (["evaluate", "fig6a", "--offered-load", "0.9"], "--offered-load: loko/fig6a does not send by this"),
@@ -342,3 +354,9 @@ def test_the_version_names_the_commit_and_what_computes(loko) -> None:
     assert ended.status == 0
     assert re.fullmatch(r"loko \d+\.\d+\.\d+ \((unknown|[0-9a-f]{12}(\+[0-9a-f]{8})?)\)", first)
     assert {"python", "switch_emulator", "numpy"} <= {line.split()[0] for line in others}
+
+
+def test_telling_the_version_leaves_it_in_later_results(loko) -> None:
+    before = dict(versions())
+    assert loko("--version").status == 0
+    assert versions() == before

@@ -13,6 +13,7 @@ from scripted_runner import records
 from evaluation import pictures
 from evaluation.analysis import Box
 from evaluation.claims import check_reference, judge, kind_of
+from evaluation.evaluate import promised
 from evaluation.experiments import experiments, load_experiment, select
 from evaluation.facts import fact
 from evaluation.guarantees import guarantee
@@ -241,6 +242,28 @@ def test_the_report_says_what_open_vswitch_forwarded() -> None:
     page = render([twin])
     assert "Not all of it is the board's" in page
     assert "--mode live --backend ovs" in page
+
+
+def test_what_is_late_through_open_vswitch_is_the_coarse_emulators_error_and_breaks_no_guarantee() -> None:
+    result = result_of(SWEEPS[0])
+    late = [
+        one.model_copy(update={"points": [point.model_copy(update={"late": 3}) for point in one.points]})
+        for one in result.series
+    ]
+    provenance = result.provenance.model_copy(update={"backend": "ovs"})
+    twin = result.model_copy(update={"mode": "live", "series": late, "provenance": provenance})
+    twin = twin.model_copy(update={"guarantees": promised(twin)})
+    assert not twin.breaks_ours
+    assert (twin.violations, twin.coarse_errors) == (0, 6)
+    page = render([twin])
+    assert "6 packets within admission were lost or late where Open vSwitch forwards" in page
+    assert "the coarse emulator's error" in page
+    assert "break a guarantee" not in page
+    assert "put to the test was kept" not in page
+    assert ">kept<" not in page
+    beside = render([result, twin])
+    assert "put to the test was kept" in beside
+    assert "the coarse emulator's error" in beside
 
 
 def test_a_result_is_read_back_as_written(tmp_path: Path) -> None:

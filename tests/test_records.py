@@ -83,6 +83,18 @@ def test_a_box_counts_over_runs_and_takes_its_flow_only() -> None:
     assert box.point(2.0, guaranteed=False).violations == 0
 
 
+def test_a_delay_of_seconds_is_counted_and_one_that_no_clock_gives_is_refused() -> None:
+    box = Box(flow=0, guarantee_ns=1000)
+    box.add(records([500, 900]))
+    box.add(records([4_922_883_008]))
+    point = box.point(1.0, guaranteed=True)
+    assert (point.packets, point.late, point.delay_ms.max) == (3, 1, 4922.883008)
+    assert point.delay_ms.min == 0.0005
+    for impossible in (-1_000_000_000, 2**62):
+        with pytest.raises(RunError, match="was the clock set"):
+            box.add(records([impossible]))
+
+
 def test_a_stall_explains_what_was_under_way_and_nothing_else() -> None:
     # Sent at 0, 1, 2, 3 ms; the stall lies within [1.2, 1.4] ms.
     host = HostReport(stalls=(Stall(start_ns=1_200_000, duration_ns=200_000),))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
+from evaluation.options import OS_KEN
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
 from loko.lab import Backend, Lab
@@ -42,6 +43,10 @@ class BuildRequest:
     seed: int
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
+    framework: str = OS_KEN
+    """The controller's OpenFlow framework (`loko.controller.relay.FRAMEWORKS`)."""
+    framework_python: str | None = None
+    """The interpreter that has it, if not this one."""
     as_printed: bool = False
     """Whether the flows were admitted as the papers print it (`Lab.as_printed`)."""
     containers: Containers | None = None

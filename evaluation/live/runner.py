@@ -12,7 +12,7 @@ from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
-from evaluation.options import Builder, Options
+from evaluation.options import OS_KEN, Builder, Options
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import FlowTraffic
 from loko.entries import EVALUATION_ENTRIES
@@ -38,12 +38,15 @@ class LiveRunner:
         cores: CorePlan | None = None,
         backend: Backend | None = None,
         builder: Builder = Builder.MININET,
+        framework: str = OS_KEN,
+        framework_python: str | None = None,
     ) -> None:
         """The flows are what the controller admits by the allocation scheme, whatever is sent later.
 
         Those that come with a path, since they were admitted on it, are admitted and installed on no other.
         `seed` is for the boards' own randomness. `cores`: by default the last one for the emulator.
         `backend`: what every switch is, if not what the lab says. `builder`: what builds the network.
+        `framework`: the controller's, of the interpreter `framework_python`, by default this one.
         """
         self._lab = lab
         self._flows = tuple(one if isinstance(one, Flow) else one.flow for one in flows)
@@ -53,6 +56,7 @@ class LiveRunner:
         self._seed = seed
         self._backend = backend
         self._builder = builder
+        self._framework, self._framework_python = framework, framework_python
         self._plan = cores or CorePlan.here()
         self._confinement: Confinement | None = None
         self._affinity = os.sched_getaffinity(0)
@@ -76,6 +80,8 @@ class LiveRunner:
             seed=options.seed,
             backend=options.backend,
             builder=options.builder,
+            framework=options.framework,
+            framework_python=options.framework_python,
         )
 
     @property
@@ -96,6 +102,8 @@ class LiveRunner:
             cores=self._plan,
             seed=self._seed,
             backend=self._backend,
+            framework=self._framework,
+            framework_python=self._framework_python,
             as_printed=self._lab.is_as_printed,
         )
         self._confinement, request = start(self._lab, request, self._builder)

@@ -123,6 +123,8 @@ class Session:
             "--listen": topology.controller_address() if containers else controller_address(self.lab),
             "--ready": ready,
             "--echo-rate": self._folder / _ECHO_RATE,
+            "--framework": request.framework,
+            **({"--framework-python": request.framework_python} if request.framework_python else {}),
         }
         words = [str(word) for option in options.items() for word in option]
         words += ["--as-printed"] if request.as_printed else []

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
+from evaluation.folder import short_name
 from evaluation.result import ClaimResult, FigureResult
 
 STYLE: Final[Any] = {  # Any: the stubs want a dictionary of every key that there is
@@ -89,7 +90,7 @@ def canvas(
 
 def title_of(result: FigureResult) -> str:
     """The title above a picture."""
-    name = re.sub(r"^sec(?=\d)", "Sec. ", result.figure)
+    name = re.sub(r"(?<![a-z])sec(?=\d)", "Sec. ", short_name(result.name))
     name = name.replace("fig", "Fig. ").replace("table", "Table ")
     return f"{name}: {symbols(result.title)}"
 

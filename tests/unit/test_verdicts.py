@@ -138,7 +138,7 @@ def test_a_fact_of_two_figures_counts_once() -> None:
         result("b", claim(True, fact="f")),
     )
     assert counts_of_all([first, second])["predicted"] == Count(hold=2, fail=0, untested=0)
-    assert counted_with([first, second], second, second.claims[0]) == "a"
+    assert counted_with([first, second], second, second.claims[0]) == "loko/a"
     assert counted_with([first, second], first, first.claims[0]) == ""
 
 

@@ -16,6 +16,7 @@ def _parameters(_figure: Deployment, options: Options) -> dict[str, Any]:
     return {
         "backend": options.backend,
         "builder": options.builder,
+        "framework": options.driven_by,
         "real_boards": options.real_boards(),
         "capacity_factor": options.capacity_factor,
         "senders": options.senders.chosen,

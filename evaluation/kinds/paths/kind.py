@@ -20,6 +20,7 @@ def _parameters(_figure: Paths, options: Options) -> dict[str, Any]:
     return {
         "backend": options.backend,
         "builder": options.builder,
+        "framework": options.driven_by,
         "capacity_factor": options.capacity_factor,
         "senders": options.senders.chosen,
         "real_boards": options.real_boards(),

@@ -61,6 +61,7 @@ class Plan:
             "mode": self.options.mode,
             "backend": self.switched_by,
             "builder": self.options.builder,
+            "framework": self.options.driven_by,
             "real_boards": self.options.real_boards(),
             "seed": self.options.seed,
             "runs": self.runs,

@@ -18,6 +18,7 @@ from evaluation.figure import (
     NotTestable,
     NumberCheck,
 )
+from evaluation.folder import full_name
 from evaluation.result import Point, Series
 
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
@@ -281,9 +282,9 @@ class LossEarlier(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        if self.figure not in evidence.others:
+        if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
-        measured, other = Measured(evidence.series), Measured(evidence.others[self.figure])
+        measured, other = Measured(evidence.series), Measured(evidence.others[full_name(self.figure)])
         begin, theirs = _first(measured, _lost), _first(other, _lost)
         here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
@@ -328,10 +329,10 @@ class LossBelow(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        if self.figure not in evidence.others:
+        if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
         measured = Measured(evidence.series)
-        here, other = measured.largest_loss, Measured(evidence.others[self.figure]).largest_loss
+        here, other = measured.largest_loss, Measured(evidence.others[full_name(self.figure)]).largest_loss
         told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
         if missing:

@@ -9,6 +9,7 @@ from pathlib import Path
 from evaluation.facts import fact
 from evaluation.figure import notes_of
 from evaluation.files import replacing
+from evaluation.folder import POINTS, figure_file, point_file, point_files
 from evaluation.guarantees import guarantee
 from evaluation.kinds.sweep.campaign import (
     Job,
@@ -80,11 +81,11 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
 
 
 def _point_path(out: Path, plan: Plan, x: float) -> Path:
-    return out / ".points" / f"{plan.sweep.figure}-{x:g}.parquet"
+    return point_file(out, plan.sweep.name, x)
 
 
 def _records_path(out: Path, plan: Plan) -> Path:
-    return out / f"{plan.sweep.figure}.parquet"
+    return figure_file(out, plan.sweep.name, ".parquet")
 
 
 def _kept(plan: Plan, out: Path) -> dict[float, PointResult]:
@@ -119,7 +120,7 @@ def _run(
             _gather(plan, done[name], options.out)
     if not jobs:
         return
-    kept = options.out / ".points"
+    kept = options.out / POINTS
     kept.mkdir(exist_ok=True)
     for part in kept.glob(".*.part"):  # of a replay that was killed
         part.unlink()
@@ -153,7 +154,7 @@ def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
         writer.describe(
             {"points": [point_result_values(plan.fingerprint(x), points[x]) for x in plan.values]}
         )
-    for path in (out / ".points").glob(f"{plan.sweep.figure}-*.parquet"):
+    for path in point_files(out, plan.sweep.name):
         path.unlink()
 
 
@@ -192,6 +193,7 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
             profile=profile.name,
             backend=plan.switched_by,
             builder=options.builder if options.real_time else "",
+            framework=options.driven_by,
             host=HostResult.worst([points[x].host for x in plan.values]),
             runs=plan.runs,
             seconds=plan.seconds,

@@ -41,6 +41,8 @@ class Runners:
                 options.capacity_factor,
                 options.backend,
                 options.builder,
+                options.framework,
+                options.framework_python,
             )
         )
         with self._lock:

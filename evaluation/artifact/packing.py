@@ -1,0 +1,74 @@
+"""Packs a folder of results with the source that made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from evaluation.artifact.archive import Manifest, write_archive
+from evaluation.folder import files_of
+from evaluation.provenance import checkout, commit, packed_marks, tracked_files
+from evaluation.report import write_report
+from evaluation.result import read_results
+from evaluation.runs import RUNS
+from loko.document import InputError
+
+RESULTS: Final = "results"
+"""Folder of the results within the archive."""
+SOURCE: Final = "source"
+"""Folder of the source: every file that git knows, so also locks, profiles and labs."""
+_CITATION: Final = "CITATION.cff"
+_README: Final = """\
+# Artifact: Loko, replayed
+
+What an artifact committee asks for, and where it is:
+
+- *Available.* `source/` has all source with its licence, the locks of every package (`requirements.lock`,
+  `switch-emulator/Cargo.lock`), the profiles of the switches with the origin of each number
+  (`switch-emulator/profiles`), and the papers' claims (`labs`). `CITATION.cff` says how to cite it.
+- *Functional.* On a fresh Debian 12: `cd source && make evaluate ARGS='-e mode=virtual -e figures=fig17a'`.
+- *Reproduced.* `results/report.html` shows each figure beside what the paper says, and the command that
+  repeats it. `source/.venv/bin/loko verify ARCHIVE` compares every file with `MANIFEST.json`, replays some
+  figures in virtual time, the quickest of them, and compares the bytes; `loko verify ARCHIVE FIGURE ...`
+  replays the named ones, `--all` every one.
+
+The archive is of commit {commit}, and so must be the program that verifies it: the one of `source/`, or of a
+checkout of that commit.
+"""
+
+
+def pack(directory: Path, path: Path) -> Manifest:
+    """Write the archive of a folder of results. Raises `InputError`, one line.
+
+    The results must be of the source that is packed with them. The same folder gives the same bytes.
+    """
+    results_files = _results(directory)
+    tracked = tracked_files()
+    if tracked is None:
+        raise InputError(f"{checkout()}: is no git checkout, so it may lack source; bundle from a checkout")
+    source: dict[str, Path] = {name: checkout() / name for name in tracked}
+    files: dict[str, Path | bytes] = {
+        **{f"{SOURCE}/{name}": one for name, one in (source | packed_marks(source)).items()},
+        **{f"{RESULTS}/{one.relative_to(directory).as_posix()}": one for one in results_files},
+        _CITATION: checkout() / _CITATION,
+        "README.md": _README.format(commit=commit()).encode(),
+    }
+    try:
+        return write_archive(path, files, commit=commit())
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror}; choose another --out") from None
+
+
+def _results(directory: Path) -> list[Path]:
+    """The files of every figure, the report, and when they were made."""
+    report = write_report(directory)
+    found = [report, *(path for path in [directory / RUNS] if path.is_file())]
+    for result in read_results(directory):
+        made_by = result.provenance.commit
+        if made_by != commit():
+            raise InputError(
+                f"{directory}: {result.name} was made by commit {made_by}, but the source here is {commit()};"
+                " replay it, or check that commit out"
+            )
+        found += files_of(directory, result.name)
+    return found

@@ -1,0 +1,150 @@
+"""Verifies an archive: every checksum, then a replay of figures in virtual time, compared byte by byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluation.artifact.archive import Archive
+from evaluation.artifact.packing import RESULTS
+from evaluation.evaluate import evaluate
+from evaluation.experiments import experiments, select
+from evaluation.folder import full_name, short_name
+from evaluation.options import LIVE_ONLY, Options, Progress, arranged, names_of_choices
+from evaluation.provenance import commit, sha256_of
+from evaluation.result import FigureResult, read_results
+from evaluation.runs import RUNS, read_runs
+from loko.document import InputError
+
+SMALL_PART_S: Final = 60.0
+"""Without a choice figures are replayed, the quickest first, as long as they took no more together."""
+COMPARED: Final = (".json", ".parquet", ".svg")
+"""What virtual time gives byte by byte: result, records, picture."""
+
+
+class Bundle:
+    """An archive whose checksums are right, with the results of it, which lie in a folder."""
+
+    def __init__(self, archive: Archive, folder: Path) -> None:
+        """Check everything and read the results into an empty folder. Raises `InputError`, one line."""
+        archive.check()
+        self._files = archive.manifest.files
+        self._folder = folder
+        for name in self._files:
+            path = PurePosixPath(name)
+            if path.parts[0] == RESULTS and (path.suffix == ".json" or path.name == RUNS):
+                archive.extract(name, folder.joinpath(*path.parts[1:]))
+        self.results = {one.name: one for one in read_results(folder)}
+        self._runs = read_runs(folder)
+        self.commit = archive.manifest.commit
+        for one in self.results.values():
+            if one.provenance.commit != self.commit:
+                made_by = one.provenance.commit
+                raise InputError(f"{one.name}: is of commit {made_by}, the source of {self.commit}")
+
+    def __len__(self) -> int:
+        """So many files."""
+        return len(self._files)
+
+    def chosen(self, names: Sequence[str], *, everything: bool) -> list[FigureResult]:
+        """The figures to be replayed: those named, or all, or a small part. Raises `InputError`."""
+        virtual = {name: one for name, one in self.results.items() if one.mode == "virtual"}
+        for name in map(full_name, names):
+            if name not in virtual:
+                there = ", ".join(virtual)
+                raise InputError(f"figure '{name}': the archive has no virtual result of it (of: {there})")
+        if names:
+            return [virtual[name] for name in dict.fromkeys(map(full_name, names))]
+        quickest = sorted(virtual.values(), key=lambda one: (self._took_s(one), one.name))
+        found: list[FigureResult] = []
+        total_s = 0.0
+        for one in quickest:
+            total_s += self._took_s(one)
+            if everything or not found or total_s <= SMALL_PART_S:
+                found.append(one)
+        return found
+
+    def _took_s(self, result: FigureResult) -> float:
+        run = self._runs.get(result.name)
+        return SMALL_PART_S if run is None else run.seconds
+
+    def replay(self, chosen: Sequence[FigureResult], *, jobs: int, progress: Progress) -> None:
+        """Replay beside the archive's other results. Raises `InputError` or `RunError`, one line."""
+        if self.commit != commit():
+            raise InputError(
+                f"the archive is of commit {self.commit}, this program of {commit()}: take the archive's own"
+                " source, check that commit out, or replay nothing (--checksums)"
+            )
+        known = experiments()
+        alike: dict[str, list[FigureResult]] = {}
+        for one in chosen:
+            alike.setdefault(json.dumps(one.provenance.options, sort_keys=True), []).append(one)
+        for results in alike.values():
+            figures = select([one.name for one in results], known)
+            for one in results:  # so that only what comes out here is compared
+                (self._folder / f"{short_name(one.name)}.json").unlink()
+            evaluate(figures, _options(results[0], self._folder, jobs), progress)
+
+    def differences(self, result: FigureResult) -> Iterator[str]:
+        """One line for each thing that came out otherwise than in the archive."""
+        for suffix in COMPARED:
+            name = f"{short_name(result.name)}{suffix}"
+            path, listed = self._folder / name, self._files.get(f"{RESULTS}/{name}")
+            if listed is None and not path.is_file():
+                continue
+            if listed is None or not path.is_file():
+                yield f"{name}: {'is not in the archive' if listed is None else 'did not come out here'}"
+            elif sha256_of(path) == listed.sha256:
+                continue
+            elif suffix == ".json":
+                here = json.loads(path.read_bytes())
+                lines = list(_unlike(result.model_dump(mode="json"), here | _defaults(result, here), ""))
+                yield from (f"{name}: {line}" for line in lines or ["other bytes, but the same values"])
+            else:
+                yield f"{name}: other bytes: {path.stat().st_size} here, {listed.size} in the archive"
+
+
+def _options(result: FigureResult, out: Path, jobs: int) -> Options:
+    """The options of a replay in virtual time, as the result tells them. Raises `InputError`.
+
+    What names programs or files of a machine is not for virtual time, and is refused.
+    """
+    given = result.provenance.options
+    refused = set(given) - (names_of_choices() - LIVE_ONLY)
+    if refused or not given:
+        reason = f"chose {', '.join(sorted(refused))}" if refused else "does not tell its options"
+        raise InputError(f"{result.name}: {reason}, so it cannot be replayed in virtual time")
+    try:
+        values = {**arranged(given), "mode": "virtual", "out": out, "jobs": jobs}
+        return TypeAdapter(Options).validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{result.name}: provenance.options.{where}: {first['msg']}") from None
+
+
+def _defaults(result: FigureResult, here: dict[str, Any]) -> dict[str, Any]:
+    """What a result leaves out of its JSON as it is empty."""
+    empty = type(result).model_validate(here).model_dump(mode="json")
+    return {name: value for name, value in empty.items() if name not in here}
+
+
+def _unlike(there: Any, here: Any, where: str) -> Iterator[str]:
+    """Where two JSON values differ: ``provenance.versions.numpy: 2.1 here, 2.0 in the archive``."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in sorted(there.keys() | here.keys()):
+            yield from _unlike(there.get(name), here.get(name), f"{where}.{name}" if where else name)
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        for place, (one, other) in enumerate(zip(there, here, strict=True)):
+            yield from _unlike(one, other, f"{where}[{place}]")
+    elif there != here:
+        yield f"{where}: {_short(here)} here, {_short(there)} in the archive"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,79 @@
+"""What the report tells of results beside their numbers: files, when and where made, what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.facts import order, papers
+from evaluation.folder import LOKO, files_of
+from evaluation.provenance import sha256_of
+from evaluation.result import FigureResult, in_order
+from evaluation.runs import Run, read_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file of a figure."""
+
+    path: str
+    """From the folder of results."""
+    size: int
+    """In bytes."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a figure's result comes from."""
+
+    run: Run | None = None
+    """None if the folder does not tell."""
+    files: tuple[SourceFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A value that the paper does not print."""
+
+    name: str
+    value: float
+    figures: tuple[str, ...]
+    """``PAPER/FIGURE``."""
+
+
+def sources(directory: Path, results: Sequence[FigureResult]) -> dict[str, Source]:
+    """Of each result by its full name. Raises `InputError` if the folder's `runs.jsonl` is damaged."""
+    runs = read_runs(directory)
+    return {
+        one.name: Source(
+            run=runs.get(one.name),
+            files=tuple(_file(path, directory) for path in files_of(directory, one.name)),
+        )
+        for one in results
+    }
+
+
+def _file(path: Path, directory: Path) -> SourceFile:
+    place = path.relative_to(directory).as_posix()
+    return SourceFile(path=place, size=path.stat().st_size, sha256=sha256_of(path))
+
+
+def assumed(results: Sequence[FigureResult]) -> list[Assumption]:
+    """What the results assume: each value once, with the figures that rest on it."""
+    found: dict[tuple[str, float], list[str]] = {}
+    for result in results:
+        for name, value in result.provenance.assumptions.items():
+            found.setdefault((name, value), []).append(result.name)
+    return [
+        Assumption(name=name, value=value, figures=tuple(figures))
+        for (name, value), figures in sorted(found.items())
+    ]
+
+
+def in_papers_order(paper: str, figure: str) -> tuple[bool, str, int, list[tuple[str, int]]]:
+    """A key that sorts figures as their paper has them, Loko first; what it does not have comes last."""
+    known = order(paper) if paper in papers() else ()
+    place = known.index(figure) if figure in known else len(known)
+    return paper != LOKO, paper, place, in_order(paper, figure)

@@ -1,0 +1,355 @@
+"""Results packed for others: the same archive every time, verified by checksums and a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli, provenance
+from evaluation.artifact import packing, verification
+from evaluation.artifact.archive import MANIFEST, ROOT
+from evaluation.provenance import sha256_of
+
+NAMES = ["fig17a", "table2"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def loko(capsys, monkeypatch):
+    def run(*words) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["loko", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), said.out, said.err)
+
+    return run
+
+
+def refused(ended: Ended, *parts: str) -> bool:
+    """Whether it ended with status 2 and one line that says all this."""
+    assert ended.status == 2, ended
+    assert ended.err.startswith("error: ")
+    assert ended.err.count("\n") == 1, ended.err
+    for part in parts:
+        assert part in ended.err
+    return True
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "results"
+    command = [sys.executable, "-c", "from evaluation.cli import main; main()"]
+    subprocess.run([*command, "evaluate", *NAMES, "--quick", "--out", out], check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def archive(results: Path) -> Path:
+    if provenance.tracked_files() is None:
+        pytest.skip("this is no git checkout, from which alone an archive is made")
+    path = results.with_suffix(".zip")
+    packing.pack(results, path)
+    return path
+
+
+def names_in(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.namelist()
+
+
+def changed(archive: Path, target: Path, change) -> Path:
+    """A copy of the archive; `change` is given each entry with its data, and gives what is written."""
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for info in old.infolist():
+            for entry, data in change(info, old.read(info)):
+                new.writestr(entry, data)
+    return target
+
+
+def with_values(archive: Path, target: Path, name: str, change) -> Path:
+    """A copy in which a JSON file has other values and the manifest is made to fit."""
+    with zipfile.ZipFile(archive) as old:
+        values = json.loads(old.read(f"{ROOT}/{name}"))
+        manifest = json.loads(old.read(f"{ROOT}/{MANIFEST}"))
+    change(values)
+    data = json.dumps(values, indent=1).encode()
+    draft = target.with_suffix(".json")
+    draft.write_bytes(data)
+    manifest["files"][name] = {"size": len(data), "sha256": sha256_of(draft)}
+    new = {f"{ROOT}/{name}": data, f"{ROOT}/{MANIFEST}": json.dumps(manifest).encode()}
+    return changed(archive, target, lambda info, old: [(info, new.get(info.filename, old))])
+
+
+def test_the_same_folder_gives_the_same_archive(loko, results, archive, tmp_path) -> None:
+    for path in results.rglob("*"):
+        os.utime(path, (1, 1))
+    done = loko("bundle", results, "--out", tmp_path / "again.zip")
+    assert done.status == 0, done.err
+    assert (tmp_path / "again.zip").read_bytes() == archive.read_bytes()
+    assert sha256_of(archive) in done.out
+
+
+def test_it_has_results_report_source_locks_profiles_citation_and_manifest(results, archive) -> None:
+    names = {name.removeprefix(f"{ROOT}/") for name in names_in(archive)}
+    for name in (
+        *(f"results/fig17a.{suffix}" for suffix in ("json", "parquet", "svg", "png")),
+        "results/table2.json",
+        "results/report.html",
+        "results/runs.jsonl",
+        "source/requirements.lock",
+        "source/switch-emulator/Cargo.lock",
+        "source/switch-emulator/profiles/zodiac-fx.toml",
+        "source/labs/papers/loko.yml",
+        "source/evaluation/cli.py",
+        "source/LICENSE",
+        "CITATION.cff",
+        "README.md",
+        MANIFEST,
+    ):
+        assert name in names, name
+    tracked = {f"source/{name}" for name in provenance.tracked_files() or []}
+    assert {name for name in names if name.startswith("source/")} == tracked | {
+        "source/COMMIT",
+        "source/SHA256SUMS",
+    }
+
+
+def test_checksums_are_right_and_all_is_replayed_to_the_same_bytes(loko, archive) -> None:
+    done = loko("verify", archive)
+    assert done.status == 0, done
+    assert f"{len(names_in(archive)) - 1} files are as the manifest says" in done.out
+    assert "replayed: loko/fig17a: the same bytes" in done.out
+    assert "replayed: loko/table2: the same bytes" in done.out
+    assert "differs" not in done.out
+
+
+def test_chosen_figures_alone_are_replayed(loko, archive, monkeypatch) -> None:
+    asked = []
+    replay = verification.evaluate
+    monkeypatch.setattr(
+        verification, "evaluate", lambda figures, *rest: asked.extend(figures) or replay(figures, *rest)
+    )
+    assert "table2" not in loko("verify", archive, "fig17a").out.split("checksums")[1]
+    assert [figure.name for figure in asked] == ["loko/fig17a"]
+    asked.clear()
+    monkeypatch.setattr(verification, "SMALL_PART_S", -1.0)
+    assert loko("verify", archive).out.count("replayed: ") == 1
+    assert loko("verify", archive, "--all").out.count("replayed: ") == 2
+    asked.clear()
+    assert "nothing was replayed" in loko("verify", archive, "--checksums").out
+    assert asked == []
+    assert refused(
+        loko("verify", archive, "fig99"), "'loko/fig99': the archive has no virtual result", "loko/fig17a"
+    )
+
+
+def test_a_forged_number_is_found_by_the_replay_and_each_difference_has_a_line(
+    loko, archive, tmp_path
+) -> None:
+    def forge(values):
+        values["series"][0]["points"][0]["lost"] = 17
+        values["claims"][0]["here"] = "better"
+
+    forged = with_values(archive, tmp_path / "forged.zip", "results/fig17a.json", forge)
+    assert loko("verify", forged, "--checksums").status == 0
+    done = loko("verify", forged, "fig17a")
+    assert done.status == 1, done
+    lines = [line for line in done.out.splitlines() if line.startswith("differs: ")]
+    assert len(lines) == 2, lines
+    assert 'fig17a.json: claims[0].here: "' in lines[0]
+    assert '"better" in the archive' in lines[0]
+    assert "fig17a.json: series[0].points[0].lost: " in lines[1]
+    assert "17 in the archive" in lines[1]
+
+
+def test_records_that_are_others_are_told(loko, archive, tmp_path) -> None:
+    name = "results/fig17a.parquet"
+    with zipfile.ZipFile(archive) as opened:
+        data = opened.read(f"{ROOT}/{name}") + b"more"
+        manifest = json.loads(opened.read(f"{ROOT}/{MANIFEST}"))
+    (tmp_path / "records").write_bytes(data)
+    manifest["files"][name] = {"size": len(data), "sha256": sha256_of(tmp_path / "records")}
+    new = {f"{ROOT}/{name}": data, f"{ROOT}/{MANIFEST}": json.dumps(manifest).encode()}
+    other = changed(archive, tmp_path / "other.zip", lambda info, old: [(info, new.get(info.filename, old))])
+    done = loko("verify", other, "fig17a")
+    assert done.status == 1
+    assert (
+        f"differs: fig17a.parquet: other bytes: {len(data) - 4} here, {len(data)} in the archive" in done.out
+    )
+
+
+@pytest.mark.parametrize("name", ["results/fig17a.json", "source/evaluation/cli.py", "CITATION.cff"])
+def test_an_edited_file_is_refused(loko, archive, tmp_path, name) -> None:
+    def edit(info, data):
+        return [(info, data.replace(b"a", b"b", 1) if info.filename == f"{ROOT}/{name}" else data)]
+
+    edited = changed(archive, tmp_path / "edited.zip", edit)
+    assert refused(loko("verify", edited), f"{name} is not what the manifest says")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.7, 0.99, 0.99999])
+def test_a_truncated_archive_is_refused(loko, archive, tmp_path, share) -> None:
+    data = archive.read_bytes()
+    (tmp_path / "part.zip").write_bytes(data[: int(len(data) * share)])
+    assert refused(loko("verify", tmp_path / "part.zip"), "part.zip")
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing_that_is_used(loko, archive, tmp_path) -> None:
+    data = archive.read_bytes()
+    for place in range(0, len(data), len(data) // 12):
+        flipped = bytearray(data)
+        flipped[place] ^= 0x10
+        (tmp_path / "flipped.zip").write_bytes(flipped)
+        ended = loko("verify", tmp_path / "flipped.zip", "--checksums")
+        assert ended.status == 0 or refused(ended, "flipped.zip")
+
+
+HOSTILE = [
+    "../evil",
+    "/tmp/evil",
+    f"{ROOT}/../../evil",
+    f"{ROOT}/results/../../../evil",
+    f"{ROOT}//evil",
+    f"{ROOT}/./evil",
+    f"{ROOT}\\..\\evil",
+    f"{ROOT}/a\\..\\evil",
+    f"{ROOT}/C:evil",
+    f"{ROOT}/results/evil\x1b[2J",
+    f"{ROOT}/folder/",
+    f"{ROOT}2/evil",
+    ROOT,
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_would_leave_the_folder_is_refused_and_nothing_is_written(loko, archive, tmp_path, name) -> None:
+    shutil.copy(archive, tmp_path / "hostile.zip")
+    info = zipfile.ZipInfo("x")
+    info.filename = name
+    with zipfile.ZipFile(tmp_path / "hostile.zip", "a") as opened:
+        opened.writestr(info, b"evil")
+    before = sorted(tmp_path.rglob("*"))
+    assert refused(loko("verify", tmp_path / "hostile.zip"), "refused")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not Path("/tmp/evil").exists()
+
+
+def test_links_doubles_strays_and_gaps_are_refused(loko, archive, tmp_path) -> None:
+    def trial(*words: str, add=(), leave_out="") -> bool:
+        path = changed(
+            archive,
+            tmp_path / "trial.zip",
+            lambda info, data: [] if info.filename == f"{ROOT}/{leave_out}" else [(info, data)],
+        )
+        with zipfile.ZipFile(path, "a") as opened:
+            for info in add:
+                opened.writestr(info, b"/etc/passwd")
+        return refused(loko("verify", path), *words)
+
+    link = zipfile.ZipInfo(f"{ROOT}/results/link")
+    link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    assert trial("is no plain file", add=[link])
+    with pytest.warns(UserWarning, match="Duplicate"):
+        assert trial("is there twice", add=[zipfile.ZipInfo(f"{ROOT}/README.md")])
+    assert trial("results/stray.json is in no manifest", add=[zipfile.ZipInfo(f"{ROOT}/results/stray.json")])
+    assert trial("results/fig17a.json is not there", leave_out="results/fig17a.json")
+    assert trial(f"has no {MANIFEST}", leave_out=MANIFEST)
+
+
+def test_a_manifest_of_another_format_is_refused(loko, archive, tmp_path) -> None:
+    for text in (b"[]", b"{", b'{"format": "loko-artifact-9", "commit": "x", "files": {}}'):
+        path = changed(
+            archive,
+            tmp_path / "other.zip",
+            lambda info, data, text=text: [(info, text if info.filename.endswith(MANIFEST) else data)],
+        )
+        assert refused(loko("verify", path), MANIFEST)
+
+
+def test_a_file_that_is_no_archive_and_one_that_is_not_there_are_told(loko, tmp_path) -> None:
+    (tmp_path / "text.zip").write_text("no archive")
+    assert refused(loko("verify", tmp_path / "text.zip"), "no archive, or a damaged one")
+    assert refused(loko("verify", tmp_path / "none.zip"), "no such file")
+
+
+def test_options_that_name_programs_or_files_are_refused(loko, archive, tmp_path) -> None:
+    for number, option in enumerate(
+        ({"framework_python": "/bin/evil"}, {"out": "/"}, {"cabling": "x"}, {"new": 1})
+    ):
+        forged = with_values(
+            archive,
+            tmp_path / f"{number}.zip",
+            "results/fig17a.json",
+            lambda values, option=option: values["provenance"]["options"].update(option),
+        )
+        assert refused(
+            loko("verify", forged, "fig17a"), f"chose {next(iter(option))}, so it cannot be replayed"
+        )
+
+
+def test_a_program_of_another_commit_replays_nothing_but_checks_the_sums(loko, archive, monkeypatch) -> None:
+    monkeypatch.setattr(verification, "commit", lambda: "0123456789ab")
+    assert refused(loko("verify", archive), "the archive is of commit", "this program of 0123456789ab")
+    assert loko("verify", archive, "--checksums").status == 0
+
+
+def test_results_of_another_commit_than_the_source_are_not_packed(
+    loko, results, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(packing, "commit", lambda: "0123456789ab")
+    ended = loko("bundle", results, "--out", tmp_path / "a.zip")
+    assert refused(ended, "was made by commit", "but the source here is 0123456789ab")
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_without_a_checkout_nothing_is_packed(loko, results, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(provenance, "_CHECKOUT", tmp_path)
+    assert refused(loko("bundle", results, "--out", tmp_path / "a.zip"), "is no git checkout")
+
+
+def test_a_folder_without_results_is_told(loko, tmp_path) -> None:
+    assert refused(loko("bundle", tmp_path), "holds no results")
+    assert refused(loko("bundle", tmp_path / "none"), "no such folder")
+
+
+def test_unpacked_source_knows_its_commit_and_marks_what_was_changed(archive, tmp_path, monkeypatch) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(tmp_path)  # ours
+    source = tmp_path / ROOT / "source"
+    packed = provenance.commit()
+    monkeypatch.setattr(provenance, "_CHECKOUT", source)
+
+    def told() -> str:
+        provenance.commit.cache_clear()
+        return provenance.commit()
+
+    try:
+        assert told() == packed
+        subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=source, check=True)
+        (source / "README.md").write_text("other words")
+        assert told() == packed
+        (source / "labs/two-switch/lab.yml").write_text("other: lab")
+        assert told().startswith(f"{packed}+")
+        (source / "COMMIT").unlink()
+        assert told() == "unknown"
+    finally:
+        monkeypatch.undo()
+        provenance.commit.cache_clear()

@@ -1,0 +1,66 @@
+"""What a replay in real time may be made of: another OpenFlow framework, rings, another switch."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import psutil
+import pytest
+from live_harness import admitted, needs_root
+from typer.testing import CliRunner
+
+from benchmarks.one_board import BUILD
+from evaluation import cli
+from evaluation.live.runner import LiveRunner
+from evaluation.runner import LOST
+
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root, pytest.mark.xdist_group("live")]
+
+RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
+SETTING, TRAFFIC = admitted()
+
+
+def evaluate(words, out):
+    result = CliRunner().invoke(cli.app, ["evaluate", *words.split(), "--mode", "live", "--out", str(out)])
+    assert isinstance(result.exception, SystemExit | None), repr(result.exception)
+    return result
+
+
+@pytest.fixture
+def ryu():
+    if not RYU_PYTHON.exists():
+        pytest.skip("Ryu 4.34 is not installed: run 'make clients'")
+    return str(RYU_PYTHON)
+
+
+def test_a_figure_is_replayed_with_ryu_and_says_so(ryu, tmp_path):
+    words = f"fig17a --quick --points admitted --runs 1 --framework ryu --framework-python {ryu}"
+    result = evaluate(words, tmp_path)
+    assert result.exit_code in (0, 1), result.output  # 1: a busy machine
+    data = json.loads((tmp_path / "fig17a.json").read_text())
+    assert data["provenance"]["framework"] == "ryu"
+    [[point]] = [series["points"] for series in data["series"][:1]]
+    assert point["lost"] < point["packets"]
+    assert "<td>live, ryu</td>" in (tmp_path / "report.html").read_text()
+
+
+def test_the_controller_is_really_ryu_s(ryu):
+    with LiveRunner(SETTING.lab, SETTING.admitted(), framework="ryu", framework_python=ryu) as runner:
+        commands = [child.cmdline() for child in psutil.Process(os.getpid()).children(recursive=True)]
+        assert [words[0] for words in commands if "loko.controller.shim" in words] == [ryu]
+        assert runner.status().connected == 2
+        records = runner.run(TRAFFIC, seconds=0.5, seed=1)
+    assert (records.received_ns != LOST).any()
+
+
+def test_a_ring_on_open_vswitch_tells_the_coarse_emulators_error_and_no_broken_guarantee(tmp_path):
+    result = evaluate("fivelive --runs 1 --seconds 1 --backend ovs", tmp_path)
+    assert result.exit_code == 0, result.output
+    data = json.loads((tmp_path / "fivelive.json").read_text())
+    assert len(data["boards"]) == 5
+    unexplained = data["findings"]["unexplained_packets"]
+    report = (tmp_path / "report.html").read_text()
+    assert "break a guarantee" not in report
+    assert ("the coarse emulator's error" in report) == (unexplained > 0)
+    assert "no guarantee tested (Open vSwitch forwards)" in result.output

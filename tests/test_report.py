@@ -1,0 +1,223 @@
+"""The report as an artifact: what repeats a figure, when and where it was made, files, what does not hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation import cli
+from evaluation.experiments import experiments
+from evaluation.options import Options, _not_default, arranged, names_of_choices, words_of
+from evaluation.report import render, write_report
+from evaluation.report_sources import in_papers_order
+from evaluation.result import ClaimResult, read_results
+from evaluation.runs import RUNS, read_runs
+from loko.document import InputError
+
+NAMES = ["fig17a", "table2", "sec4"]
+CHOSEN = ["--quick", "--points=admitted", "--offered-load=0.7", "--capacity-factor=0.95", "--seed=7"]
+
+
+def loko(*words):
+    return CliRunner().invoke(cli.app, [*map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("results")
+    assert loko("evaluate", *NAMES, "--quick", "--out", out).exit_code == 0
+    return out
+
+
+def options_of(command: str, monkeypatch, tmp_path) -> Options:
+    """What the replay is asked for by a command line."""
+    asked: list[Options] = []
+
+    def replay(chosen, options, progress):
+        asked.append(options)
+        return []
+
+    monkeypatch.setattr("evaluation.evaluate.evaluate", replay)
+    loko_word, *words = shlex.split(command)
+    assert loko_word == "loko"
+    done = loko(*words, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    return asked[0]
+
+
+def alike(one: Options, other: Options) -> bool:
+    return replace(one, out=Path(), jobs=1) == replace(other, out=Path(), jobs=1)
+
+
+LIVE = pytest.param(
+    ["--mode", "live", "--backend", "ovs", "--builder", "containerlab", "--runs", "3", "--seconds", "0.25"],
+    marks=pytest.mark.skipif(os.geteuid() != 0, reason="--mode live needs root"),
+)
+
+
+@pytest.mark.parametrize("words", [[], CHOSEN, ["--runs", "2", "--seconds", "0.123456"], LIVE])
+def test_the_command_of_the_report_asks_for_the_same(words, monkeypatch, tmp_path: Path) -> None:
+    first = options_of(shlex.join(["loko", "evaluate", "fig17a", *words]), monkeypatch, tmp_path)
+    again = shlex.join(["loko", "evaluate", "loko/fig17a", *words_of(first.chosen())])
+    assert alike(options_of(again, monkeypatch, tmp_path), first)
+    for word in words:
+        assert word.replace("=", " ") in again
+
+
+def test_every_choice_is_an_option_of_the_command(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = loko("evaluate", "--help").output
+    assert "mode" in names_of_choices()
+    for name in names_of_choices():
+        assert f"--{name.replace('_', '-')} " in told, name
+
+
+@dataclass(frozen=True)
+class Part:
+    """Choices that belong together."""
+
+    depth: int | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True)
+class Nested:
+    """As `Options`, with such a part."""
+
+    mode: str
+    out: Path = Path()
+    height: float = 1.0
+    part: Part = Part()
+
+
+def test_choices_that_belong_together_are_told_and_taken_one_by_one() -> None:
+    chosen = _not_default(Nested(mode="m", out=Path("elsewhere"), height=0.1, part=Part(width=1 / 3)))
+    assert chosen == {"height": 0.1, "width": 1 / 3}
+    assert words_of(chosen) == ["--height", "0.1", "--width", repr(1 / 3)]
+    assert arranged(chosen, Nested) == {"height": 0.1, "part": {"width": 1 / 3}}
+    assert names_of_choices(Nested) == {"mode", "height", "depth", "width"}
+
+
+def test_the_command_of_a_figure_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert loko("evaluate", "fig17a", *CHOSEN, "--out", first).exit_code == 0
+    [result] = read_results(first)
+    assert result.command in re.sub("&#34;|&#39;", "'", (first / "report.html").read_text())
+    _, *words = shlex.split(result.command)
+    assert loko(*words, "--out", second).exit_code == 0
+    for name in ("fig17a.json", "fig17a.parquet", "fig17a.svg"):
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+def test_each_files_link_leads_to_it_and_its_checksum_is_right(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    found = re.findall(r'<a href="([^"#]+)">([^<]+)</a></dt><dd>[^<]* <code>([0-9a-f]{64})</code>', page)
+    linked = {unquote(link) for link, _, _ in found}
+    assert linked == {path.name for path in folder.iterdir()} - {"report.html", RUNS}
+    for link, told, checksum in found:
+        assert hashlib.sha256((folder / unquote(link)).read_bytes()).hexdigest() == checksum, told
+
+
+def test_start_duration_and_machine_are_told_of_virtual_runs_too_but_not_in_the_json(
+    folder: Path,
+) -> None:
+    runs = read_runs(folder)
+    assert sorted(runs) == ["loko/fig17a", "loko/sec4", "loko/table2"]
+    page = (folder / "report.html").read_text()
+    for run in runs.values():
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", run.began)
+        assert run.seconds >= 0
+        assert run.machine in page
+        assert run.began.replace("T", " ").replace("Z", " UTC") in page
+    for path in folder.glob("*.json"):
+        assert runs["loko/fig17a"].machine not in path.read_text()
+
+
+def test_what_was_not_replayed_again_keeps_its_start(folder: Path) -> None:
+    lines = {json.loads(line)["figure"]: line for line in (folder / RUNS).read_text().splitlines()}
+    marked = [line.replace('"began":"2', '"began":"1') for line in lines.values()]
+    (folder / RUNS).write_text("\n".join(marked) + "\n")
+    assert loko("evaluate", "fig17a", "sec4", "--quick", "--out", folder).exit_code == 0
+    assert {run.began[0] for run in read_runs(folder).values()} == {"1"}
+    assert loko("evaluate", "fig17a", "--quick", "--seed", "2", "--out", folder).exit_code == 0
+    assert read_runs(folder)["loko/fig17a"].began[0] == "2"
+    assert read_runs(folder)["loko/sec4"].began[0] == "1"
+
+
+def test_a_folder_without_runs_has_a_report_and_a_damaged_one_is_told(folder: Path, tmp_path: Path) -> None:
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / RUNS).write_text("{")
+    with pytest.raises(InputError, match=r"runs\.jsonl: damaged; delete it"):
+        write_report(tmp_path)
+    (tmp_path / RUNS).unlink()
+    assert "<dt>began</dt>" not in write_report(tmp_path).read_text()
+
+
+def test_what_does_not_hold_is_listed_with_its_reason_and_nothing_else_is(folder: Path) -> None:
+    results = read_results(folder)
+    broken = ClaimResult(claim="it is so", paper="1", here="2", holds=False, where="1", because="a reason")
+    without = broken.model_copy(update={"claim": "it is not", "because": ""})
+    kept = broken.model_copy(update={"claim": "it holds", "holds": True})
+    made = [one.model_copy(update={"claims": [kept]}) for one in results]
+    part = _part(render(made), "does-not-hold")
+    assert "None of the claims that were judged" in part
+    made[0] = made[0].model_copy(update={"claims": [kept, broken, without]})
+    part = _part(render(made), "does-not-hold")
+    assert "it is so" in part
+    assert "a reason" in part
+    assert "not known" in part
+    assert "it holds" not in part
+
+
+def test_what_was_assumed_is_listed_with_the_figures_that_rest_on_it(folder: Path) -> None:
+    results = {one.figure: one for one in read_results(folder)}
+    values = results["fig17a"].provenance.assumptions
+    part = _part(render(list(results.values())), "assumed")
+    for name, value in values.items():
+        assert f"<td>{name.replace('_', ' ')}</td>" in part
+        assert f"{value:g}</td>" in part
+    assert part.count('href="#fig17a"') == len(values)
+    assert 'href="#table2"' not in part
+
+
+def test_the_navigation_has_every_figure_in_the_papers_order(folder: Path) -> None:
+    page = render(read_results(folder))
+    part = page[page.index("<nav") : page.index("</nav>")]
+    parts = ["overview", "does-not-hold", "assumed"]
+    assert re.findall(r'href="#([\w-]+)"', part) == [*parts, "sec4", "table2", "fig17a"]
+    for anchor in re.findall(r'href="#([\w-]+)"', part):
+        assert f'id="{anchor}"' in page
+
+
+def test_the_papers_order_is_a_list_of_figures_that_there_are() -> None:
+    names = [one for one in experiments() if one.startswith("loko/")]
+    ordered = sorted(names, key=lambda name: in_papers_order(*name.split("/")))
+    assert [one.removeprefix("loko/") for one in ordered[:5]] == ["fig3a", "fig3b", "fig3c", "fig3d", "fig6a"]
+    assert ordered.index("loko/table2") < ordered.index("loko/fig17a")
+    assert ordered.index("loko/fig20a") < ordered.index("loko/attack")
+
+
+def test_changes_that_are_in_no_commit_are_marked(folder: Path) -> None:
+    [result, *_] = read_results(folder)
+    provenance = result.provenance
+    clean, dirty = (
+        result.model_copy(update={"provenance": provenance.model_copy(update={"commit": commit})})
+        for commit in ("1a2b3c4d5e6f", "1a2b3c4d5e6f+12345678")
+    )
+    assert "changes that are in no commit" not in render([clean])
+    assert "1a2b3c4d5e6f+12345678 (with changes that are in no commit)" in render([dirty])
+
+
+def _part(page: str, anchor: str) -> str:
+    begin = page.index(f'<section id="{anchor}">')
+    return page[begin : page.index("</section>", begin)]

@@ -1,0 +1,108 @@
+"""Results of several papers in one folder: figures with the same ID do not meet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evaluation import facts
+from evaluation.evaluate import evaluate
+from evaluation.experiments import experiments, select
+from evaluation.figure import Figure
+from evaluation.options import Options
+from evaluation.report import write_report
+from evaluation.result import read_results
+from loko.document import LABS, InputError
+
+IDS = ("table2", "fig17a", "fig17b", "sec4")
+OTHER = "other"
+
+
+class Quiet:
+    """Nobody is told."""
+
+    def begin(self, steps, kept, unit="runs"):
+        pass
+
+    def advance(self, doing):
+        pass
+
+    def writing(self, figure):
+        pass
+
+
+@pytest.fixture
+def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The figures of two papers with the same IDs: the second paper is a copy of the first."""
+    labs = tmp_path / "labs"
+    (labs / "papers").mkdir(parents=True)
+    for paper in ("loko", OTHER):
+        shutil.copy(LABS / "papers/loko.yml", labs / f"papers/{paper}.yml")
+    monkeypatch.setattr(facts, "LABS", labs)
+    facts.facts.cache_clear()
+    for path in LABS.glob("*/experiments/*.yml"):
+        for paper in ("loko", OTHER) if path.stem in IDS else ():
+            copy = labs / f"{path.parents[1].name}-{paper}/experiments/{path.name}"
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(path.read_text().replace("paper: loko", f"paper: {paper}", 1))
+    found: dict[str, Figure] = experiments(labs)
+    yield found
+    facts.facts.cache_clear()
+
+
+def replay(figures: dict[str, Figure], names: list[str], out: Path):
+    out.mkdir(exist_ok=True)
+    options = Options(mode="virtual", seed=1, out=out, runs=1, seconds=0.2, quick=True)
+    return evaluate(select(names, figures), options, Quiet())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    kept = {".json", ".parquet", ".svg"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in kept}
+
+
+def test_a_figure_of_another_paper_overwrites_none_of_the_same_id(figures, tmp_path: Path) -> None:
+    assert sorted(figures) == sorted(f"{paper}/{one}" for paper in ("loko", OTHER) for one in IDS)
+    out = tmp_path / "out"
+    replay(figures, list(IDS), out)
+    before = files(out)
+    assert {"table2.json", "fig17a.json", "fig17a.parquet", "fig17a.svg", "sec4.parquet"} <= set(before)
+    replay(figures, [f"{OTHER}/{one}" for one in IDS], out)
+    assert files(out) == before
+    theirs = files(out / OTHER)
+    assert set(theirs) == set(before)
+    assert json.loads(theirs["fig17a.json"])["paper"] == OTHER
+    assert theirs["fig17a.parquet"] != before["fig17a.parquet"], "another figure draws other traffic"
+    assert sorted(result.name for result in read_results(out)) == sorted(figures)
+
+
+def test_figures_of_two_papers_are_replayed_at_a_time(figures, tmp_path: Path) -> None:
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    names = ["fig17a", f"{OTHER}/fig17a", f"{OTHER}/fig17b"]
+    results = replay(figures, names, together)
+    assert [result.name for result in results] == ["loko/fig17a", "other/fig17a", "other/fig17b"]
+    for name in names:
+        replay(figures, [name], alone)
+    assert files(together / OTHER)["fig17a.parquet"] == files(alone / OTHER)["fig17a.parquet"]
+    assert files(together) == files(alone)
+
+
+def test_the_report_tells_the_papers_apart(figures, tmp_path: Path) -> None:
+    replay(figures, ["fig17a", f"{OTHER}/fig17a"], tmp_path)
+    page = write_report(tmp_path).read_text()
+    identifiers = [part.split('"')[0] for part in page.split(' id="')[1:]]
+    assert len(identifiers) == len(set(identifiers))
+    assert {"fig17a", "other-fig17a"} <= set(identifiers)
+    assert "<h2>Figure 17a. " in page
+    assert "<h2>other, Figure 17a. " in page
+    assert "loko evaluate other/fig17a " in page
+
+
+def test_a_result_that_lies_where_another_one_belongs_is_told(figures, tmp_path: Path) -> None:
+    replay(figures, [f"{OTHER}/table2"], tmp_path)
+    shutil.move(tmp_path / OTHER / "table2.json", tmp_path / "table2.json")
+    with pytest.raises(InputError, match=r"table2.json: is a result of other/table2: move it to .*"):
+        read_results(tmp_path)
