@@ -74,7 +74,8 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
             ],
             columns=_COLUMNS,
             caption=f"{len(cells)} senders, {trials[0].runs} runs of {trials[0].seconds:g} s each;"
-            f" {len(region)} of them within {figure.deviance:g} of the best; bars: what these predict",
+            f" {len(region)} of them within {figure.deviance:g} of the best"
+            " in -2 log L, which the cells show; bars: what these predict",
         ),
         findings={
             **_findings(figure, best, default, region, predictions),
@@ -128,10 +129,9 @@ def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> lis
     }
     return [
         HeatPanel(
-            title=f"-2 log L above the best; room {room}",
             x=ChartAxis(label="frames in a burst"),
             y=ChartAxis(label="load offered to the shaper"),
-            value=ChartAxis(label="-2 log L above the best", low=0, high=_DRAWN_DEVIANCE),
+            value=ChartAxis(label=f"room for {room}", low=0, high=_DRAWN_DEVIANCE),
             x_values=[float(burst) for burst in grid.burst_frames],
             y_values=list(grid.offered_load),
             cells=[
