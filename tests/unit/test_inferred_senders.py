@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from evaluation.chart import LinePanel
 from evaluation.experiments import experiments, select
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
 from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_likelihood
-from evaluation.kinds.senders.predictions import predict
+from evaluation.kinds.senders.predictions import Prediction, predict
+from evaluation.kinds.senders.production import band, claims_table, loss_panels
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
+from evaluation.result import ClaimResult
 from evaluation.senders import Senders
 from loko.document import InputError
 
@@ -155,3 +158,44 @@ def test_a_quick_replay(tmp_path: Path) -> None:
     assert len(result.chart.panels) == 1
     assert result.findings["default_deviance"] > 100
     assert sorted(path.name for path in tmp_path.iterdir()) == ["senders.parquet"]
+
+
+def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
+    findings = {"loss_at_11_percent": loss} | ({} if starts is None else {"loss_starts": starts})
+    claim = ClaimResult(claim="c", paper="60 %", here=f"{loss} %", holds=holds, where="fig 17a")
+    return Prediction(
+        senders=Senders(),
+        capacity_factor=None,
+        findings={"fig17a": findings},
+        loss_percent={"fig17a": {1.0: 0.0, 11.0: loss}},
+        x_label={"fig17a": "m_r"},
+        claims={"fig17a": [claim]},
+    )
+
+
+def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    one = FIGURE.model_copy(
+        update={"numbers": [number for number in FIGURE.numbers if number.figure == "fig17a"]}
+    )
+    found = [
+        predicted(72.0, 5, holds=False),
+        predicted(58.0, 5, holds=True),
+        predicted(50.0, None, holds=False),
+        predicted(61.0, 6, holds=True),
+    ]
+    assert band("fig17a", "loss_at_11_percent", found) == (72, 58, 50, 61)
+    assert band("fig17a", "loss_starts", found) == (5, 5, 5, 6)
+    assert band("fig3a", "silo_lost_percent", found) is None
+    (panel,) = loss_panels(one, found)
+    assert isinstance(panel, LinePanel)
+    default, inferred, paper = panel.curves
+    assert (default.y, inferred.y) == ([0, 72], [0, 58])
+    assert (inferred.low, inferred.high) == ([0, 50], [0, 61])
+    assert (paper.x, paper.y) == ([11], [60])
+    assert [(line.axis, line.value) for line in panel.references] == [("x", 5)]
+    table = claims_table(found)
+    assert table is not None
+    assert table.rows == [
+        ["fig17a", "c", "60 %", "72.0 %", "does not hold", "58.0 %", "holds", "2 of 3"],
+    ]

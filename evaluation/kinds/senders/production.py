@@ -23,7 +23,10 @@ from evaluation.senders import Senders
 
 _DRAWN_DEVIANCE: Final = 30.0
 """Beyond it all cells look alike."""
+_WRITTEN_DEVIANCE: Final = 99.0
 _COLUMNS: Final = 3
+_ROOM_FOR_LEGEND: Final = 1.5
+"""So much higher than its highest value is an axis of losses."""
 
 
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -67,11 +70,12 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
             panels=[
                 *_heat(grid, cells, found),
                 *_numbers_panel(figure, predictions),
-                *_loss_panels(figure, predictions),
+                *loss_panels(figure, predictions),
             ],
             columns=_COLUMNS,
             caption=f"{len(cells)} senders, {trials[0].runs} runs of {trials[0].seconds:g} s each;"
-            f" {len(region)} of them within {figure.deviance:g} of the best",
+            f" {len(region)} of them within {figure.deviance:g} of the best"
+            " in -2 log L, which the cells show; bars: what these predict",
         ),
         findings={
             **_findings(figure, best, default, region, predictions),
@@ -79,7 +83,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         },
         x=AxisLabel(name="frames in a burst", unit=""),
         profile="zodiac-fx",
-        table=_table(predictions),
+        table=claims_table(predictions),
         runs=trials[0].runs,
         seconds=trials[0].seconds,
     )
@@ -117,23 +121,21 @@ def _spanning(region: Sequence[Tried]) -> list[Tried]:
 
 
 def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> list[Panel]:
-    """A panel for each room: the deviance over burst and load."""
-    value_of = {one.senders: float(value) for one, value in zip(cells, found, strict=False)}
+    """A panel for each room: the deviance over burst and load; what is far from likely stays white."""
+    value_of = {
+        (one.senders.queue_frames, one.senders.offered_load, one.senders.burst_frames): float(value)
+        for one, value in zip(cells, found, strict=False)
+        if value <= _WRITTEN_DEVIANCE
+    }
     return [
         HeatPanel(
-            title=f"-2 log likelihood above the best, room for {room} frames",
-            x=ChartAxis(label="frames in a burst (0: fills the bucket)"),
+            x=ChartAxis(label="frames in a burst"),
             y=ChartAxis(label="load offered to the shaper"),
-            value=ChartAxis(label="-2 log likelihood above the best", low=0, high=_DRAWN_DEVIANCE),
+            value=ChartAxis(label=f"room for {room}", low=0, high=_DRAWN_DEVIANCE),
             x_values=[float(burst) for burst in grid.burst_frames],
             y_values=list(grid.offered_load),
             cells=[
-                [
-                    value_of.get(
-                        Senders.model_construct(burst_frames=burst, offered_load=load, queue_frames=room)
-                    )
-                    for burst in grid.burst_frames
-                ]
+                [value_of.get((room, load, burst)) for burst in grid.burst_frames]
                 for load in grid.offered_load
             ],
         )
@@ -144,41 +146,45 @@ def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> lis
 def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
     """Per cents: what the paper prints, what the default sender gives, and the band of the inferred ones."""
     shown = [
-        (fact(figure.paper, number.fact).number, _band(number.figure, number.finding, predictions))
+        (fact(figure.paper, number.fact).number, band(number.figure, number.finding, predictions))
         for number in figure.numbers
         if number.finding.endswith("_percent")
     ]
-    rows = [(paper, band) for paper, band in shown if band is not None]
+    rows = [(paper, reach) for paper, reach in shown if reach is not None]
     if not rows:
         return []
-    places = [float(place) for place in range(1, len(rows) + 1)]
-    names = ", ".join(
-        f"{place:g}: {number.figure}"
-        for place, number in zip(
-            places, (one for one in figure.numbers if one.finding.endswith("_percent")), strict=False
-        )
-    )
+    numbers = [one for one in figure.numbers if one.finding.endswith("_percent")]
+    names = (f"{place}: {number.figure}" for place, number in enumerate(numbers, start=1))
+
+    def apart(values: Sequence[float]) -> list[float | None]:
+        """Figures are no numbers: nothing joins them."""
+        return [one for value in values for one in (value, None)]
+
+    def doubled(values: Sequence[float]) -> list[float]:
+        return [one for value in values for one in (value, value)]
+
+    x = [place / 2 for place in range(2, 2 * len(rows) + 2)]
     return [
         LinePanel(
-            title=f"lost: {names}",
-            x=ChartAxis(label="figure", low=0.5, high=len(rows) + 0.5),
-            y=ChartAxis(label="lost [%]", low=0, high=100),
+            title="lost",
+            x=ChartAxis(label=", ".join(names), low=0.5, high=len(rows) + 0.5),
+            y=ChartAxis(label="lost [%]", low=0, high=100 * _ROOM_FOR_LEGEND),
             curves=[
-                Curve(label="paper", x=places, y=[paper for paper, _ in rows]),
-                Curve(label="default sender", x=places, y=[band[0] for _, band in rows], dashed=True),
+                Curve(label="paper", x=x, y=apart([paper for paper, _ in rows])),
+                Curve(label="default", x=x, y=apart([reach[0] for _, reach in rows])),
                 Curve(
-                    label="inferred senders: best, least, most",
-                    x=places,
-                    y=[band[1] for _, band in rows],
-                    low=[band[2] for _, band in rows],
-                    high=[band[3] for _, band in rows],
+                    label="inferred",
+                    x=x,
+                    y=apart([reach[1] for _, reach in rows]),
+                    low=doubled([reach[2] for _, reach in rows]),
+                    high=doubled([reach[3] for _, reach in rows]),
                 ),
             ],
         )
     ]
 
 
-def _loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
+def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
     """Of each sweep the loss over x: the default sender, the band of all that is open, what is printed."""
     if not predictions:
         return []
@@ -193,26 +199,27 @@ def _loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> li
             if one.finding.startswith("loss_at_")
         }
         curves = [
-            Curve(label="default sender", x=x, y=list(losses.values()), dashed=True),
+            Curve(label="default", x=x, y=list(losses.values()), dashed=True),
             Curve(
-                label="inferred: best, least, most",
+                label="inferred",
                 x=x,
                 y=[inferred[0].loss_percent[name][value] for value in x],
                 low=[min(one.loss_percent[name][value] for one in inferred) for value in x],
                 high=[max(one.loss_percent[name][value] for one in inferred) for value in x],
             ),
         ]
+        highest = max([*losses.values(), *(curves[1].high or []), *at.values()]) or 1.0
         if at:
             curves.append(Curve(label="paper", x=list(at), y=list(at.values())))
         panels.append(
             LinePanel(
                 title=name,
                 x=ChartAxis(label=default.x_label[name]),
-                y=ChartAxis(label="loss [%]", low=0),
+                y=ChartAxis(label="loss [%]", low=0, high=_ROOM_FOR_LEGEND * highest),
                 curves=curves,
                 references=[
                     Reference(
-                        label=f"paper: {'lost' if one.finding == 'loss_starts' else 'late'} from here on",
+                        label=f"paper: {'lost' if one.finding == 'loss_starts' else 'late'} from here",
                         value=fact(figure.paper, one.fact).number,
                         axis="x",
                     )
@@ -228,7 +235,8 @@ Band = tuple[float, float, float, float]
 """Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
 
 
-def _band(figure: str, finding: str, predictions: Sequence[Prediction]) -> Band | None:
+def band(figure: str, finding: str, predictions: Sequence[Prediction]) -> Band | None:
+    """The band of a finding; None if it was not found with the default or with the best sender."""
     values = [one.findings.get(figure, {}).get(finding) for one in predictions]
     inferred = [value for value in values[1:] if value is not None]
     if not inferred or values[0] is None or values[1] is None:
@@ -259,11 +267,11 @@ def _findings(
         "region_most_load_percent": 100 * max(one.senders.offered_load for one in region),
     }
     for number in figure.numbers:
-        band = _band(number.figure, number.finding, predictions)
-        if band is not None:
-            stem, _, unit = number.finding.rpartition("_")
-            for name, value in zip(("default", "best", "least", "most"), band, strict=True):
-                found[f"{number.figure}_{stem}_{name}_{unit}"] = value
+        reach = band(number.figure, number.finding, predictions)
+        if reach is not None:
+            stem, percent, _ = number.finding.partition("_percent")
+            for name, value in zip(("default", "best", "least", "most"), reach, strict=True):
+                found[f"{number.figure}_{stem}_{name}{percent}"] = value
     for name, place in (("default", 0), ("best", 1)):
         if len(predictions) > place:
             judged = [claim for claims in predictions[place].claims.values() for claim in claims]
@@ -272,7 +280,7 @@ def _findings(
     return found
 
 
-def _table(predictions: Sequence[Prediction]) -> TableResult | None:
+def claims_table(predictions: Sequence[Prediction]) -> TableResult | None:
     """Every claim of the predicted figures: with the default sender, with the best, in the region."""
     if not predictions:
         return None
