@@ -68,8 +68,9 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
+# Two more at once than there are cores: many of these wait for programs that they have started.
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
-	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' $(ARGS)
+	@$(WITH) pytest --numprocesses $$(($$(nproc) + 2)) --dist worksteal -m 'not live and not namespaces' $(ARGS)
 
 # More at once than there are cores: each waits for consoles, controllers and timers most of its time.
 waits: setup clients ## Tests in real time that wait most of it; only those that failed with ARGS=--lf
