@@ -72,9 +72,9 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 2)) --dist worksteal -m 'not live and not namespaces' $(ARGS)
 
-# More at once than there are cores: each waits for consoles, controllers and timers most of its time.
+# One more at once than there are cores: each waits for consoles, controllers and timers much of its time.
 waits: setup clients ## Tests in real time that wait most of it; only those that failed with ARGS=--lf
-	@$(WITH) pytest --numprocesses 6 --dist worksteal -m waits $(ARGS)
+	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
 
 # One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
 # tried once more and named (tests/stalls.py).

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKSPACE = ROOT / "switch-emulator"
 BUILD = Path(sys.prefix).parent
 """Where set-up has put what it made: the repository, or what LOKO_BUILD was."""
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 SEQUENCE_OFFSET = 42
 """Place of the number in a frame of `udp_frame`: the first bytes of the UDP payload."""
 
