@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import statistics
@@ -335,7 +336,7 @@ class TestProcess:
             f'[process]\nscheduling = "other"\nready = "{ready}"\n'
             '[[board]]\nname = "s1"\ncontroller = "127.0.0.1:1"\n'
         )
-        run = " ".join(namespace.command(str(program), "run", "--die-with-parent", str(config)))
+        run = shlex.join(namespace.command(str(program), "run", "--die-with-parent", str(config)))
         parent = subprocess.Popen(
             ["sh", "-c", f"{run} 2>/dev/null & echo $!; wait"], stdout=subprocess.PIPE, text=True
         )
