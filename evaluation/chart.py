@@ -175,6 +175,16 @@ class Apart(_Part):
     """The count in words, with its unit."""
 
 
+class Share(_Part):
+    """A share of what a histogram counts; what the paper prints of it is told beside it."""
+
+    name: str
+    finding: str
+    """The finding of the figure that has it in per cent."""
+    told: str
+    """In words, with its unit."""
+
+
 class HistogramPanel(_Part):
     """Counts between edges, which the histograms share."""
 
@@ -186,6 +196,8 @@ class HistogramPanel(_Part):
     histograms: list[Histogram] = Field(min_length=1)
     apart: Apart | None = None
     """Drawn beyond the end of the axis, as it has no place on it."""
+    shares: list[Share] = []
+    """Those that a paper may print something of; the first is what stands apart."""
     references: list[Reference] = []
 
 

@@ -112,6 +112,7 @@ def _publish(
                 update={
                     "claims": _with_reasons(claims, result),
                     "guarantees": promised(result),
+                    "printed": figure.printed(),
                     "provenance": provenance,
                 }
             )

@@ -129,6 +129,21 @@ class GuaranteeResult(_Part):
         return self.lost + self.late - self.explained
 
 
+class Printed(_Part):
+    """A value that the paper prints of a figure, as the figure's picture marks it."""
+
+    finding: str
+    """What it is a value of: a finding of the figure, or of a sweep ``loss_percent``, ``loss_starts``, ..."""
+    x: float | None = None
+    """Where on the axis of a sweep."""
+    value: float | None = None
+    """In the finding's unit. None: the paper says it in words only, or `x` is all there is."""
+    text: str
+    """As the picture tells it: ``loss starts at 5``, ``92.4 %``."""
+    fact: str
+    """As `ClaimResult.fact`."""
+
+
 class NoteResult(_Part):
     """What the paper leaves open about this figure and what was done about it."""
 
@@ -219,6 +234,8 @@ class FigureResult(_Part):
     guarantees: list[GuaranteeResult] = []
     """Of each system that promises its flows something, what became of it (`evaluation.guarantees`)."""
     claims: list[ClaimResult]
+    printed: list[Printed] = []
+    """What the paper prints, for the picture to mark beside what was found here."""
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
@@ -298,7 +315,12 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
 def write_result(result: FigureResult, directory: Path) -> Path:
     """Write the figure's `.json` (`evaluation.folder`); the same result gives the same bytes."""
     path = figure_file(directory, result.name, ".json")
-    optional = {"table": result.table, "chart": result.chart, "findings": result.findings or None}
+    optional = {
+        "table": result.table,
+        "chart": result.chart,
+        "findings": result.findings or None,
+        "printed": result.printed or None,
+    }
     without = {name for name, value in optional.items() if value is None}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
     return path

@@ -31,6 +31,17 @@ REFERENCE: Final = "#d00000"
 """What must not be exceeded, and claims that do not hold."""
 SECOND: Final = "#1d4ed8"
 """A second axis: loss, throughput."""
+PAPER: Final = "#7c3aed"
+"""What the paper prints, beside what was found here."""
+PRINTED_NUMBER: Final[Any] = {
+    "color": PAPER,
+    "linestyle": "none",
+    "marker": "D",
+    "markersize": 6.5,
+    "markerfacecolor": "white",
+    "zorder": 3.5,
+}
+"""How a number that the paper prints is marked: behind the bullet of ours, and larger."""
 HOLDS: Final = "#15803d"
 SOFT: Final = "#666666"
 WIDTH_INCHES: Final = 7.6

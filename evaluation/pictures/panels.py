@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 import numpy as np
@@ -26,7 +27,14 @@ from evaluation.chart import (
     TimePanel,
 )
 from evaluation.pictures.axes import COLOURS, name_decades, reference_entries, references, set_axis
+from evaluation.pictures.canvas import PRINTED_NUMBER
+from evaluation.result import Printed
 
+ByFinding = Mapping[str, Printed]
+"""What the paper prints, by the finding of which it is a value."""
+NOTHING_PRINTED: Final[ByFinding] = MappingProxyType({})
+_ABOVE: Final = 1.08
+"""Room above a mark at the upper end of an axis."""
 _CELLS_WITH_NUMBERS: Final = 120
 """So many cells of a heatmap have room for their numbers."""
 _CELL_NAMES: Final = 10
@@ -180,8 +188,11 @@ def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -
     set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS)
 
 
-def draw_histogram(axes: Axes, panel: HistogramPanel) -> None:
-    """Counts between edges, and beyond the end of the axis those that are on no place of it."""
+def draw_histogram(axes: Axes, panel: HistogramPanel, printed: ByFinding = NOTHING_PRINTED) -> None:
+    """Counts between edges, and beyond the end of the axis those that are on no place of it.
+
+    `printed`: what the paper prints of the panel's shares.
+    """
     for number, one in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
         axes.stairs(one.counts, panel.edges, color=colour, fill=True, alpha=0.45)
@@ -190,10 +201,19 @@ def draw_histogram(axes: Axes, panel: HistogramPanel) -> None:
     set_axis(axes, panel.y, "y")
     references(axes, panel.references)
     if panel.apart is not None:
-        _draw_apart(axes, panel.apart, panel.y)
+        share = _printed_apart(panel, printed)
+        if share is not None:
+            axes.set_ylim(top=max(axes.get_ylim()[1], _ABOVE * share))
+        _draw_apart(axes, panel.apart, panel.y, share)
 
 
-def _draw_apart(axes: Axes, apart: Apart, y: ChartAxis) -> None:
+def _printed_apart(panel: HistogramPanel, printed: ByFinding) -> float | None:
+    """What the paper prints of the share that stands apart."""
+    there = [printed[one.finding].value for one in panel.shares[:1] if one.finding in printed]
+    return there[0] if there else None
+
+
+def _draw_apart(axes: Axes, apart: Apart, y: ChartAxis, printed: float | None) -> None:
     """A column on an axis of its own, with the same scale."""
     other = axes.inset_axes(_APART)
     set_axis(other, y, "y")
@@ -203,12 +223,14 @@ def _draw_apart(axes: Axes, apart: Apart, y: ChartAxis) -> None:
         other.spines[side].set_visible(False)
     other.set_ylim(axes.get_ylim())
     other.bar([0], [apart.count], width=0.6, **_APART_LOOK)
+    if printed is not None:
+        other.plot([0], [printed], clip_on=False, **PRINTED_NUMBER)
     other.set_xlim(-0.6, 0.6)
     other.set_xticks([0], [f"{apart.label}\n{apart.told}"], fontsize=7.5)
 
 
-def histogram_legend(panel: HistogramPanel) -> list[Any]:
-    """What stands for the counts and references."""
+def histogram_legend(panel: HistogramPanel, printed: ByFinding = NOTHING_PRINTED) -> list[Any]:
+    """What stands for the counts, references, and for what the paper prints of the shares."""
     entries = [
         Patch(
             facecolor=COLOURS[number % len(COLOURS)],
@@ -220,4 +242,18 @@ def histogram_legend(panel: HistogramPanel) -> list[Any]:
     ]
     if panel.apart is not None:
         entries.append(Patch(label=f"{panel.apart.label} ({panel.apart.told})", **_APART_LOOK))
-    return [*entries, *reference_entries(panel.references)]
+    return [*entries, *reference_entries(panel.references), *_printed_entries(panel, printed)]
+
+
+def _printed_entries(panel: HistogramPanel, printed: ByFinding) -> list[Line2D]:
+    """Each share that the paper prints, beside ours; only that which stands apart has a mark."""
+    return [
+        Line2D(
+            [],
+            [],
+            label=f"{one.name}: paper {printed[one.finding].text}, here {one.told}",
+            **(PRINTED_NUMBER if place == 0 and panel.apart is not None else {"linestyle": "none"}),
+        )
+        for place, one in enumerate(panel.shares)
+        if one.finding in printed
+    ]

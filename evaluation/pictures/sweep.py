@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from matplotlib.axes import Axes
@@ -14,6 +14,8 @@ from evaluation.pictures.canvas import (
     BOXES,
     EDGE,
     LEFT,
+    PAPER,
+    PRINTED_NUMBER,
     REFERENCE,
     RIGHT,
     SECOND,
@@ -24,9 +26,11 @@ from evaluation.pictures.canvas import (
     symbols,
 )
 from evaluation.pictures.legend import legend_above, legend_inches
-from evaluation.result import FigureResult, Point, Series, runs_of
+from evaluation.result import FigureResult, Point, Printed, Series, runs_of
 
 _FLOOR: Final = "#000000"
+_CARETS: Final = 0.965
+"""Where carets stand below the upper edge, of its height: no delay, guarantee or loss reaches so far."""
 _PLOT_INCHES: Final = 3.7
 _ROW_INCHES: Final = 0.65
 _ROWS_LEFT: Final = 0.2
@@ -59,7 +63,9 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
     axes.set_xlim(-margin, len(places) - 1 + margin)
     unit = f" [{result.x.unit}]" if result.x.unit else ""
     axes.set_xlabel(symbols(f"{result.x.name}{unit}"))
-    _loss(axes, result.series)
+    marks = _printed(result)
+    _loss(axes, result.series, [(places[x], value) for x, value in _printed_losses(marks)])
+    _onsets(axes, marks, places)
     legend_above(axes, legend, width_inches)
     _tell_runs(figure, result)
     return figure
@@ -167,8 +173,39 @@ def _end_of_delays(result: FigureResult) -> float:
     return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
-def _loss(axes: Axes, series: Sequence[Series]) -> None:
-    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were."""
+def _printed(result: FigureResult) -> list[Printed]:
+    """What the paper prints at values of x that were replayed."""
+    there = {point.x for point in result.series[0].points}
+    return [one for one in result.printed if one.x in there]
+
+
+def _printed_losses(marks: Sequence[Printed]) -> list[tuple[float, float]]:
+    return [(one.x, one.value) for one in marks if one.x is not None and one.value is not None]
+
+
+def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -> None:
+    """Where the paper sees something begin: a caret at the upper edge, and a line behind the boxes."""
+    for one in marks:
+        if one.x is None or one.value is not None:
+            continue
+        look = _printed_look(one)
+        axes.axvline(places[one.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
+        axes.plot([places[one.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
+
+
+def _printed_look(one: Printed) -> dict[str, Any]:
+    """A diamond for a number; a caret for an onset, hollow where it is that of late packets."""
+    if one.value is not None:
+        return dict(PRINTED_NUMBER)
+    face = "white" if one.finding.startswith("late") else PAPER
+    return {**PRINTED_NUMBER, "marker": "v", "markerfacecolor": face}
+
+
+def _loss(axes: Axes, series: Sequence[Series], printed: Sequence[tuple[int, float]]) -> None:
+    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were.
+
+    `printed`: places and losses in per cent that the paper prints.
+    """
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     places, shares, lost = [], [], []
@@ -183,7 +220,9 @@ def _loss(axes: Axes, series: Sequence[Series]) -> None:
         other.plot(
             [place], [share], "o", color=SECOND, markerfacecolor=fill, markersize=5, zorder=4, clip_on=False
         )
-    highest = max(shares, default=0.0)
+    for place, share in printed:
+        other.plot([place], [share], **PRINTED_NUMBER)
+    highest = max([*shares, *(share for _, share in printed)], default=0.0)
     other.set_ylim(0, _loss_axis(highest))
     other.set_ylabel("packet loss [%]", color=SECOND)
     other.tick_params(axis="y", colors=SECOND)
@@ -206,7 +245,9 @@ def _legend(result: FigureResult) -> list[Any]:
     entries += _bounds_legend(result)
     entries.append(_bullet("no loss", "white"))
     entries.append(_bullet("loss", SECOND))
-    return entries
+    return entries + [
+        Line2D([], [], label=f"paper: {one.text}", **_printed_look(one)) for one in _printed(result)
+    ]
 
 
 def _bounds_legend(result: FigureResult) -> list[Any]:

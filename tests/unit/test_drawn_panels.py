@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
 
-from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference
+from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference, Share
 from evaluation.pictures.axes import set_axis
 from evaluation.pictures.boxes import draw_boxes
+from evaluation.pictures.canvas import PAPER
 from evaluation.pictures.chart import draw_chart
 from evaluation.pictures.panels import draw_histogram
 from evaluation.pictures.sweep import draw_sweep
-from evaluation.result import Delays, FigureResult, Point, Series
+from evaluation.result import Delays, FigureResult, Point, Printed, Series
 
 MANY = LINES.model_copy(
     update={
@@ -245,6 +246,79 @@ def sweep_result(xs: list[float]) -> FigureResult:
 @pytest.mark.parametrize("xs", [[1.0], [1.0, 2.0, 3.0, 4.0]])
 def test_a_sweep_is_legible(xs: list[float]) -> None:
     assert_legible(draw_sweep(sweep_result(xs), captioned=True))
+
+
+PRINTED = [
+    Printed(finding="loss_starts", x=2.0, text="loss from 2 on", fact="f"),
+    Printed(finding="late_starts", x=3.0, text="late from 3 on", fact="f"),
+    Printed(finding="loss_percent", x=4.0, value=60, text="around 60 % lost at 4", fact="f"),
+    Printed(finding="loss_at", x=1.45, text="loss at 1.45", fact="f"),
+]
+
+
+def marks_of(axes: Axes, marker: str) -> list[tuple[float, float]]:
+    """Where the marks of what is printed stand, in the data of the axes or in parts of their height."""
+    lines = [line for line in axes.lines if line.get_marker() == marker and line.get_color() == PAPER]
+    return [(float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True)]
+
+
+def names_in_the_legend(figure: Figure) -> list[str]:
+    legends = filter(None, (axes.get_legend() for axes in figure.axes))
+    return [text.get_text().replace("\n", " ") for legend in legends for text in legend.get_texts()]
+
+
+def test_what_the_paper_prints_of_a_sweep_stands_at_its_place_and_hides_nothing() -> None:
+    result = sweep_result([1.0, 2.0, 3.0, 4.0]).model_copy(update={"printed": PRINTED})
+    figure = draw_sweep(result, captioned=True)
+    assert_legible(figure)
+    delays, losses = figure.axes
+    assert [x for x, _ in marks_of(delays, "v")] == [1, 2]
+    lines = [line for line in delays.lines if line.get_color() == PAPER and line.get_linestyle() == ":"]
+    boxes = delays.collections[0]
+    assert len(lines) == 2
+    assert all(line.get_zorder() < boxes.get_zorder() for line in lines)
+    assert marks_of(losses, "D") == [(3, 60)]
+    assert losses.get_ylim()[1] > 60
+    assert names_in_the_legend(figure)[-3:] == [
+        "paper: loss from 2 on",
+        "paper: late from 3 on",
+        "paper: around 60 % lost at 4",
+    ]
+
+
+def test_carets_stand_above_every_delay_guarantee_and_loss() -> None:
+    result = sweep_result([1.0, 2.0, 3.0, 4.0]).model_copy(update={"printed": PRINTED})
+    figure = drawn(draw_sweep(result, captioned=False))
+    delays, losses = figure.axes
+    carets = [
+        line.get_transform().transform(line.get_xydata())[0][1]
+        for line in delays.lines
+        if line.get_marker() == "v"
+    ]
+    highest = max(delays.transData.transform([(0, 4.13)])[0][1], losses.transData.transform([(0, 60)])[0][1])
+    assert min(carets) > highest
+    assert max(carets) < delays.bbox.y1
+
+
+def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> None:
+    shares = [Share(name=name, finding=f"{name}_percent", told="1 %") for name in ("lost", "late", "in_time")]
+    panel = LOST.model_copy(update={"shares": shares})
+    printed = [
+        Printed(finding="lost_percent", value=92.4, text="92.4 %", fact="f"),
+        Printed(finding="in_time_percent", text="not all of them", fact="f"),
+    ]
+    chart = Chart(panels=[panel])
+    figure = draw_chart(chart_result(chart).model_copy(update={"printed": printed}), chart, captioned=True)
+    assert_legible(figure)
+    (axes,) = (one for one in figure.axes if one.child_axes)
+    (apart,) = axes.child_axes
+    assert marks_of(apart, "D") == [(0, 92.4)]
+    assert apart.get_ylim() == axes.get_ylim()
+    assert apart.get_ylim()[1] > 92.4
+    told = names_in_the_legend(figure)
+    assert "lost: paper 92.4 %, here 1 %" in told
+    assert "in_time: paper not all of them, here 1 %" in told
+    assert not [name for name in told if name.startswith("late")]
 
 
 def test_a_sweep_of_one_point_is_a_row_for_each_flow_with_its_loss_in_words() -> None:
