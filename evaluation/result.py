@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.chart import Chart
 from evaluation.facts import papers
@@ -144,6 +144,28 @@ class Printed(_Part):
     """As `ClaimResult.fact`."""
 
 
+LOSS_PERCENT: Final = "loss_percent"
+"""Of a sweep, at each x: of all observed flows together."""
+MEDIAN_MS: Final = "median_ms"
+"""Of a sweep, at each x: of the delays of each observed flow."""
+
+
+class Band(_Part):
+    """Between what a number lies over all that the papers leave open, as another figure predicts it."""
+
+    figure: str
+    """Whose number it is: ``PAPER/FIGURE``."""
+    finding: str
+    """A finding of that figure, or of a sweep `LOSS_PERCENT` and `MEDIAN_MS`."""
+    x: list[float] = []
+    """Of a sweep."""
+    least: list[float] = Field(min_length=1)
+    """At each x, or the one that there is; with `most` in the finding's unit."""
+    most: list[float] = Field(min_length=1)
+    covers: str
+    """What was varied, and how long each was replayed."""
+
+
 class NoteResult(_Part):
     """What the paper leaves open about this figure and what was done about it."""
 
@@ -236,6 +258,8 @@ class FigureResult(_Part):
     claims: list[ClaimResult]
     printed: list[Printed] = []
     """What the paper prints, for the picture to mark beside what was found here."""
+    bands: list[Band] = []
+    """Of this figure, from a result of the same folder that predicts them; in that result, of the others."""
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
@@ -320,6 +344,7 @@ def write_result(result: FigureResult, directory: Path) -> Path:
         "chart": result.chart,
         "findings": result.findings or None,
         "printed": result.printed or None,
+        "bands": result.bands or None,
     }
     without = {name for name, value in optional.items() if value is None}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")

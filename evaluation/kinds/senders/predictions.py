@@ -32,6 +32,8 @@ class Prediction:
     findings: Mapping[str, Mapping[str, float]]
     loss_percent: Mapping[str, Mapping[float, float]]
     """Of each sweep: the loss at each x."""
+    median_ms: Mapping[str, Mapping[float, tuple[float, float]]]
+    """Of each sweep, at each x: the least and the greatest of its flows' median delays."""
     x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
 
@@ -88,6 +90,7 @@ def predict(
             for name, result in results.items()
         },
         loss_percent={name: losses_of(result) for name, result in sweeps.items()},
+        median_ms={name: medians_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
             name: judge(
@@ -118,6 +121,14 @@ def losses_of(result: FigureResult) -> dict[float, float]:
     """The loss of all flows of a sweep together, in per cent, at each x."""
     measured = Measured(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
+
+
+def medians_of(result: FigureResult) -> dict[float, tuple[float, float]]:
+    """The least and the greatest median delay of a sweep's flows at each x at which packets arrived."""
+    found: dict[float, list[float]] = {}
+    for x, points in Measured(result.series).by_x.items():
+        found[x] = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
+    return {x: (min(values), max(values)) for x, values in found.items() if values}
 
 
 def onsets_of(result: FigureResult) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,10 +19,8 @@ from evaluation.figure import (
     NumberCheck,
 )
 from evaluation.folder import full_name
-from evaluation.result import Point, Printed, Series
+from evaluation.result import LOSS_PERCENT, Point, Printed, Series
 
-LOSS_PERCENT: Final = "loss_percent"
-"""Of all flows together, at each x."""
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
 
