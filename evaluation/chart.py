@@ -39,6 +39,14 @@ class Reference(_Part):
     """The axis on which `value` is: with ``y`` the line is horizontal."""
 
 
+class Span(_Part):
+    """A range of the vertical axis, over the whole width: of a value that is the same at all places."""
+
+    label: str
+    low: float
+    high: float
+
+
 class BoxStatistics(_Part):
     """One box. The ends of its whiskers are quantiles that the group names."""
 
@@ -82,6 +90,7 @@ class BoxPanel(_Part):
     whiskers: str
     """What the whiskers reach to, such as ``5 % and 95 %``."""
     references: list[Reference] = []
+    spans: list[Span] = []
     second: ChartAxis | None = None
     lines: list[PlacedLine] = []
 

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
 
-from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference, Share
+from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference, Share, Span
 from evaluation.pictures.axes import set_axis
 from evaluation.pictures.boxes import draw_boxes
 from evaluation.pictures.canvas import PAPER
@@ -126,6 +127,19 @@ def test_means_stand_beside_the_boxes_and_hide_none() -> None:
     means = [x for line in axes.lines if line.get_marker() in (4, 5) for x in line.get_xdata()]
     assert len(means) == 5
     assert not [x for x in means for left, right in boxes if left <= x <= right]
+
+
+def test_a_range_lies_behind_the_boxes_and_within_the_axis() -> None:
+    panel = BOXES.model_copy(update={"spans": [Span(label="range in the profile", low=40, high=90)]})
+    chart = Chart(panels=[panel])
+    figure = draw_chart(chart_result(chart), chart, captioned=True)
+    assert_legible(figure)
+    axes = figure.axes[0]
+    (reach,) = (patch for patch in axes.patches if isinstance(patch, Rectangle))
+    assert (reach.get_y(), reach.get_y() + reach.get_height()) == (40, 90)
+    assert reach.get_zorder() < min(box.get_zorder() for box in axes.collections)
+    assert axes.get_ylim()[1] > 90
+    assert "range in the profile" in names_in_the_legend(figure)
 
 
 def test_between_categories_there_is_no_line_and_every_value_is_a_mark_beside_its_box() -> None:
