@@ -99,7 +99,8 @@ def _publish(
 ) -> list[FigureResult]:
     """Judge every figure beside the others of the folder, draw it, and write everything but the records.
 
-    Earlier figures of the folder that these predict are drawn anew, with the bands.
+    Earlier figures of the folder whose bands are others now are drawn anew, so that bands do not depend on
+    the order in which figures are replayed.
     """
     together = {one.name: one for one in (*earlier, *results)}
     judged = []
@@ -129,12 +130,11 @@ def _publish(
             )
         )
         write_result(judged[-1], options.out)
-    chosen_names = {figure.name for figure in chosen}
-    predicted = {band.figure for one in judged for band in one.bands} - chosen_names
+    names = {figure.name for figure in chosen}
     drawn_anew = [
-        one.model_copy(update={"bands": bands_beside(one, together.values())})
+        one.model_copy(update={"bands": bands})
         for one in earlier
-        if one.name in predicted
+        if one.name not in names and (bands := bands_beside(one, together.values())) != one.bands
     ]
     for one in drawn_anew:
         write_result(one, options.out)

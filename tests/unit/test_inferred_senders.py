@@ -320,3 +320,8 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     (again,) = evaluate([sweep], options, Quiet())
     assert again == after
     assert (tmp_path / "fig17b.svg").read_bytes() == drawn
+    monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [])
+    (tmp_path / "senders.parquet").unlink()
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), Quiet())
+    assert read_result(tmp_path / "fig17b.json") == before
+    assert (tmp_path / "fig17b.svg").read_bytes() == plain
