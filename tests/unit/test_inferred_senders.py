@@ -18,7 +18,7 @@ from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
 from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_likelihood
-from evaluation.kinds.senders.predictions import Prediction, predict
+from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
 from evaluation.kinds.senders.production import band, claims_table, loss_panels
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
@@ -27,7 +27,10 @@ from evaluation.result import (
     MEDIAN_MS,
     Band,
     ClaimResult,
+    Delays,
     FigureResult,
+    Point,
+    Series,
     read_result,
     write_result,
 )
@@ -188,7 +191,12 @@ def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
         capacity_factor=None,
         findings={"fig17a": findings},
         loss_percent={"fig17a": {1.0: 0.0, 11.0: loss}},
-        median_ms={"fig17a": {1.0: (0.6, 0.7), 11.0: (3.0, 3.0 + loss / 100)}},
+        over_x={
+            "fig17a": {
+                LOSS_PERCENT: {1.0: (0.0, 0.0), 11.0: (loss, loss)},
+                MEDIAN_MS: {1.0: (0.6, 0.7), 11.0: (3.0, 3.0 + loss / 100)},
+            }
+        },
         x_label={"fig17a": "m_r"},
         claims={"fig17a": [claim]},
     )
@@ -250,9 +258,47 @@ def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_co
 
 def test_what_not_all_predictions_have_is_in_no_band() -> None:
     assert isinstance(FIGURE, SendersFigure)
-    other = replace(predicted(50.0, 6, holds=True), median_ms={"fig17a": {1.0: (0.5, 0.5)}})
-    _, median = bands(FIGURE, [predicted(58.0, 6, holds=True), other])
+    sparse = {"fig17a": {LOSS_PERCENT: {11.0: (50.0, 50.0)}, MEDIAN_MS: {1.0: (0.5, 0.5)}}}
+    other = replace(predicted(50.0, 6, holds=True), over_x=sparse)
+    loss, median = bands(FIGURE, [predicted(58.0, 6, holds=True), other])
+    assert (loss.x, loss.least, loss.most) == ([11], [50], [58])
     assert (median.x, median.least, median.most) == ([1], [0.5], [0.7])
+
+
+def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    shares = {"silo_lost_percent": 99.0, "silo_late_percent": 1.0, "silo_in_time_percent": 0.0}
+    idle = dict.fromkeys(shares, 0.0)
+    sending, silent = (
+        replace(
+            predicted(1.0, None, holds=True),
+            findings={"fig3a": {**found, "silo_sent_packets": packets}},
+            over_x={},
+        )
+        for found, packets in ((shares, 10.0), (idle, 0.0))
+    )
+    two = [sending, replace(silent, senders=Senders(offered_load=0.5))]
+    found = bands(FIGURE, two)
+    assert {one.finding: (one.least, one.most) for one in found} == {
+        name: ([value], [value]) for name, value in shares.items()
+    }
+    assert {one.covers for one in found} == {"1 sender inferred from fig3c; 2 runs of 2 s each"}
+    assert bands(FIGURE, [silent]) == []
+
+
+def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_arrived() -> None:
+    none = Delays(min=None, p1=None, p25=None, p50=None, p75=None, p99=None, max=None)
+    some = Delays(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
+    points = [
+        Point(x=x, packets=packets, lost=lost, loss=0, late=0, explained=0, guaranteed=False, delay_ms=delays)
+        for x, packets, lost, delays in ((1.0, 0, 0, none), (2.0, 10, 10, none), (3.0, 10, 5, some))
+    ]
+    result = chart_result(Chart(panels=[LINES])).model_copy(
+        update={"series": [Series(label="H1->H3", flow=0, points=points)]}
+    )
+    found = over_x_of(result)
+    assert found[LOSS_PERCENT] == {2: (100, 100), 3: (50, 50)}
+    assert found[MEDIAN_MS] == {3: (2, 2)}
 
 
 def test_shares_of_a_deployment_have_bands_by_the_findings_that_its_picture_tells(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.chart import Apart, ChartAxis, Histogram, HistogramPanel, Panel, Reference, Share
-from evaluation.kinds.deployment.document import SHARES, System, share_finding
+from evaluation.kinds.deployment.document import SHARES, System, sent_finding, share_finding
 from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
@@ -81,7 +81,7 @@ class Distribution:
         return {
             **{share_finding(key, name): self.percent(count) for name, count in self._shares.items()},
             f"{key}_guarantee_us": self.guarantee_ns / 1e3,
-            f"{key}_sent_packets": float(self.packets),
+            sent_finding(key): float(self.packets),
             f"{key}_lost_of_all_flows_percent": 100 * self.lost_of_all / max(self.packets_of_all, 1),
             f"{key}_least_delay_us": self.least_ns / 1e3,
             f"{key}_greatest_delay_us": self.most_ns / 1e3,

@@ -23,6 +23,11 @@ def share_finding(key: str, name: str) -> str:
     return f"{key}_{SHARES[name]}_percent"
 
 
+def sent_finding(key: str) -> str:
+    """The finding with the packets of the system with this key."""
+    return f"{key}_sent_packets"
+
+
 class _System(Strict):
     label: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9 ]*$")
 
@@ -30,6 +35,11 @@ class _System(Strict):
     def key(self) -> str:
         """The label as names of findings begin with."""
         return self.label.lower().replace(" ", "_")
+
+    @property
+    def sent(self) -> str:
+        """The finding with the packets that its observed flows sent."""
+        return sent_finding(self.key)
 
     def share(self, name: str) -> str:
         """The finding with one of the `SHARES`."""

@@ -25,23 +25,23 @@ def bands(figure: SendersFigure, inferred: Sequence[Prediction]) -> list[Band]:
 
 
 def _of_a_figure(one: Predicted, name: str, mine: Sequence[Prediction], source: str) -> list[Band]:
-    covers = f"{covered(mine, source)}; {runs_of(one.runs, one.seconds)} each"
-    losses = [{x: (loss, loss) for x, loss in each.loss_percent.get(one.figure, {}).items()} for each in mine]
-    medians = [each.median_ms.get(one.figure, {}) for each in mine]
+    def covers(some: Sequence[Prediction]) -> str:
+        return f"{covered(some, source)}; {runs_of(one.runs, one.seconds)} each"
+
+    over_x = [each.over_x[one.figure] for each in mine if one.figure in each.over_x]
     found = [
-        band
-        for finding, values in ((LOSS_PERCENT, losses), (MEDIAN_MS, medians))
-        if (band := _over_x(name, finding, values, covers)) is not None
+        _over_x(name, finding, [each[finding] for each in over_x], covers(mine))
+        for finding in (LOSS_PERCENT, MEDIAN_MS)
+        if over_x
     ]
     document = experiments()[name]
-    if isinstance(document, Deployment):
-        shares = [system.share(share) for system in document.systems for share in SHARES]
-        for finding in shares:
-            values = [each.findings[one.figure][finding] for each in mine]
-            found.append(
-                Band(figure=name, finding=finding, least=[min(values)], most=[max(values)], covers=covers)
-            )
-    return found
+    for system in document.systems if isinstance(document, Deployment) else ():
+        sending = [each for each in mine if each.findings[one.figure][system.sent] > 0]
+        for finding in map(system.share, SHARES) if sending else ():
+            values = [each.findings[one.figure][finding] for each in sending]
+            ends = {"least": [min(values)], "most": [max(values)]}
+            found.append(Band(figure=name, finding=finding, covers=covers(sending), **ends))
+    return [band for band in found if band is not None]
 
 
 def _over_x(

@@ -14,13 +14,17 @@ from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
-from evaluation.result import ClaimResult, FigureResult
+from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, Senders
 from loko.device import Profile, load_device
 from loko.lab import load_lab
 
 FOLDER = ".predictions"
 """Where the replays of predicted figures lie, each kept as its own kind keeps it."""
+
+
+OverX = Mapping[str, Mapping[float, tuple[float, float]]]
+"""By `LOSS_PERCENT` and `MEDIAN_MS`, at each x at which it is known: the least and the greatest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +36,8 @@ class Prediction:
     findings: Mapping[str, Mapping[str, float]]
     loss_percent: Mapping[str, Mapping[float, float]]
     """Of each sweep: the loss at each x."""
-    median_ms: Mapping[str, Mapping[float, tuple[float, float]]]
-    """Of each sweep, at each x: the least and the greatest of its flows' median delays."""
+    over_x: Mapping[str, OverX]
+    """Of each sweep what its picture can show a band of."""
     x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
 
@@ -90,7 +94,7 @@ def predict(
             for name, result in results.items()
         },
         loss_percent={name: losses_of(result) for name, result in sweeps.items()},
-        median_ms={name: medians_of(result) for name, result in sweeps.items()},
+        over_x={name: over_x_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
             name: judge(
@@ -123,12 +127,17 @@ def losses_of(result: FigureResult) -> dict[float, float]:
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
-def medians_of(result: FigureResult) -> dict[float, tuple[float, float]]:
-    """The least and the greatest median delay of a sweep's flows at each x at which packets arrived."""
-    found: dict[float, list[float]] = {}
+def over_x_of(result: FigureResult) -> OverX:
+    """The loss of a sweep's flows together where any packet was sent; their medians where any arrived."""
+    losses, medians = {}, {}
+    losses_percent = losses_of(result)
     for x, points in Measured(result.series).by_x.items():
-        found[x] = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
-    return {x: (min(values), max(values)) for x, values in found.items() if values}
+        if any(point.packets for point in points):
+            losses[x] = (losses_percent[x], losses_percent[x])
+        known = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
+        if known:
+            medians[x] = (min(known), max(known))
+    return {LOSS_PERCENT: losses, MEDIAN_MS: medians}
 
 
 def onsets_of(result: FigureResult) -> dict[str, float]:
