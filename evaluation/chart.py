@@ -39,6 +39,14 @@ class Reference(_Part):
     """The axis on which `value` is: with ``y`` the line is horizontal."""
 
 
+class Span(_Part):
+    """A range of the vertical axis, over the whole width: of a value that is the same at all places."""
+
+    label: str
+    low: float
+    high: float
+
+
 class BoxStatistics(_Part):
     """One box. The ends of its whiskers are quantiles that the group names."""
 
@@ -82,6 +90,7 @@ class BoxPanel(_Part):
     whiskers: str
     """What the whiskers reach to, such as ``5 % and 95 %``."""
     references: list[Reference] = []
+    spans: list[Span] = []
     second: ChartAxis | None = None
     lines: list[PlacedLine] = []
 
@@ -175,6 +184,16 @@ class Apart(_Part):
     """The count in words, with its unit."""
 
 
+class Share(_Part):
+    """A share of what a histogram counts; what the paper prints of it is told beside it."""
+
+    name: str
+    finding: str
+    """The finding of the figure that has it in per cent."""
+    told: str
+    """In words, with its unit."""
+
+
 class HistogramPanel(_Part):
     """Counts between edges, which the histograms share."""
 
@@ -186,6 +205,8 @@ class HistogramPanel(_Part):
     histograms: list[Histogram] = Field(min_length=1)
     apart: Apart | None = None
     """Drawn beyond the end of the axis, as it has no place on it."""
+    shares: list[Share] = []
+    """Those that a paper may print something of; the first is what stands apart."""
     references: list[Reference] = []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,14 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne
 from evaluation.provenance import commit, machine, this_moment
 from evaluation.report import write_report
-from evaluation.result import ClaimResult, FigureResult, GuaranteeResult, read_results, write_result
+from evaluation.result import (
+    Band,
+    ClaimResult,
+    FigureResult,
+    GuaranteeResult,
+    read_results,
+    write_result,
+)
 from evaluation.runs import Run, read_runs, write_runs
 
 _COARSE: Final = (
@@ -90,7 +97,11 @@ def _publish(
     options: Options,
     progress: Progress,
 ) -> list[FigureResult]:
-    """Judge every figure beside the others of the folder, draw it, and write everything but the records."""
+    """Judge every figure beside the others of the folder, draw it, and write everything but the records.
+
+    Earlier figures of the folder whose bands are others now are drawn anew, so that bands do not depend on
+    the order in which figures are replayed.
+    """
     together = {one.name: one for one in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
@@ -112,13 +123,41 @@ def _publish(
                 update={
                     "claims": _with_reasons(claims, result),
                     "guarantees": promised(result),
+                    "printed": figure.printed(),
+                    "bands": bands_beside(result, together.values()),
                     "provenance": provenance,
                 }
             )
         )
         write_result(judged[-1], options.out)
-    _draw(judged, options, progress)
+    names = {figure.name for figure in chosen}
+    drawn_anew = [
+        one.model_copy(update={"bands": bands})
+        for one in earlier
+        if one.name not in names and (bands := bands_beside(one, together.values())) != one.bands
+    ]
+    for one in drawn_anew:
+        write_result(one, options.out)
+    _draw([*judged, *drawn_anew], options, progress)
     return judged
+
+
+def bands_beside(result: FigureResult, together: Iterable[FigureResult]) -> list[Band]:
+    """The bands that a result of the folder predicts of this one, and those that it predicts of others.
+
+    Bands are what the same version of the program predicts in virtual time, of such replays alone.
+    """
+    of_others = [band for band in result.bands if band.figure != result.name]
+    if result.mode != "virtual":
+        return of_others
+    return of_others + [
+        band
+        for one in together
+        if one.name != result.name
+        and (one.mode, one.provenance.commit) == (result.mode, result.provenance.commit)
+        for band in one.bands
+        if band.figure == result.name
+    ]
 
 
 def promised(result: FigureResult) -> list[GuaranteeResult]:

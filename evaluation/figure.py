@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from evaluation.facts import Fact, fact
 from evaluation.options import Options
-from evaluation.result import ClaimKind, NoteResult, Series, TableResult
+from evaluation.result import ClaimKind, NoteResult, Printed, Series, TableResult
 from loko.allocation import allocation_name
 from loko.document import Strict
 from loko.lab import Lab, load_lab
@@ -79,6 +79,10 @@ class Check(Strict):
     def find(self, evidence: Evidence) -> Judgement:
         """Judge."""
 
+    def printed(self, _fact: Fact, _paper: str) -> Printed | None:
+        """What a picture can mark of a claim with this check: by its fact, and what the paper says."""
+        return None
+
 
 class NumberCheck(Check):
     """A check against the number of the claim's fact."""
@@ -143,6 +147,10 @@ class Figure(Strict):
     def planned(self) -> Sequence[float]:
         """Every x at which the figure has points, if it has such."""
         return ()
+
+    def printed(self) -> list[Printed]:
+        """What the paper prints of it that its picture marks, by the facts of its claims."""
+        return []
 
     def shorter(self, options: Options) -> str:
         """In what a replay under these options is smaller than the paper's; empty if in nothing."""

@@ -25,6 +25,7 @@ from evaluation.provenance import commit, machine, versions
 from evaluation.records import META, summary
 from evaluation.result import (
     AxisLabel,
+    Band,
     FigureResult,
     GuaranteeResult,
     HostResult,
@@ -58,6 +59,8 @@ class Outcome(BaseModel):
     guarantee_ms: float | None = None
     guarantees: list[GuaranteeResult] = []
     """Of each system, what became of what it promises."""
+    bands: list[Band] = []
+    """Of other figures, that this one predicts."""
     notes: list[NoteResult] = []
     """Beside those of the document: what this replay did otherwise than the paper."""
     assumptions: dict[str, float] = {}
@@ -142,6 +145,7 @@ def _result(figure: Figure, outcome: Outcome, options: Options) -> FigureResult:
         guarantee_ms=outcome.guarantee_ms,
         floor_ms=None,
         guarantees=outcome.guarantees,
+        bands=outcome.bands,
         claims=[],
         notes=notes_of(figure) + outcome.notes,
         boards=outcome.boards,

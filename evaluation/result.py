@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.chart import Chart
 from evaluation.facts import papers
@@ -129,6 +129,43 @@ class GuaranteeResult(_Part):
         return self.lost + self.late - self.explained
 
 
+class Printed(_Part):
+    """A value that the paper prints of a figure, as the figure's picture marks it."""
+
+    finding: str
+    """What it is a value of: a finding of the figure, or of a sweep ``loss_percent``, ``loss_starts``, ..."""
+    x: float | None = None
+    """Where on the axis of a sweep."""
+    value: float | None = None
+    """In the finding's unit. None: the paper says it in words only, or `x` is all there is."""
+    text: str
+    """As the picture tells it: ``loss starts at 5``, ``92.4 %``."""
+    fact: str
+    """As `ClaimResult.fact`."""
+
+
+LOSS_PERCENT: Final = "loss_percent"
+"""Of a sweep, at each x: of all observed flows together."""
+MEDIAN_MS: Final = "median_ms"
+"""Of a sweep, at each x: of the delays of each observed flow."""
+
+
+class Band(_Part):
+    """Between what a number lies over all that the papers leave open, as another figure predicts it."""
+
+    figure: str
+    """Whose number it is: ``PAPER/FIGURE``."""
+    finding: str
+    """A finding of that figure, or of a sweep `LOSS_PERCENT` and `MEDIAN_MS`."""
+    x: list[float] = []
+    """Of a sweep."""
+    least: list[float] = Field(min_length=1)
+    """At each x, or the one that there is; with `most` in the finding's unit."""
+    most: list[float] = Field(min_length=1)
+    covers: str
+    """What was varied, and how long each was replayed."""
+
+
 class NoteResult(_Part):
     """What the paper leaves open about this figure and what was done about it."""
 
@@ -219,6 +256,10 @@ class FigureResult(_Part):
     guarantees: list[GuaranteeResult] = []
     """Of each system that promises its flows something, what became of it (`evaluation.guarantees`)."""
     claims: list[ClaimResult]
+    printed: list[Printed] = []
+    """What the paper prints, for the picture to mark beside what was found here."""
+    bands: list[Band] = []
+    """Of this figure, from a result of the same folder that predicts them; in that result, of the others."""
     notes: list[NoteResult]
     boards: dict[str, dict[str, int]] = {}
     """Counters of each switch over all runs (`merge_counters`)."""
@@ -298,7 +339,13 @@ def in_order(paper: str, figure: str) -> list[tuple[str, int]]:
 def write_result(result: FigureResult, directory: Path) -> Path:
     """Write the figure's `.json` (`evaluation.folder`); the same result gives the same bytes."""
     path = figure_file(directory, result.name, ".json")
-    optional = {"table": result.table, "chart": result.chart, "findings": result.findings or None}
+    optional = {
+        "table": result.table,
+        "chart": result.chart,
+        "findings": result.findings or None,
+        "printed": result.printed or None,
+        "bands": result.bands or None,
+    }
     without = {name for name, value in optional.items() if value is None}
     write_atomically(path, result.model_dump_json(indent=1, exclude=without).encode() + b"\n")
     return path

@@ -18,6 +18,7 @@ _BESIDE: Final = 0.03
 """Between a box and what is marked beside it, so that the box is seen: most are thinner than any mark."""
 _TO_THE_LEFT, _TO_THE_RIGHT = 4, 5
 """Carets of matplotlib: their tips are at the point."""
+_SPAN_LOOK: Final[Any] = {"facecolor": "#d97706", "alpha": 0.2, "linewidth": 0, "zorder": 0.4}
 _MANY_PLACES: Final = 6
 _LONG_LABELS: Final = 40
 
@@ -49,6 +50,8 @@ def draw_boxes(axes: Axes, panel: BoxPanel) -> None:
         highest = max(highest, *(box.max for _, box in there))
     _scales(axes, panel, highest)
     references(axes, panel.references)
+    for span in panel.spans:
+        axes.axhspan(span.low, span.high, **_SPAN_LOOK)
     _second_axis(axes, panel)
 
 
@@ -94,6 +97,7 @@ def _scales(axes: Axes, panel: BoxPanel, highest: float) -> None:
     axes.set_xlabel(panel.x.label)
     if not panel.y.log:
         limits = [one.value for one in panel.references if one.axis == "y"]
+        limits += [span.high for span in panel.spans]
         axes.set_ylim(0, _AIR * max([highest, *limits]) or 1)
     set_axis(axes, panel.y, "y")
 
@@ -110,6 +114,7 @@ def boxes_legend(panel: BoxPanel) -> list[Any]:
     if any(box is not None and box.mean is not None for group in panel.groups for box in group.boxes):
         entries.append(Line2D([], [], label="mean", **_mean_look(1)))
     entries += reference_entries(panel.references)
+    entries += [Patch(label=span.label, **_SPAN_LOOK) for span in panel.spans]
     by_label = {line.label: line for line in panel.lines}
     return entries + [Line2D([], [], label=label, **_line_look(line)) for label, line in by_label.items()]
 

@@ -31,6 +31,17 @@ REFERENCE: Final = "#d00000"
 """What must not be exceeded, and claims that do not hold."""
 SECOND: Final = "#1d4ed8"
 """A second axis: loss, throughput."""
+PAPER: Final = "#7c3aed"
+"""What the paper prints, beside what was found here."""
+PRINTED_NUMBER: Final[Any] = {
+    "color": PAPER,
+    "linestyle": "none",
+    "marker": "D",
+    "markersize": 6.5,
+    "markerfacecolor": "white",
+    "zorder": 3.5,
+}
+"""How a number that the paper prints is marked: behind the bullet of ours, and larger."""
 HOLDS: Final = "#15803d"
 SOFT: Final = "#666666"
 WIDTH_INCHES: Final = 7.6
@@ -47,6 +58,9 @@ _TEXT_CHARACTERS: Final = (54, 31, 50)
 """How much of each of the three texts of a claim fits into a line."""
 _TITLE_POINTS: Final = 10.5
 _TITLE_CHARACTERS: Final = 74
+_FOOTNOTE_POINTS: Final = 6.5
+_FOOTNOTE_CHARACTERS: Final = 150
+"""So many of this size fit into a line below all."""
 _LEAST_TITLE_POINTS: Final = 7.5
 _MARKS: Final[Mapping[bool | None, tuple[str, str]]] = {
     True: ("✓", HOLDS),
@@ -101,8 +115,9 @@ def _title_points(title: str) -> float:
 
 
 def footnote(figure: Figure, text: str) -> None:
-    """A line in the lower right corner."""
-    figure.text(0.985, 0.012, text, fontsize=6.5, color=SOFT, ha="right")
+    """A line in the lower right corner, in smaller letters if it is long."""
+    size = _FOOTNOTE_POINTS * min(1, _FOOTNOTE_CHARACTERS / len(text))
+    figure.text(0.985, 0.012, text, fontsize=size, color=SOFT, ha="right")
 
 
 def symbols(text: str) -> str:

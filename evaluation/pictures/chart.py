@@ -15,6 +15,7 @@ from evaluation.chart import (
     LinePanel,
     Panel,
 )
+from evaluation.pictures.beside import Beside, beside, caption_of
 from evaluation.pictures.boxes import boxes_legend, draw_boxes, names_are_slanted
 from evaluation.pictures.canvas import LEFT, RIGHT, WIDTH_INCHES, canvas, footnote
 from evaluation.pictures.legend import legend_above, legend_inches
@@ -40,11 +41,12 @@ _BELOW_SLANTED_INCHES: Final = 0.85
 
 def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     """All panels with title and claims."""
+    others = beside(result)
     columns = min(chart.columns, len(chart.panels))
     rows = [chart.panels[at : at + columns] for at in range(0, len(chart.panels), columns)]
     row_inches = _ROW_INCHES.get(columns, _NARROW_ROW_INCHES)
     width = (RIGHT - LEFT - (columns - 1) * _BETWEEN_COLUMNS) / columns
-    heads = [max(_head_inches(panel, width * WIDTH_INCHES) for panel in row) for row in rows]
+    heads = [max(_head_inches(panel, others, width * WIDTH_INCHES) for panel in row) for row in rows]
     below = _BELOW_SLANTED_INCHES if any(map(_has_slanted_names, chart.panels)) else _BELOW_INCHES
     figure, (bottom, height, whole) = canvas(
         result,
@@ -61,26 +63,26 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
             left = LEFT + column * (width + _BETWEEN_COLUMNS)
             share = _share(panel, columns)
             axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
-            _draw_panel(axes, panel, width * WIDTH_INCHES)
+            _draw_panel(axes, panel, others, width * WIDTH_INCHES)
         top -= (row_inches + below) / whole
     told = f"{chart.caption}, " if chart.caption else ""
-    footnote(figure, f"{told}{result.setting} mode")
+    footnote(figure, f"{told}{result.setting} mode{caption_of(others.bands)}")
     return figure
 
 
-def _head_inches(panel: Panel, width_inches: float) -> float:
+def _head_inches(panel: Panel, others: Beside, width_inches: float) -> float:
     """Room above a panel for its legend and its title."""
-    return legend_inches(_legend(panel), width_inches) + (_TITLE_INCHES if panel.title else 0.0)
+    return legend_inches(_legend(panel, others), width_inches) + (_TITLE_INCHES if panel.title else 0.0)
 
 
-def _draw_panel(axes: Axes, panel: Panel, width_inches: float) -> None:
-    legend = _legend(panel)
+def _draw_panel(axes: Axes, panel: Panel, others: Beside, width_inches: float) -> None:
+    legend = _legend(panel, others)
     if panel.title:
         pad = 72 * legend_inches(legend, width_inches) + 3
         axes.set_title(panel.title, fontsize=8.5, pad=pad, loc="left")
     if not (isinstance(panel, BoxPanel) and panel.second is not None):
         axes.spines["right"].set_visible(False)
-    _draw(axes, panel)
+    _draw(axes, panel, others)
     legend_above(axes, legend, width_inches)
 
 
@@ -97,7 +99,7 @@ def _share(panel: Panel, columns: int) -> float:
     return 0.88 if columns > 1 and isinstance(panel, BoxPanel) and panel.second is not None else 1.0
 
 
-def _draw(axes: Axes, panel: Panel) -> None:
+def _draw(axes: Axes, panel: Panel, others: Beside) -> None:
     if isinstance(panel, BoxPanel):
         draw_boxes(axes, panel)
     elif isinstance(panel, LinePanel):
@@ -105,12 +107,12 @@ def _draw(axes: Axes, panel: Panel) -> None:
     elif isinstance(panel, HeatPanel):
         draw_heatmap(axes, panel)
     elif isinstance(panel, HistogramPanel):
-        draw_histogram(axes, panel)
+        draw_histogram(axes, panel, others)
     else:
         draw_points(axes, panel)
 
 
-def _legend(panel: Panel) -> list[Any]:
+def _legend(panel: Panel, others: Beside) -> list[Any]:
     """What stands for the things drawn, in the legend above the panel."""
     if isinstance(panel, BoxPanel):
         return boxes_legend(panel)
@@ -119,5 +121,5 @@ def _legend(panel: Panel) -> list[Any]:
     if isinstance(panel, HeatPanel):
         return []
     if isinstance(panel, HistogramPanel):
-        return histogram_legend(panel)
+        return histogram_legend(panel, others)
     return points_legend(panel)

@@ -26,7 +26,14 @@ from evaluation.chart import (
     TimePanel,
 )
 from evaluation.pictures.axes import COLOURS, name_decades, reference_entries, references, set_axis
+from evaluation.pictures.beside import NOTHING_BESIDE, Beside
+from evaluation.pictures.canvas import PRINTED_NUMBER, SECOND
 
+_ABOVE: Final = 1.08
+"""Room above a mark at the upper end of an axis."""
+_BAND_BESIDE: Final = 0.45
+"""Where a band stands beside a column from -0.3 to 0.3."""
+_BAND_LOOK: Final[Any] = {"color": SECOND, "linewidth": 1.2, "marker": "_", "markersize": 6}
 _CELLS_WITH_NUMBERS: Final = 120
 """So many cells of a heatmap have room for their numbers."""
 _CELL_NAMES: Final = 10
@@ -180,8 +187,11 @@ def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -
     set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS)
 
 
-def draw_histogram(axes: Axes, panel: HistogramPanel) -> None:
-    """Counts between edges, and beyond the end of the axis those that are on no place of it."""
+def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> None:
+    """Counts between edges, and beyond the end of the axis those that are on no place of it.
+
+    `others`: what is known of the panel's shares beside what was found here.
+    """
     for number, one in enumerate(panel.histograms):
         colour = COLOURS[number % len(COLOURS)]
         axes.stairs(one.counts, panel.edges, color=colour, fill=True, alpha=0.45)
@@ -190,11 +200,19 @@ def draw_histogram(axes: Axes, panel: HistogramPanel) -> None:
     set_axis(axes, panel.y, "y")
     references(axes, panel.references)
     if panel.apart is not None:
-        _draw_apart(axes, panel.apart, panel.y)
+        finding = panel.shares[0].finding if panel.shares else ""
+        paper, band = others.printed.get(finding), others.bands.get(finding)
+        marked = [paper.value] if paper is not None and paper.value is not None else []
+        reach = (band.least[0], band.most[0]) if band is not None else None
+        highest = max([*marked, *(reach or ())], default=0.0)
+        axes.set_ylim(top=max(axes.get_ylim()[1], min(_ABOVE * highest, 100 * _ABOVE)))
+        _draw_apart(axes, panel.apart, panel.y, marked, reach)
 
 
-def _draw_apart(axes: Axes, apart: Apart, y: ChartAxis) -> None:
-    """A column on an axis of its own, with the same scale."""
+def _draw_apart(
+    axes: Axes, apart: Apart, y: ChartAxis, marked: Sequence[float], reach: tuple[float, float] | None
+) -> None:
+    """A column on an axis of its own, with the same scale, the paper's share on it and the band beside it."""
     other = axes.inset_axes(_APART)
     set_axis(other, y, "y")
     other.set_ylabel("")
@@ -203,12 +221,15 @@ def _draw_apart(axes: Axes, apart: Apart, y: ChartAxis) -> None:
         other.spines[side].set_visible(False)
     other.set_ylim(axes.get_ylim())
     other.bar([0], [apart.count], width=0.6, **_APART_LOOK)
+    other.plot([0] * len(marked), marked, clip_on=False, **PRINTED_NUMBER)
+    if reach is not None:
+        other.plot([_BAND_BESIDE] * 2, reach, **_BAND_LOOK)
     other.set_xlim(-0.6, 0.6)
     other.set_xticks([0], [f"{apart.label}\n{apart.told}"], fontsize=7.5)
 
 
-def histogram_legend(panel: HistogramPanel) -> list[Any]:
-    """What stands for the counts and references."""
+def histogram_legend(panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> list[Any]:
+    """What stands for the counts, references, and for what the paper prints of the shares."""
     entries = [
         Patch(
             facecolor=COLOURS[number % len(COLOURS)],
@@ -220,4 +241,20 @@ def histogram_legend(panel: HistogramPanel) -> list[Any]:
     ]
     if panel.apart is not None:
         entries.append(Patch(label=f"{panel.apart.label} ({panel.apart.told})", **_APART_LOOK))
-    return [*entries, *reference_entries(panel.references)]
+    return [*entries, *reference_entries(panel.references), *_share_entries(panel, others)]
+
+
+def _share_entries(panel: HistogramPanel, others: Beside) -> list[Line2D]:
+    """Each share of which more is known than ours; only that which stands apart has marks."""
+    entries = []
+    for place, one in enumerate(panel.shares):
+        told = others.told(one.finding, one.told)
+        if told is None:
+            continue
+        apart = place == 0 and panel.apart is not None
+        printed = one.finding in others.printed and others.printed[one.finding].value is not None
+        look: dict[str, Any] = {"linestyle": "none"}
+        if apart:
+            look = PRINTED_NUMBER if printed else _BAND_LOOK
+        entries.append(Line2D([], [], label=f"{one.name}: {told}", **look))
+    return entries

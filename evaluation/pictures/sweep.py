@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import Transform
 
+from evaluation.pictures.beside import beside, caption_of
 from evaluation.pictures.canvas import (
     BOXES,
     EDGE,
     LEFT,
+    PAPER,
+    PRINTED_NUMBER,
     REFERENCE,
     RIGHT,
     SECOND,
@@ -24,9 +28,25 @@ from evaluation.pictures.canvas import (
     symbols,
 )
 from evaluation.pictures.legend import legend_above, legend_inches
-from evaluation.result import FigureResult, Point, Series, runs_of
+from evaluation.result import (
+    LOSS_PERCENT,
+    MEDIAN_MS,
+    Band,
+    FigureResult,
+    Point,
+    Printed,
+    Series,
+    runs_of,
+)
 
 _FLOOR: Final = "#000000"
+_CARETS: Final = 0.965
+"""Where carets stand below the upper edge, of its height: no delay, guarantee or loss reaches so far."""
+_BAND_LOOKS: Final[Mapping[str, dict[str, Any]]] = {
+    LOSS_PERCENT: {"facecolor": SECOND, "alpha": 0.16},
+    MEDIAN_MS: {"facecolor": "#d97706", "alpha": 0.22},
+}
+_BAND_NAMES: Final = {LOSS_PERCENT: "band of the loss", MEDIAN_MS: "band of the medians"}
 _PLOT_INCHES: Final = 3.7
 _ROW_INCHES: Final = 0.65
 _ROWS_LEFT: Final = 0.2
@@ -59,7 +79,17 @@ def draw_sweep(result: FigureResult, captioned: bool) -> Figure:
     axes.set_xlim(-margin, len(places) - 1 + margin)
     unit = f" [{result.x.unit}]" if result.x.unit else ""
     axes.set_xlabel(symbols(f"{result.x.name}{unit}"))
-    _loss(axes, result.series)
+    marks = _printed(result)
+    bands = _bands(result)
+    _loss(
+        axes,
+        result.series,
+        [(places[x], value) for x, value in _printed_losses(marks)],
+        bands.get(LOSS_PERCENT),
+    )
+    if MEDIAN_MS in bands:
+        _band(axes, bands[MEDIAN_MS], places, axes.transData, _BAND_LOOKS[MEDIAN_MS])
+    _onsets(axes, marks, places)
     legend_above(axes, legend, width_inches)
     _tell_runs(figure, result)
     return figure
@@ -118,7 +148,8 @@ def _told(one: Series) -> str:
 
 def _tell_runs(figure: Figure, result: FigureResult) -> None:
     runs = f"{runs_of(result.provenance.runs, result.provenance.seconds)} a box, {result.setting} mode"
-    footnote(figure, runs)
+    told = caption_of(_bands(result))
+    footnote(figure, f"{runs}{told}")
 
 
 def _boxes(axes: Axes, series: Sequence[Series]) -> None:
@@ -167,8 +198,61 @@ def _end_of_delays(result: FigureResult) -> float:
     return 1.1 * max([*delays, result.guarantee_ms or 0.0]) or 1.0
 
 
-def _loss(axes: Axes, series: Sequence[Series]) -> None:
-    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were."""
+def _printed(result: FigureResult) -> list[Printed]:
+    """What the paper prints at values of x that were replayed."""
+    there = {point.x for point in result.series[0].points}
+    return [one for one in result.printed if one.x in there]
+
+
+def _printed_losses(marks: Sequence[Printed]) -> list[tuple[float, float]]:
+    return [(one.x, one.value) for one in marks if one.x is not None and one.value is not None]
+
+
+def _onsets(axes: Axes, marks: Sequence[Printed], places: Mapping[float, int]) -> None:
+    """Where the paper sees something begin: a caret at the upper edge, and a line behind the boxes."""
+    for one in marks:
+        if one.x is None or one.value is not None:
+            continue
+        look = _printed_look(one)
+        axes.axvline(places[one.x], color=PAPER, linewidth=0.8, linestyle=":", zorder=0.5)
+        axes.plot([places[one.x]], [_CARETS], transform=axes.get_xaxis_transform(), **look)
+
+
+def _printed_look(one: Printed) -> dict[str, Any]:
+    """A diamond for a number; a caret for an onset, hollow where it is that of late packets."""
+    if one.value is not None:
+        return dict(PRINTED_NUMBER)
+    face = "white" if one.finding.startswith("late") else PAPER
+    return {**PRINTED_NUMBER, "marker": "v", "markerfacecolor": face}
+
+
+def _bands(result: FigureResult) -> dict[str, Band]:
+    """The bands at the values of x that were replayed, by what they are of; none at a single one."""
+    there = {point.x for point in result.series[0].points}
+    found = {}
+    for finding, band in beside(result).bands.items():
+        kept = [number for number, x in enumerate(band.x) if x in there]
+        if len(kept) > 1:
+            values = {name: [getattr(band, name)[at] for at in kept] for name in ("x", "least", "most")}
+            found[finding] = band.model_copy(update=values)
+    return found
+
+
+def _band(
+    axes: Axes, band: Band, places: Mapping[float, int], scale: Transform, look: dict[str, Any]
+) -> None:
+    """Between least and most at each place, behind the boxes; `scale` is that of the band's axis."""
+    at = [places[x] for x in band.x]
+    axes.fill_between(at, band.least, band.most, transform=scale, linewidth=0, zorder=0.4, **look)
+
+
+def _loss(
+    axes: Axes, series: Sequence[Series], printed: Sequence[tuple[int, float]], band: Band | None
+) -> None:
+    """Loss of all flows together: empty bullets where no packet was lost, filled ones where some were.
+
+    `printed`: places and losses in per cent that the paper prints.
+    """
     other = axes.twinx()
     other.spines["right"].set_color(SECOND)
     places, shares, lost = [], [], []
@@ -183,8 +267,13 @@ def _loss(axes: Axes, series: Sequence[Series]) -> None:
         other.plot(
             [place], [share], "o", color=SECOND, markerfacecolor=fill, markersize=5, zorder=4, clip_on=False
         )
-    highest = max(shares, default=0.0)
+    for place, share in printed:
+        other.plot([place], [share], **PRINTED_NUMBER)
+    highest = max([*shares, *(share for _, share in printed), *(band.most if band else [])], default=0.0)
     other.set_ylim(0, _loss_axis(highest))
+    if band is not None:
+        places_of = dict(zip((point.x for point in series[0].points), places, strict=True))
+        _band(axes, band, places_of, other.transData, _BAND_LOOKS[LOSS_PERCENT])
     other.set_ylabel("packet loss [%]", color=SECOND)
     other.tick_params(axis="y", colors=SECOND)
 
@@ -206,7 +295,10 @@ def _legend(result: FigureResult) -> list[Any]:
     entries += _bounds_legend(result)
     entries.append(_bullet("no loss", "white"))
     entries.append(_bullet("loss", SECOND))
-    return entries
+    entries += [Patch(label=_BAND_NAMES[finding], **_BAND_LOOKS[finding]) for finding in _bands(result)]
+    return entries + [
+        Line2D([], [], label=f"paper: {one.text}", **_printed_look(one)) for one in _printed(result)
+    ]
 
 
 def _bounds_legend(result: FigureResult) -> list[Any]:

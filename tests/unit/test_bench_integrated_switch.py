@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import threading
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -21,8 +22,14 @@ from evaluation.bench.live.board_console import switch_openflow
 from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.profile_document import form_of
 from evaluation.bench.virtual import VirtualDevice
+from evaluation.chart import BoxPanel
+from evaluation.experiments import experiments
+from evaluation.kinds.integrated_switch.document import IntegratedSwitch
+from evaluation.kinds.integrated_switch.production import compute
+from evaluation.options import Options
+from evaluation.outcome import Outcome
 from evaluation.runner import RunError
-from loko.device import load_profile
+from loko.device import load_profile, profile_text
 from loko.scenario import TABLE_1_FRAME_BYTES
 
 TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 1000
@@ -108,3 +115,49 @@ def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_tol
     through = {INTEGRATED_SWITCH_PART: {64: np.full(9, 2_070 + late_ns), LATENESS: np.array([late_ns])}}
     found = find({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
     assert ("integrated_switch.transit_ps" in found) is is_told
+
+
+class Quiet:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
+def with_range(tmp_path: Path, text: str) -> str:
+    """A profile that states this, or no, range of p_IS."""
+    whole = profile_text("zodiac-fx")
+    stated = "range = [2_070_000, 3_400_000], "
+    assert whole.count(stated) == 1
+    path = tmp_path / "zodiac-fx.toml"
+    path.write_text(whole.replace(stated, text), encoding="utf-8")
+    return str(path)
+
+
+def outcome_with(profile: str, tmp_path: Path) -> Outcome:
+    """Figure 10d of a switch with this profile, quickly."""
+    figure = experiments()["loko/fig10d"]
+    assert isinstance(figure, IntegratedSwitch)
+    changed = figure.model_copy(update={"device": {"virtual": profile}})
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True)
+    return compute(changed, options, Quiet())[0]
+
+
+def test_figure_10d_shows_the_range_of_the_profile_and_what_its_end_means(tmp_path: Path) -> None:
+    found = outcome_with(with_range(tmp_path, "range = [1_900_000, 2_900_000], "), tmp_path)
+    (panel,) = found.chart.panels
+    assert isinstance(panel, BoxPanel)
+    assert [(span.low, span.high) for span in panel.spans] == [(1.9, 2.9)]
+    assert "1.90 to 2.90 us" in panel.spans[0].label
+    assert (found.findings["p_is_range_low_us"], found.findings["p_is_range_high_us"]) == (1.9, 2.9)
+    # 64 and 48 bytes take 85 x 80 and 69 x 80 ns on the link to the CPU, twice that of one in half the time.
+    assert found.findings["switch_over_twice_link_at_range_high"] == pytest.approx(3.40 / 2.9)
+    assert found.findings["footnote_switch_over_twice_link_at_range_high"] == pytest.approx(2.76 / 2.9)
+    assert found.findings["p_is_max_us"] == 2.07
+
+
+def test_a_profile_without_a_range_has_no_band(tmp_path: Path) -> None:
+    found = outcome_with(with_range(tmp_path, ""), tmp_path)
+    (panel,) = found.chart.panels
+    assert isinstance(panel, BoxPanel)
+    assert not panel.spans
+    assert not [name for name in found.findings if "range" in name]

@@ -12,13 +12,15 @@ from evaluation.claims import judge
 from evaluation.experiments import experiments
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
-from evaluation.kinds.deployment.document import Deployment, SiloSystem
+from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem
 from evaluation.kinds.deployment.kind import KIND
 from evaluation.options import Options
 from evaluation.runner import LOST
 from loko.document import InputError
 
 FIGURES = experiments()
+SILO = SiloSystem(system="silo", label="Silo", rate_bps=45e6, burst_bytes=306)
+LOKO = LokoSystem(system="loko", label="Loko", allocation="fifth-rate", split=2)
 DEPLOYMENTS = [one for one in FIGURES.values() if isinstance(one, Deployment)]
 
 
@@ -78,7 +80,7 @@ def test_a_distribution_counts_every_packet_once() -> None:
     assert findings["silo_in_time_percent"] == 60
     assert findings["silo_lost_of_all_flows_percent"] == 55
     assert (findings["silo_least_delay_us"], findings["silo_greatest_delay_us"]) == (500, 2000)
-    (panel,) = panels({"Silo": found})
+    (panel,) = panels({SILO: found})
     (arrived,) = panel.histograms
     assert sum(arrived.counts) == pytest.approx(90)
     assert panel.apart is not None
@@ -91,7 +93,7 @@ def test_panels_of_several_systems_share_their_delays() -> None:
     one, two = Distribution(guarantee_ns=1e5, flows=[0]), Distribution(guarantee_ns=4e6, flows=[0])
     one.add(records([LOST] * 3))
     two.add(records([600_000]))
-    first, second = panels({"Silo": one, "Loko": two})
+    first, second = panels({SILO: one, LOKO: two})
     assert first.edges == second.edges
     assert (first.title, second.title) == ("Silo", "Loko")
     assert (first.x, first.y) == (second.x, second.y)
@@ -110,7 +112,7 @@ def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_
 ) -> None:
     found = Distribution(guarantee_ns=1e6, flows=[0])
     found.add(records([LOST] * lost + [500_000] * (20_000 - lost)))
-    (panel,) = panels({"Silo": found})
+    (panel,) = panels({SILO: found})
     assert panel.apart is not None
     assert panel.apart.told == told
 

@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from sample_charts import BOXES, COUNTS, HEAT, LINES, PANELS, SCATTER, chart_result
 
-from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference
+from evaluation.chart import Apart, BoxPanel, Chart, ChartAxis, Curve, Panel, Reference, Share, Span
 from evaluation.pictures.axes import set_axis
 from evaluation.pictures.boxes import draw_boxes
+from evaluation.pictures.canvas import PAPER
 from evaluation.pictures.chart import draw_chart
 from evaluation.pictures.panels import draw_histogram
 from evaluation.pictures.sweep import draw_sweep
-from evaluation.result import Delays, FigureResult, Point, Series
+from evaluation.result import LOSS_PERCENT, MEDIAN_MS, Band, Delays, FigureResult, Point, Printed, Series
 
 MANY = LINES.model_copy(
     update={
@@ -124,6 +127,19 @@ def test_means_stand_beside_the_boxes_and_hide_none() -> None:
     means = [x for line in axes.lines if line.get_marker() in (4, 5) for x in line.get_xdata()]
     assert len(means) == 5
     assert not [x for x in means for left, right in boxes if left <= x <= right]
+
+
+def test_a_range_lies_behind_the_boxes_and_within_the_axis() -> None:
+    panel = BOXES.model_copy(update={"spans": [Span(label="range in the profile", low=40, high=90)]})
+    chart = Chart(panels=[panel])
+    figure = draw_chart(chart_result(chart), chart, captioned=True)
+    assert_legible(figure)
+    axes = figure.axes[0]
+    (reach,) = (patch for patch in axes.patches if isinstance(patch, Rectangle))
+    assert (reach.get_y(), reach.get_y() + reach.get_height()) == (40, 90)
+    assert reach.get_zorder() < min(box.get_zorder() for box in axes.collections)
+    assert axes.get_ylim()[1] > 90
+    assert "range in the profile" in names_in_the_legend(figure)
 
 
 def test_between_categories_there_is_no_line_and_every_value_is_a_mark_beside_its_box() -> None:
@@ -245,6 +261,159 @@ def sweep_result(xs: list[float]) -> FigureResult:
 @pytest.mark.parametrize("xs", [[1.0], [1.0, 2.0, 3.0, 4.0]])
 def test_a_sweep_is_legible(xs: list[float]) -> None:
     assert_legible(draw_sweep(sweep_result(xs), captioned=True))
+
+
+PRINTED = [
+    Printed(finding="loss_starts", x=2.0, text="loss from 2 on", fact="f"),
+    Printed(finding="late_starts", x=3.0, text="late from 3 on", fact="f"),
+    Printed(finding="loss_percent", x=4.0, value=60, text="around 60 % lost at 4", fact="f"),
+    Printed(finding="loss_at", x=1.45, text="loss at 1.45", fact="f"),
+]
+
+
+def marks_of(axes: Axes, marker: str) -> list[tuple[float, float]]:
+    """Where the marks of what is printed stand, in the data of the axes or in parts of their height."""
+    lines = [line for line in axes.lines if line.get_marker() == marker and line.get_color() == PAPER]
+    return [(float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True)]
+
+
+def names_in_the_legend(figure: Figure) -> list[str]:
+    legends = filter(None, (axes.get_legend() for axes in figure.axes))
+    return [text.get_text().replace("\n", " ") for legend in legends for text in legend.get_texts()]
+
+
+def test_what_the_paper_prints_of_a_sweep_stands_at_its_place_and_hides_nothing() -> None:
+    result = sweep_result([1.0, 2.0, 3.0, 4.0]).model_copy(update={"printed": PRINTED})
+    figure = draw_sweep(result, captioned=True)
+    assert_legible(figure)
+    delays, losses = figure.axes
+    assert [x for x, _ in marks_of(delays, "v")] == [1, 2]
+    lines = [line for line in delays.lines if line.get_color() == PAPER and line.get_linestyle() == ":"]
+    boxes = delays.collections[0]
+    assert len(lines) == 2
+    assert all(line.get_zorder() < boxes.get_zorder() for line in lines)
+    assert marks_of(losses, "D") == [(3, 60)]
+    assert losses.get_ylim()[1] > 60
+    assert names_in_the_legend(figure)[-3:] == [
+        "paper: loss from 2 on",
+        "paper: late from 3 on",
+        "paper: around 60 % lost at 4",
+    ]
+
+
+def test_carets_stand_above_every_delay_guarantee_and_loss() -> None:
+    result = sweep_result([1.0, 2.0, 3.0, 4.0]).model_copy(update={"printed": PRINTED})
+    figure = drawn(draw_sweep(result, captioned=False))
+    delays, losses = figure.axes
+    carets = [
+        line.get_transform().transform(line.get_xydata())[0][1]
+        for line in delays.lines
+        if line.get_marker() == "v"
+    ]
+    highest = max(delays.transData.transform([(0, 4.13)])[0][1], losses.transData.transform([(0, 60)])[0][1])
+    assert min(carets) > highest
+    assert max(carets) < delays.bbox.y1
+
+
+def test_the_papers_share_is_marked_where_ours_stands_and_told_beside_it() -> None:
+    shares = [Share(name=name, finding=f"{name}_percent", told="1 %") for name in ("lost", "late", "in_time")]
+    panel = LOST.model_copy(update={"shares": shares})
+    printed = [
+        Printed(finding="lost_percent", value=92.4, text="92.4 %", fact="f"),
+        Printed(finding="in_time_percent", text="not all of them", fact="f"),
+    ]
+    chart = Chart(panels=[panel])
+    figure = draw_chart(chart_result(chart).model_copy(update={"printed": printed}), chart, captioned=True)
+    assert_legible(figure)
+    (axes,) = (one for one in figure.axes if one.child_axes)
+    (apart,) = axes.child_axes
+    assert marks_of(apart, "D") == [(0, 92.4)]
+    assert apart.get_ylim() == axes.get_ylim()
+    assert apart.get_ylim()[1] > 92.4
+    told = names_in_the_legend(figure)
+    assert "lost: paper 92.4 %, here 1 %" in told
+    assert "in_time: paper not all of them, here 1 %" in told
+    assert not [name for name in told if name.startswith("late")]
+
+
+COVERS = (
+    "13 senders inferred from fig3c, 0.94 to 1.06 of the capacity, shapers up to 15 us late;"
+    " 10 runs of 10 s each"
+)
+
+
+def band(finding: str, *, x: list[float] | None = None, least: list[float], most: list[float]) -> Band:
+    return Band(figure="loko/fig0", finding=finding, x=x or [], least=least, most=most, covers=COVERS)
+
+
+BANDS = [
+    band(LOSS_PERCENT, x=[1.0, 2.0, 4.0], least=[0, 3, 50], most=[0, 9, 62]),
+    band(MEDIAN_MS, x=[1.0, 2.0, 3.0, 4.0], least=[0.6, 0.6, 1, 2], most=[0.7, 0.9, 2, 3]),
+]
+
+
+def ends_of_bands(axes: Axes) -> list[list[tuple[float, float, float]]]:
+    """Of each band x, least and most at each place, on the axis that it belongs to."""
+    found = []
+    for one in axes.collections:
+        if not isinstance(one, FillBetweenPolyCollection):
+            continue
+        scale = one.get_transform()
+        (path,) = one.get_paths()
+        assert one.get_zorder() < min(box.get_zorder() for box in axes.collections if box.get_zorder() >= 2)
+        axis = next(each for each in axes.figure.axes if scale == each.transData)
+        assert all(axis.get_ylim()[0] <= y <= axis.get_ylim()[1] for _, y in path.vertices)
+        xs = sorted(set(path.vertices[:, 0]))
+        ys = [[y for at, y in path.vertices if at == x] for x in xs]
+        found.append([(float(x), float(min(y)), float(max(y))) for x, y in zip(xs, ys, strict=True)])
+    return found
+
+
+@pytest.mark.parametrize("captioned", [True, False])
+def test_bands_of_a_sweep_lie_behind_the_boxes_and_the_caption_says_what_they_cover(captioned: bool) -> None:
+    result = sweep_result([1.0, 2.0, 3.0, 4.0]).model_copy(update={"printed": PRINTED, "bands": BANDS})
+    figure = draw_sweep(result, captioned=captioned)
+    assert_legible(figure)
+    medians, losses = sorted(ends_of_bands(figure.axes[0]), key=len, reverse=True)
+    assert losses == [(0, 0, 0), (1, 3, 9), (3, 50, 62)]
+    assert medians == [(0, 0.6, 0.7), (1, 0.6, 0.9), (2, 1, 2), (3, 2, 3)]
+    assert {"band of the loss", "band of the medians"} <= set(names_in_the_legend(figure))
+    assert [text.get_text() for text in figure.texts if COVERS in text.get_text()]
+
+
+def test_without_bands_nothing_is_said_of_them() -> None:
+    others = [band(LOSS_PERCENT, x=[7.0], least=[1], most=[2])]
+    elsewhere = [BANDS[0].model_copy(update={"figure": "loko/another"})]
+    for bands in ([], others, elsewhere):
+        for xs in ([1.0, 2.0], [1.0]):
+            figure = draw_sweep(sweep_result(xs).model_copy(update={"bands": bands}), captioned=True)
+            assert not ends_of_bands(figure.axes[0])
+            assert not [name for name in names_in_the_legend(figure) if "band" in name]
+            assert not [text for text in figure.texts if "band" in text.get_text()]
+
+
+@pytest.mark.parametrize("captioned", [True, False])
+def test_a_band_of_a_share_stands_beside_its_column_and_is_told_in_words(captioned: bool) -> None:
+    shares = [Share(name=name, finding=f"{name}_percent", told="1 %") for name in ("lost", "late", "in_time")]
+    panel = LOST.model_copy(update={"shares": shares})
+    bands = [
+        band("lost_percent", least=[25.04], most=[38.71]),
+        band("late_percent", least=[0], most=[0]),
+    ]
+    chart = Chart(panels=[panel], caption="12700000 packets shown, 30 runs of 10 s")
+    figure = draw_chart(chart_result(chart).model_copy(update={"bands": bands}), chart, captioned=captioned)
+    assert_legible(figure)
+    (axes,) = (one for one in figure.axes if one.child_axes)
+    (apart,) = axes.child_axes
+    (bar,) = apart.patches
+    (reach,) = (line for line in apart.lines if line.get_marker() == "_")
+    assert list(reach.get_ydata()) == [25.04, 38.71]
+    assert min(reach.get_xdata()) > bar.get_x() + bar.get_width()
+    assert axes.get_ylim()[1] > 38.71
+    told = names_in_the_legend(figure)
+    assert "lost: here 1 %, band 25 to 38.8 %" in told
+    assert "late: here 1 %, band 0 %" in told
+    assert [text.get_text() for text in figure.texts if COVERS in text.get_text()]
 
 
 def test_a_sweep_of_one_point_is_a_row_for_each_flow_with_its_loss_in_words() -> None:

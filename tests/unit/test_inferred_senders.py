@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from sample_charts import LINES, chart_result
 
-from evaluation.chart import LinePanel
+from evaluation.chart import Chart, LinePanel
+from evaluation.evaluate import bands_beside, evaluate
 from evaluation.experiments import experiments, select
+from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
 from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_likelihood
-from evaluation.kinds.senders.predictions import Prediction, predict
+from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
 from evaluation.kinds.senders.production import band, claims_table, loss_panels
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
-from evaluation.result import ClaimResult
+from evaluation.result import (
+    LOSS_PERCENT,
+    MEDIAN_MS,
+    Band,
+    ClaimResult,
+    Delays,
+    FigureResult,
+    Point,
+    Series,
+    read_result,
+    write_result,
+)
 from evaluation.senders import Senders
 from loko.document import InputError
 
 FIGURE = experiments()["loko/senders"]
+
+
+class Quiet:
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
+    def advance(self, doing: str) -> None: ...
+    def writing(self, figure: str) -> None: ...
+
+
 PRINTED = Printed(percent=(6.5, 49.9), seconds=200, decimals=1)
 
 
@@ -168,6 +191,12 @@ def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
         capacity_factor=None,
         findings={"fig17a": findings},
         loss_percent={"fig17a": {1.0: 0.0, 11.0: loss}},
+        over_x={
+            "fig17a": {
+                LOSS_PERCENT: {1.0: (0.0, 0.0), 11.0: (loss, loss)},
+                MEDIAN_MS: {1.0: (0.6, 0.7), 11.0: (3.0, 3.0 + loss / 100)},
+            }
+        },
         x_label={"fig17a": "m_r"},
         claims={"fig17a": [claim]},
     )
@@ -199,3 +228,146 @@ def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> 
     assert table.rows == [
         ["fig17a", "c", "60 %", "72.0 %", "does not hold", "58.0 %", "holds", "2 of 3"],
     ]
+
+
+def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_covers() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    one = FIGURE.model_copy(
+        update={"predicted": [each for each in FIGURE.predicted if each.figure == "fig17a"]}
+    )
+    late = Senders(shaper_latency_ns=15_000)
+    inferred = [
+        predicted(58.0, 6, holds=True),
+        replace(predicted(50.0, 6, holds=True), capacity_factor=1.06),
+        replace(predicted(61.0, 5, holds=True), capacity_factor=0.94),
+        replace(predicted(49.0, 6, holds=True), senders=late),
+    ]
+    loss, median = bands(one, inferred)
+    assert (loss.figure, loss.finding, median.finding) == ("loko/fig17a", LOSS_PERCENT, MEDIAN_MS)
+    assert (loss.x, loss.least, loss.most) == ([1, 11], [0, 49], [0, 61])
+    assert (median.x, median.least, median.most) == ([1, 11], [0.6, 3], [0.7, 3.61])
+    assert loss.covers == (
+        "1 sender inferred from fig3c, 0.94 to 1.06 of the capacity, shapers up to 15 us late;"
+        " 10 runs of 10 s each"
+    )
+    (narrow, _) = bands(one, inferred[:2])
+    assert (narrow.least, narrow.most) == ([0, 50], [0, 58])
+    assert "late" not in narrow.covers
+    assert bands(one, []) == []
+
+
+def test_what_not_all_predictions_have_is_in_no_band() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    sparse = {"fig17a": {LOSS_PERCENT: {11.0: (50.0, 50.0)}, MEDIAN_MS: {1.0: (0.5, 0.5)}}}
+    other = replace(predicted(50.0, 6, holds=True), over_x=sparse)
+    loss, median = bands(FIGURE, [predicted(58.0, 6, holds=True), other])
+    assert (loss.x, loss.least, loss.most) == ([11], [50], [58])
+    assert (median.x, median.least, median.most) == ([1], [0.5], [0.7])
+
+
+def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    shares = {"silo_lost_percent": 99.0, "silo_late_percent": 1.0, "silo_in_time_percent": 0.0}
+    idle = dict.fromkeys(shares, 0.0)
+    sending, silent = (
+        replace(
+            predicted(1.0, None, holds=True),
+            findings={"fig3a": {**found, "silo_sent_packets": packets}},
+            over_x={},
+        )
+        for found, packets in ((shares, 10.0), (idle, 0.0))
+    )
+    two = [sending, replace(silent, senders=Senders(offered_load=0.5))]
+    found = bands(FIGURE, two)
+    assert {one.finding: (one.least, one.most) for one in found} == {
+        name: ([value], [value]) for name, value in shares.items()
+    }
+    assert {one.covers for one in found} == {"1 sender inferred from fig3c; 2 runs of 2 s each"}
+    assert bands(FIGURE, [silent]) == []
+
+
+def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_arrived() -> None:
+    none = Delays(min=None, p1=None, p25=None, p50=None, p75=None, p99=None, max=None)
+    some = Delays(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
+    points = [
+        Point(x=x, packets=packets, lost=lost, loss=0, late=0, explained=0, guaranteed=False, delay_ms=delays)
+        for x, packets, lost, delays in ((1.0, 0, 0, none), (2.0, 10, 10, none), (3.0, 10, 5, some))
+    ]
+    result = chart_result(Chart(panels=[LINES])).model_copy(
+        update={"series": [Series(label="H1->H3", flow=0, points=points)]}
+    )
+    found = over_x_of(result)
+    assert found[LOSS_PERCENT] == {2: (100, 100), 3: (50, 50)}
+    assert found[MEDIAN_MS] == {3: (2, 2)}
+
+
+def test_shares_of_a_deployment_have_bands_by_the_findings_that_its_picture_tells(tmp_path: Path) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+    chosen = [one.model_copy(update={"runs": 1, "seconds": 0.1}) for one in FIGURE.predicted[:1]]
+    figure = FIGURE.model_copy(update={"predicted": chosen})
+    found = [predict(chosen, "loko", Senders(offered_load=load), options) for load in (1.0, 0.2)]
+    lost, late, in_time = bands(figure, found)
+    ends = [one.findings["fig3a"]["silo_lost_percent"] for one in found]
+    assert (lost.figure, lost.finding, lost.x) == ("loko/fig3a", "silo_lost_percent", [])
+    assert (lost.least, lost.most) == ([min(ends)], [max(ends)])
+    assert lost.least < lost.most
+    assert (late.finding, in_time.finding) == ("silo_late_percent", "silo_in_time_percent")
+
+
+def stored(out: Path, name: str, bands_of: list[Band], *, commit: str = "0" * 12) -> FigureResult:
+    """A result in a folder of results."""
+    chart = Chart(panels=[LINES])
+    result = chart_result(chart)
+    changes = {"figure": name, "bands": bands_of, "mode": "virtual"}
+    changes["provenance"] = result.provenance.model_copy(update={"commit": commit})
+    result = result.model_copy(update=changes)
+    write_result(result, out)
+    return result
+
+
+def test_bands_are_of_the_same_version_and_in_virtual_time_alone(tmp_path: Path) -> None:
+    one = Band(figure="loko/figb", finding=LOSS_PERCENT, x=[1], least=[1], most=[2], covers="c")
+    other = one.model_copy(update={"figure": "loko/figc"})
+    source = stored(tmp_path, "figa", [one, other])
+    result = stored(tmp_path, "figb", [])
+    assert bands_beside(result, [source, result]) == [one]
+    assert bands_beside(source, [source, result]) == [one, other]
+    assert bands_beside(result, [result]) == []
+    stale = result.model_copy(update={"bands": [one.model_copy(update={"most": [9.0]})]})
+    assert bands_beside(stale, [source, stale]) == [one]
+    assert bands_beside(stale, [stale]) == []
+    assert bands_beside(result.model_copy(update={"mode": "live"}), [source]) == []
+    changed = stored(tmp_path, "figa", [one], commit="1" * 12)
+    assert bands_beside(result, [changed, result]) == []
+
+
+def test_a_prediction_draws_the_figures_of_its_folder_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True, runs=2, seconds=0.2)
+    sweep = experiments()["loko/fig17b"]
+    (before,) = evaluate([sweep], options, Quiet())
+    plain = (tmp_path / "fig17b.svg").read_bytes()
+    assert not before.bands
+    monkeypatch.setattr(
+        "evaluation.kinds.senders.production._predictions", lambda *_: [predicted(1.0, 5, holds=True)] * 2
+    )
+    seen = Band(
+        figure="loko/fig17b", finding=LOSS_PERCENT, x=[1, 4, 8], least=[0, 1, 2], most=[1, 2, 3], covers="c"
+    )
+    monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [seen])
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), Quiet())
+    after = read_result(tmp_path / "fig17b.json")
+    assert after == before.model_copy(update={"bands": [seen]})
+    drawn = (tmp_path / "fig17b.svg").read_bytes()
+    assert drawn != plain
+    (again,) = evaluate([sweep], options, Quiet())
+    assert again == after
+    assert (tmp_path / "fig17b.svg").read_bytes() == drawn
+    monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [])
+    (tmp_path / "senders.parquet").unlink()
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), Quiet())
+    assert read_result(tmp_path / "fig17b.json") == before
+    assert (tmp_path / "fig17b.svg").read_bytes() == plain

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.chart import Apart, ChartAxis, Histogram, HistogramPanel, Panel, Reference
+from evaluation.chart import Apart, ChartAxis, Histogram, HistogramPanel, Panel, Reference, Share
+from evaluation.kinds.deployment.document import SHARES, System, sent_finding, share_finding
 from evaluation.runner import LOST, RunRecords
 
 _BINS_PER_DECADE: Final = 40
@@ -69,16 +70,19 @@ class Distribution:
             return f"below {_LEAST_TOLD_PERCENT} %"
         return f"{min(share, 100 - _LEAST_TOLD_PERCENT):.2f} %"
 
+    @property
+    def _shares(self) -> dict[str, int]:
+        """The packets of each of the `SHARES`."""
+        counts = (self.lost, self.late, self.packets - self.lost - self.late)
+        return dict(zip(SHARES, counts, strict=True))
+
     def findings(self, key: str) -> dict[str, float]:
         """Named numbers, beginning with the system's key."""
-        in_time = self.packets - self.lost - self.late
         return {
+            **{share_finding(key, name): self.percent(count) for name, count in self._shares.items()},
             f"{key}_guarantee_us": self.guarantee_ns / 1e3,
-            f"{key}_sent_packets": float(self.packets),
-            f"{key}_lost_percent": self.percent(self.lost),
+            sent_finding(key): float(self.packets),
             f"{key}_lost_of_all_flows_percent": 100 * self.lost_of_all / max(self.packets_of_all, 1),
-            f"{key}_late_percent": self.percent(self.late),
-            f"{key}_in_time_percent": self.percent(in_time),
             f"{key}_least_delay_us": self.least_ns / 1e3,
             f"{key}_greatest_delay_us": self.most_ns / 1e3,
         }
@@ -96,7 +100,7 @@ class Distribution:
         """The largest share that is drawn."""
         return max(self.percent(int(self._counts.max())), self.percent(self.lost))
 
-    def panel(self, title: str, reach: tuple[int, int], high_percent: float) -> HistogramPanel:
+    def panel(self, key: str, title: str, reach: tuple[int, int], high_percent: float) -> HistogramPanel:
         """Shares of the packets over their delay; what never arrived has no delay, and stands apart."""
         low, high = max(reach[0] - _ROOM_BINS, 0), min(reach[1] + 1 + _ROOM_BINS, _GRID_NS.size - 1)
         edges = [float(edge) for edge in _GRID_NS[low : high + 1] / 1e6]
@@ -108,6 +112,10 @@ class Distribution:
             edges=edges,
             histograms=[Histogram(label=f"arrived ({self._told(self.packets - self.lost)})", counts=arrived)],
             apart=Apart(label="lost", count=self.percent(self.lost), told=self._told(self.lost)),
+            shares=[
+                Share(name=name, finding=share_finding(key, name), told=self._told(count))
+                for name, count in self._shares.items()
+            ],
             references=[
                 Reference(
                     label=f"guarantee {self.guarantee_ns / 1e6:.4g} ms",
@@ -118,10 +126,13 @@ class Distribution:
         )
 
 
-def panels(found: Mapping[str, Distribution]) -> list[Panel]:
-    """The distributions by title, on the same axes."""
+def panels(found: Mapping[System, Distribution]) -> list[Panel]:
+    """The distributions of systems, on the same axes."""
     reaches = [one.reach for one in found.values()]
     reach = (min(low for low, _ in reaches), max(high for _, high in reaches))
     highest = max(one.highest_percent for one in found.values())
     high_percent = next((end for end in _PERCENT_ENDS if end >= highest), 100)
-    return [one.panel(title if len(found) > 1 else "", reach, high_percent) for title, one in found.items()]
+    return [
+        one.panel(system.key, system.label if len(found) > 1 else "", reach, high_percent)
+        for system, one in found.items()
+    ]

@@ -73,7 +73,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
     outcome = Outcome(
         chart=Chart(
-            panels=panels(dict(zip((one.system.label for one in systems), found, strict=True))),
+            panels=panels(dict(zip((one.system for one in systems), found, strict=True))),
             caption=f"{sum(one.packets for one in found)} packets shown, {runs_of(runs, seconds)}",
         ),
         findings={

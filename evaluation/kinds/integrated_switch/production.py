@@ -21,15 +21,17 @@ from evaluation.bench.integrated_switch import (
     compare,
     longest_that_suffices_ns,
 )
-from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
+from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, Span
 from evaluation.kinds.integrated_switch.document import IntegratedSwitch
 from evaluation.kinds.measured import WHISKERS, box_us, measure
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
+from loko.device import load_profile
 from loko.scenario import Action, Match, Priorities, UsedEntry
 
 _US: Final = 1000
+_PS_PER_NS: Final = 1000
 _MBPS: Final = 1e6
 _FASTEST: Final = Table(
     entries=1,
@@ -50,9 +52,13 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
     times = {size: one for size, one in sorted(samples[INTEGRATED_SWITCH_PART].items()) if size > NO_LENGTH}
     compared = _compared(times, samples[_CPU_PART], figure.wire(options))
+    reach = range_ns(figure.chosen(options).form)
     outcome = Outcome(
-        chart=_chart(times, count),
-        findings=_findings(times, compared, figure.wire(options)),
+        chart=_chart(times, count, reach),
+        findings={
+            **_findings(times, compared, figure.wire(options)),
+            **_findings_of_range(reach, min(times), figure.wire(options)),
+        },
         x=AxisLabel(name="packet size", unit="byte"),
         profile=figure.chosen(options).form,
         table=TableResult(
@@ -61,6 +67,12 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
         ),
     )
     return outcome, _rows(times)
+
+
+def range_ns(form: str) -> tuple[float, float] | None:
+    """Between what p_IS lies by the profile; None if it states no range. Raises `InputError`."""
+    stated = load_profile(form).integrated_switch.transit_ps.range
+    return None if stated is None else (stated[0] / _PS_PER_NS, stated[1] / _PS_PER_NS)
 
 
 def parts(samples: int) -> list[campaign.Part]:
@@ -99,6 +111,21 @@ def _findings(times: ByLength, compared: Mapping[int, Comparison], wire: Wire) -
     }
 
 
+def _findings_of_range(
+    reach: tuple[float, float] | None, shortest_bytes: int, wire: Wire
+) -> dict[str, float]:
+    """The range, and the paper's argument at its upper end, for the shortest frame and that of footnote 1."""
+    if reach is None:
+        return {}
+    at_longest = compare(dict.fromkeys((FOOTNOTE_BYTES, shortest_bytes), reach[1]), {}, wire)
+    return {
+        "p_is_range_low_us": reach[0] / _US,
+        "p_is_range_high_us": reach[1] / _US,
+        "footnote_switch_over_twice_link_at_range_high": _over_twice_link(at_longest[FOOTNOTE_BYTES]),
+        "switch_over_twice_link_at_range_high": _over_twice_link(at_longest[shortest_bytes]),
+    }
+
+
 def _over_twice_link(one: Comparison) -> float:
     return one.switch_bps / (2 * one.inner_link_bps)
 
@@ -108,15 +135,21 @@ def _row(size: int, one: Comparison) -> list[str | float]:
     return [float(size), one.switch_bps / _MBPS, 2 * one.inner_link_bps / _MBPS, cpu_mbps]
 
 
-def _chart(times: ByLength, samples: int) -> Chart:
+def _chart(times: ByLength, samples: int, reach: tuple[float, float] | None) -> Chart:
+    """Boxes of what was measured, and behind them between what p_IS lies by the profile."""
     panel = BoxPanel(
         x=ChartAxis(label="packet size [byte]"),
         y=ChartAxis(label="processing time of the integrated switch [us]"),
         places=[str(size) for size in times],
         groups=[BoxGroup(label="", boxes=[box_us(one) for one in times.values()])],
         whiskers=WHISKERS,
+        spans=[] if reach is None else [_span(reach[0] / _US, reach[1] / _US)],
     )
     return Chart(panels=[panel], caption=f"{samples} packets of each size")
+
+
+def _span(low_us: float, high_us: float) -> Span:
+    return Span(label=f"range in the profile, {low_us:.2f} to {high_us:.2f} us", low=low_us, high=high_us)
 
 
 def _rows(times: ByLength) -> pa.Table:

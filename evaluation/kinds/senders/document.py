@@ -97,6 +97,8 @@ class SendersFigure(Figure):
     """The region has every sender whose -2 log likelihood is at most so much above the smallest."""
     capacity_factors: list[float] = Field(min_length=1)
     """With which the best sender predicts, beside the profile's own."""
+    shaper_latencies_ns: list[int] = Field(default=[])
+    """With which the best sender predicts, beside a timer that is never late."""
     predicted: list[Predicted]
     numbers: list[Number]
     quick: Quick

@@ -14,13 +14,17 @@ from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options
-from evaluation.result import ClaimResult, FigureResult
+from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, Senders
 from loko.device import Profile, load_device
 from loko.lab import load_lab
 
 FOLDER = ".predictions"
 """Where the replays of predicted figures lie, each kept as its own kind keeps it."""
+
+
+OverX = Mapping[str, Mapping[float, tuple[float, float]]]
+"""By `LOSS_PERCENT` and `MEDIAN_MS`, at each x at which it is known: the least and the greatest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class Prediction:
     findings: Mapping[str, Mapping[str, float]]
     loss_percent: Mapping[str, Mapping[float, float]]
     """Of each sweep: the loss at each x."""
+    over_x: Mapping[str, OverX]
+    """Of each sweep what its picture can show a band of."""
     x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
 
@@ -88,6 +94,7 @@ def predict(
             for name, result in results.items()
         },
         loss_percent={name: losses_of(result) for name, result in sweeps.items()},
+        over_x={name: over_x_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
             name: judge(
@@ -118,6 +125,19 @@ def losses_of(result: FigureResult) -> dict[float, float]:
     """The loss of all flows of a sweep together, in per cent, at each x."""
     measured = Measured(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
+
+
+def over_x_of(result: FigureResult) -> OverX:
+    """The loss of a sweep's flows together where any packet was sent; their medians where any arrived."""
+    losses, medians = {}, {}
+    losses_percent = losses_of(result)
+    for x, points in Measured(result.series).by_x.items():
+        if any(point.packets for point in points):
+            losses[x] = (losses_percent[x], losses_percent[x])
+        known = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
+        if known:
+            medians[x] = (min(known), max(known))
+    return {LOSS_PERCENT: losses, MEDIAN_MS: medians}
 
 
 def onsets_of(result: FigureResult) -> dict[str, float]:

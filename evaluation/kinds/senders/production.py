@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel, Reference
 from evaluation.facts import fact
+from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, source_of, tried
 from evaluation.kinds.senders.likelihood import Printed, Tried, deviances
@@ -84,6 +85,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         x=AxisLabel(name="frames in a burst", unit=""),
         profile="zodiac-fx",
         table=claims_table(predictions),
+        bands=bands(figure, predictions[1:]),
         runs=trials[0].runs,
         seconds=trials[0].seconds,
     )
@@ -95,13 +97,17 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
 def _predictions(
     figure: SendersFigure, options: Options, progress: Progress, best: Tried, region: Sequence[Tried]
 ) -> list[Prediction]:
-    """Default, best, others that span the region, and the best at other capacities of the switch."""
+    """Default, best, others that span the region, the best at other capacities and with later timers."""
     figures = figure.predicted[: figure.quick.figures] if options.quick else figure.predicted
     if not figures:
         return []
     others = [one.senders for one in _spanning(region) if one is not best]
     wanted = [(senders, options.capacity_factor) for senders in (Senders(), best.senders, *others)]
     wanted += [(best.senders, factor) for factor in figure.capacity_factors]
+    wanted += [
+        (best.senders.model_copy(update={"shaper_latency_ns": latency}), options.capacity_factor)
+        for latency in figure.shaper_latencies_ns
+    ]
     progress.begin(len(wanted), 0, "predictions")
     found = []
     for senders, factor in wanted:

@@ -19,7 +19,7 @@ from evaluation.figure import (
     NumberCheck,
 )
 from evaluation.folder import full_name
-from evaluation.result import Point, Series
+from evaluation.result import LOSS_PERCENT, Point, Printed, Series
 
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
@@ -122,6 +122,10 @@ class LossAt(Check):
         """As `Check.tolerance`."""
         return "at least one packet"
 
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "loss_at", self.at, f"loss at {self.at:g}")
+
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
@@ -139,6 +143,10 @@ class LossFrom(NumberCheck):
     def tolerance(self, fact: Fact) -> str:
         """As `Check.tolerance`."""
         return f"at least one packet at every value from {fact.number:g} on"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "loss_from", fact.number, f"loss from {fact.number:g} on")
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
@@ -163,6 +171,10 @@ class LossBeyond(NumberCheck):
         """As `Check.tolerance`."""
         return f"at least one packet above {fact.number:g}"
 
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "loss_beyond", fact.number, f"no loss up to {fact.number:g}")
+
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
@@ -182,6 +194,10 @@ class LateAt(NumberCheck):
     def tolerance(self, fact: Fact) -> str:
         """As `Check.tolerance`."""
         return f"at least one packet at {fact.number:g}"
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "late_at", fact.number, f"late at {fact.number:g}")
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
@@ -233,6 +249,10 @@ class LossStarts(_Starts):
 
     kind: Literal["loss_starts"]
 
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "loss_starts", fact.number, f"loss from {fact.number:g} on")
+
     def bad(self, point: Point) -> int:
         """As `_Starts.bad`."""
         return point.lost
@@ -242,6 +262,10 @@ class LateStarts(_Starts):
     """Packets are late at the fact's value of x, and none at a smaller x."""
 
     kind: Literal["late_starts"]
+
+    def printed(self, fact: Fact, _paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, "late_starts", fact.number, f"late from {fact.number:g} on")
 
     def bad(self, point: Point) -> int:
         """As `_Starts.bad`."""
@@ -307,6 +331,10 @@ class LossNear(NumberCheck):
     def tolerance(self, fact: Fact) -> str:
         """As `Check.tolerance`."""
         return f"within {self.within_points:g} percentage points of {fact.number:g} %"
+
+    def printed(self, fact: Fact, paper: str) -> Printed | None:
+        """As `Check.printed`."""
+        return _mark(fact, LOSS_PERCENT, self.at, f"{paper} lost at {self.at:g}", fact.number)
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
@@ -433,6 +461,10 @@ def _not_at(values: Sequence[float], here: str = "not measured") -> NotTestable:
 
 def _without(figure: str) -> NotTestable:
     return NotTestable(why=f"{figure} is not in this folder, replayed on the same scale")
+
+
+def _mark(fact: Fact, finding: str, x: float, text: str, value: float | None = None) -> Printed:
+    return Printed(finding=finding, x=x, value=value, text=text, fact=fact.reference)
 
 
 def _lost(point: Point) -> int:

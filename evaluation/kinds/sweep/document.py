@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from evaluation.facts import fact
 from evaluation.figure import AllocationName, Claim
 from evaluation.finding_checks import FindingCheck
 from evaluation.flow_figure import FlowFigure, Quick
 from evaluation.kinds.sweep.checks import SweepCheck
+from evaluation.result import Printed
 from loko.document import Strict
 
 
@@ -84,6 +86,16 @@ class Sweep(FlowFigure):
     def planned(self) -> Sequence[float]:
         """As `Figure.planned`."""
         return self.x.values
+
+    def printed(self) -> list[Printed]:
+        """As `Figure.printed`: each fact once, as the first of its claims has it."""
+        found: dict[str, Printed] = {}
+        for claim in [] if self.ours else self.claims:
+            stated = fact(self.paper, claim.fact)
+            mark = claim.check.printed(stated, claim.paper)
+            if mark is not None and not stated.recomputed:
+                found.setdefault(claim.fact, mark)
+        return list(found.values())
 
     def multipliers(self, x: float) -> tuple[float, float]:
         """Rate and burst multiplier (m_r, m_b) of a point."""

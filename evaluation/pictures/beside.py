@@ -1,0 +1,50 @@
+"""What a picture shows beside what was found here: what the paper prints, and what is predicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from evaluation.result import Band, FigureResult, Printed
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """By finding."""
+
+    printed: Mapping[str, Printed] = field(default_factory=dict)
+    bands: Mapping[str, Band] = field(default_factory=dict)
+
+    def told(self, finding: str, here: str) -> str | None:
+        """A share of ours with the paper's and the band; None if there is neither."""
+        paper, band = self.printed.get(finding), self.bands.get(finding)
+        if paper is None and band is None:
+            return None
+        parts = [f"paper {paper.text}" if paper else "", f"here {here}", _reach(band) if band else ""]
+        return ", ".join(filter(None, parts))
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+def beside(result: FigureResult) -> Beside:
+    """What is beside the result of a figure."""
+    return Beside(
+        printed={one.finding: one for one in result.printed},
+        bands={one.finding: one for one in result.bands if one.figure == result.name},
+    )
+
+
+def caption_of(bands: Mapping[str, Band]) -> str:
+    """What bands cover, to be added to a caption; empty without any."""
+    covered = dict.fromkeys(band.covers for band in bands.values())
+    return f"; bands: {'; '.join(covered)}" if covered else ""
+
+
+def _reach(band: Band) -> str:
+    """A band of per cents in words, rounded outwards."""
+    low, high = math.floor(10 * min(band.least)) / 10, math.ceil(10 * max(band.most)) / 10
+    high = min(high, 100)
+    return f"band {low:g} %" if low == high else f"band {low:g} to {high:g} %"
