@@ -19,7 +19,7 @@ from evaluation.kinds.senders.likelihood import Printed, Tried, deviances
 from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
-from evaluation.result import AxisLabel, TableResult
+from evaluation.result import LOSS_PERCENT, AxisLabel, TableResult
 from evaluation.senders import Senders
 
 _DRAWN_DEVIANCE: Final = 30.0
@@ -195,9 +195,14 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
     if not predictions:
         return []
     default, *inferred = predictions
+    reaches = {one.figure: one for one in bands(figure, inferred) if one.finding == LOSS_PERCENT}
     panels: list[Panel] = []
     for name, losses in default.loss_percent.items():
         x = list(losses)
+        best = inferred[0].loss_percent[name]
+        ends = {value: (loss, loss) for value, loss in best.items()}
+        if (reach := reaches.get(f"{figure.paper}/{name}")) is not None:
+            ends |= zip(reach.x, zip(reach.least, reach.most, strict=True), strict=True)
         printed = [one for one in figure.numbers if one.figure == name]
         at = {
             float(one.finding.split("_")[2]): fact(figure.paper, one.fact).number
@@ -209,9 +214,9 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
             Curve(
                 label="inferred",
                 x=x,
-                y=[inferred[0].loss_percent[name][value] for value in x],
-                low=[min(one.loss_percent[name][value] for one in inferred) for value in x],
-                high=[max(one.loss_percent[name][value] for one in inferred) for value in x],
+                y=[best[value] for value in x],
+                low=[ends[value][0] for value in x],
+                high=[ends[value][1] for value in x],
             ),
         ]
         highest = max([*losses.values(), *(curves[1].high or []), *at.values()]) or 1.0
