@@ -150,3 +150,16 @@ class Progress(Protocol):
 
     def writing(self, figure: str) -> None:
         """A figure's points are complete."""
+
+
+class Silent:
+    """A `Progress` that tells nobody."""
+
+    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
+        """As `Progress.begin`."""
+
+    def advance(self, doing: str) -> None:
+        """As `Progress.advance`."""
+
+    def writing(self, figure: str) -> None:
+        """As `Progress.writing`."""

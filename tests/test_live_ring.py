@@ -15,23 +15,10 @@ from evaluation.experiments import load_experiment
 from evaluation.kinds.paths.admission import admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.paths.production import compute
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from loko.document import LABS
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
-
-
-class Quiet:
-    """Nobody is told."""
-
-    def begin(self, steps, kept, unit="runs"):
-        pass
-
-    def advance(self, doing):
-        pass
-
-    def writing(self, figure):
-        pass
 
 
 def figure(name: str) -> Paths:
@@ -54,7 +41,7 @@ def _is_drowned(findings: Mapping[str, float]) -> bool:
 def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
     for attempt in range(_TRIES):
         options = Options(mode="live", seed=1, out=tmp_path / str(attempt), runs=1, seconds=1.0)
-        outcome, rows = compute(figure(name), options, Quiet())
+        outcome, rows = compute(figure(name), options, Silent())
         if not _is_drowned(outcome.findings):
             break
     else:

@@ -12,26 +12,13 @@ from evaluation import facts
 from evaluation.evaluate import evaluate
 from evaluation.experiments import experiments, select
 from evaluation.figure import Figure
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.report import write_report
 from evaluation.result import read_results
 from loko.document import LABS, InputError
 
 IDS = ("table2", "fig17a", "fig17b", "sec4")
 OTHER = "other"
-
-
-class Quiet:
-    """Nobody is told."""
-
-    def begin(self, steps, kept, unit="runs"):
-        pass
-
-    def advance(self, doing):
-        pass
-
-    def writing(self, figure):
-        pass
 
 
 @pytest.fixture
@@ -56,7 +43,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def replay(figures: dict[str, Figure], names: list[str], out: Path):
     out.mkdir(exist_ok=True)
     options = Options(mode="virtual", seed=1, out=out, runs=1, seconds=0.2, quick=True)
-    return evaluate(select(names, figures), options, Quiet())
+    return evaluate(select(names, figures), options, Silent())
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -9,22 +9,16 @@ import pytest
 from evaluation.claims import judge
 from evaluation.experiments import experiments
 from evaluation.kinds import kind_named
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 
 FIGURES = experiments()
-
-
-class Quiet:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
 
 
 @pytest.mark.parametrize("name", ["fig14a", "fig14b", "sec4", "sec6"])
 def test_every_claim_holds(name: str, tmp_path: Path) -> None:
     figure = FIGURES[f"loko/{name}"]
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    (result,) = kind_named(figure.kind).produce([figure], options, Quiet())
+    (result,) = kind_named(figure.kind).produce([figure], options, Silent())
     claims = judge(figure, series=[], table=result.table, findings=result.findings)
     assert len(claims) == len(figure.claims)
     assert [claim.claim for claim in claims if not claim.holds] == []
@@ -33,7 +27,7 @@ def test_every_claim_holds(name: str, tmp_path: Path) -> None:
 def test_cells_without_a_burst_of_one_frame_stay_white(tmp_path: Path) -> None:
     figure = FIGURES["loko/fig14a"]
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    (result,) = kind_named(figure.kind).produce([figure], options, Quiet())
+    (result,) = kind_named(figure.kind).produce([figure], options, Silent())
     assert result.chart is not None
     for panel in result.chart.panels:
         assert panel.kind == "heatmap"

@@ -26,7 +26,7 @@ from evaluation.chart import BoxPanel
 from evaluation.experiments import experiments
 from evaluation.kinds.integrated_switch.document import IntegratedSwitch
 from evaluation.kinds.integrated_switch.production import compute
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.outcome import Outcome
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
@@ -117,12 +117,6 @@ def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_tol
     assert ("integrated_switch.transit_ps" in found) is is_told
 
 
-class Quiet:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
-
-
 def with_range(tmp_path: Path, text: str) -> str:
     """A profile that states this, or no, range of p_IS."""
     whole = profile_text("zodiac-fx")
@@ -139,7 +133,7 @@ def outcome_with(profile: str, tmp_path: Path) -> Outcome:
     assert isinstance(figure, IntegratedSwitch)
     changed = figure.model_copy(update={"device": {"virtual": profile}})
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True)
-    return compute(changed, options, Quiet())[0]
+    return compute(changed, options, Silent())[0]
 
 
 def test_figure_10d_shows_the_range_of_the_profile_and_what_its_end_means(tmp_path: Path) -> None:

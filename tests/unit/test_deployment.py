@@ -14,7 +14,7 @@ from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem
 from evaluation.kinds.deployment.kind import KIND
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from loko.document import InputError
 
@@ -28,12 +28,6 @@ def figure(name: str) -> Deployment:
     found = FIGURES[f"loko/{name}"]
     assert isinstance(found, Deployment)
     return found
-
-
-class Quiet:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
 
 
 @pytest.mark.parametrize("name", ["fig3a", "fig3b", "fig3c", "fig3d"])
@@ -119,7 +113,7 @@ def test_a_share_in_words_is_never_none_where_there_are_some_nor_all_where_some_
 
 def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.3)
-    (result,) = KIND.produce([figure("fig15")], options, Quiet())
+    (result,) = KIND.produce([figure("fig15")], options, Silent())
     assert result.findings["loko_in_time_percent"] == 100
     assert result.findings["silo_in_time_percent"] < 5
     assert result.findings["qjump_in_time_percent"] < 100
@@ -129,13 +123,13 @@ def test_only_loko_keeps_its_guarantee(tmp_path: Path) -> None:
     verdicts = {one.system: (one.verdict, one.ours) for one in result.guarantees}
     assert verdicts == {"Silo": ("broken", False), "QJump": ("broken", False), "Loko": ("kept", True)}
     assert not result.breaks_ours
-    (again,) = KIND.produce([figure("fig15")], options, Quiet())
+    (again,) = KIND.produce([figure("fig15")], options, Silent())
     assert again.findings == result.findings
 
 
 def test_only_the_admitted_points_are_lokos(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.2, points="admitted")
-    (result,) = KIND.produce([figure("fig15")], options, Quiet())
+    (result,) = KIND.produce([figure("fig15")], options, Silent())
     assert {name.partition("_")[0] for name in result.findings} == {"loko"}
 
 
@@ -144,7 +138,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
     for place, seed, jobs in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1)):
         (tmp_path / place).mkdir()
         options = Options(mode="virtual", seed=seed, out=tmp_path / place, runs=2, seconds=0.1, jobs=jobs)
-        KIND.produce([figure("fig3c")], options, Quiet())
+        KIND.produce([figure("fig3c")], options, Silent())
         found.append((tmp_path / place / "fig3c.parquet").read_bytes())
     assert found[0] == found[1]
     assert not np.array_equal(found[0], found[2])

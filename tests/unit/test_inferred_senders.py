@@ -21,7 +21,7 @@ from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_l
 from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
 from evaluation.kinds.senders.production import band, claims_table, loss_panels
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.result import (
     LOSS_PERCENT,
     MEDIAN_MS,
@@ -38,12 +38,6 @@ from evaluation.senders import Senders
 from loko.document import InputError
 
 FIGURE = experiments()["loko/senders"]
-
-
-class Quiet:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
 
 
 PRINTED = Printed(percent=(6.5, 49.9), seconds=200, decimals=1)
@@ -171,12 +165,7 @@ def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
 def test_a_quick_replay(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=2, seconds=0.3)
 
-    class Quiet:
-        def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-        def advance(self, doing: str) -> None: ...
-        def writing(self, figure: str) -> None: ...
-
-    (result,) = KIND.produce([FIGURE], options, Quiet())
+    (result,) = KIND.produce([FIGURE], options, Silent())
     assert result.chart is not None
     assert len(result.chart.panels) == 1
     assert result.findings["default_deviance"] > 100
@@ -348,7 +337,7 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1, quick=True, runs=2, seconds=0.2)
     sweep = experiments()["loko/fig17b"]
-    (before,) = evaluate([sweep], options, Quiet())
+    (before,) = evaluate([sweep], options, Silent())
     plain = (tmp_path / "fig17b.svg").read_bytes()
     assert not before.bands
     monkeypatch.setattr(
@@ -358,16 +347,16 @@ def test_a_prediction_draws_the_figures_of_its_folder_anew(
         figure="loko/fig17b", finding=LOSS_PERCENT, x=[1, 4, 8], least=[0, 1, 2], most=[1, 2, 3], covers="c"
     )
     monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [seen])
-    evaluate([FIGURE], replace(options, runs=None, seconds=None), Quiet())
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
     after = read_result(tmp_path / "fig17b.json")
     assert after == before.model_copy(update={"bands": [seen]})
     drawn = (tmp_path / "fig17b.svg").read_bytes()
     assert drawn != plain
-    (again,) = evaluate([sweep], options, Quiet())
+    (again,) = evaluate([sweep], options, Silent())
     assert again == after
     assert (tmp_path / "fig17b.svg").read_bytes() == drawn
     monkeypatch.setattr("evaluation.kinds.senders.production.bands", lambda *_: [])
     (tmp_path / "senders.parquet").unlink()
-    evaluate([FIGURE], replace(options, runs=None, seconds=None), Quiet())
+    evaluate([FIGURE], replace(options, runs=None, seconds=None), Silent())
     assert read_result(tmp_path / "fig17b.json") == before
     assert (tmp_path / "fig17b.svg").read_bytes() == plain

@@ -14,7 +14,7 @@ from evaluation.chart import Chart
 from evaluation.experiments import experiments
 from evaluation.finding_checks import FindingFigure
 from evaluation.kinds import kind_named, kind_names
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.document import InputError
@@ -37,14 +37,6 @@ FIGURE = FindingFigure.model_validate(
         ],
     }
 )
-
-
-class Silent:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-
-    def advance(self, doing: str) -> None: ...
-
-    def writing(self, figure: str) -> None: ...
 
 
 class Counting:

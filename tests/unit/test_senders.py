@@ -18,7 +18,7 @@ from evaluation.kinds.paths.admission import admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.production import plan_of
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
 from evaluation.traffic import FlowTraffic, prepare, traffic
@@ -116,17 +116,11 @@ def test_kept_points_are_those_of_the_same_senders(tmp_path: Path) -> None:
         seen.append(plan.fingerprint(11))
 
 
-class Quiet:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
-
-
 def test_a_deployment_follows_and_records_the_choice(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=3, out=tmp_path, runs=1, seconds=0.5)
-    (full,) = KIND.produce([FIGURES["loko/fig3c"]], options, Quiet())
+    (full,) = KIND.produce([FIGURES["loko/fig3c"]], options, Silent())
     half = replace(options, senders=SenderChoice(offered_load=0.5))
-    (less,) = KIND.produce([FIGURES["loko/fig3c"]], half, Quiet())
+    (less,) = KIND.produce([FIGURES["loko/fig3c"]], half, Silent())
     assert full.provenance.assumptions["offered_load"] == 1
     assert less.provenance.assumptions["offered_load"] == 0.5
     assert less.findings["qjump_sent_packets"] < 0.7 * full.findings["qjump_sent_packets"]

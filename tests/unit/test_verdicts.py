@@ -17,7 +17,7 @@ from evaluation.finding_checks import FindingFigure
 from evaluation.guarantees import guarantee
 from evaluation.kinds.attack.document import AttackFigure, Effort
 from evaluation.kinds.attack.production import compute
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.report import render
 from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, Point
 from evaluation.verdicts import Count, counted_with, counts, counts_of_all
@@ -35,12 +35,6 @@ CIRCULAR = {
     "fig12b": "fig12b/equation-6-error",
 }
 """Facts that went into the profile, or that the emulator meets by construction; None: all of the figure."""
-
-
-class Silent:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None: ...
-    def advance(self, doing: str) -> None: ...
-    def writing(self, figure: str) -> None: ...
 
 
 def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> Point:

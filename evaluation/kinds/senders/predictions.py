@@ -13,7 +13,7 @@ from evaluation.kinds import kind_named
 from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.options import Options
+from evaluation.options import Options, Silent
 from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
 from evaluation.senders import SenderChoice, Senders
 from loko.device import Profile, load_device
@@ -40,17 +40,6 @@ class Prediction:
     """Of each sweep what its picture can show a band of."""
     x_label: Mapping[str, str]
     claims: Mapping[str, Sequence[ClaimResult]]
-
-
-class _Silent:
-    def begin(self, steps: int, kept: int, unit: str = "runs") -> None:
-        """As `Progress.begin`."""
-
-    def advance(self, doing: str) -> None:
-        """As `Progress.advance`."""
-
-    def writing(self, figure: str) -> None:
-        """As `Progress.writing`."""
 
 
 def predict(
@@ -83,7 +72,7 @@ def predict(
             senders=SenderChoice(**senders.model_dump()),
             capacity_factor=capacity_factor,
         )
-        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, _Silent())
+        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, Silent())
         shorter[one.figure] = figure.shorter(chosen)
     sweeps = {name: one for name, one in results.items() if isinstance(known[f"{paper}/{name}"], Sweep)}
     return Prediction(
