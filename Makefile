@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python waits live random fuzz smoke roles anywhere bench evidence endurance \
+    rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -18,7 +18,7 @@ help: ## Show this list
 setup: ## Install everything (quick when nothing changed)
 	@[ -n "$$SETUP_IS_DONE" ] || setup/all.sh
 
-clients: setup ## Also install the controllers that others wrote, for the tests only
+clients: setup ## Also install the clients that others wrote and the oldest Ansible, for the tests only
 	@setup/clients.sh
 
 browser: setup ## Also install a browser, for the tests of the service's page only
@@ -72,6 +72,9 @@ unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 2)) --dist worksteal -m 'not live and not namespaces' $(ARGS)
 
+oldest-ansible: clients ## Only the tests with the oldest Ansible that the playbooks are for
+	@$(WITH) pytest -m 'not throwaway' tests/test_oldest_ansible.py $(ARGS)
+
 # One more at once than there are cores: each waits for consoles, controllers and timers much of its time.
 waits: setup clients ## Tests in real time that wait most of it; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
@@ -83,6 +86,9 @@ live: setup ## Tests in real time that need the machine for themselves; only tho
 
 # The sets of a test, too, come in the same order at every run, unless a random one is asked for.
 test quick unit python waits live: export PYTHONHASHSEED := 0
+
+oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; a quarter of an hour); ARGS='--mode spec'
+	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
 
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 random: export PROPTEST_RNG_SEED = $(SEED)
@@ -118,7 +124,8 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
 	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
 
-drawings: setup ## Draw the cablings of docs/hardware.md
+drawings: setup ## Draw the cablings of docs/hardware.md, and the rooms of docs/architecture.md
+	@$(WITH) python tests/rooms.py
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \
 	    --out docs/images/cabling-two-switch.svg
@@ -140,9 +147,17 @@ vagrant-box: ## Build a Vagrant box for libvirt from Debian packages (as root)
 vagrant-smoke: bundle images ## Bring up the machine of the Vagrantfile from that box, evaluate in it, destroy it (minutes)
 	@setup/vagrant-smoke.sh
 
-lock: clients ## Pin the newest versions that pyproject.toml and tests/clients/*.in allow
-	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --universal --python-version 3.11 \
+lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tests/clients/*.in allow
+	@$(WITH) uv pip compile pyproject.toml --extra dev --extra dask --extra solvers --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --upgrade --quiet -o requirements.lock
+	@$(WITH) uv pip compile tests/clients/schemathesis.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/schemathesis.lock
+	@for list in uv bundle ansible; do \
+	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
+	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	        -o setup/requirements-$$list.lock || exit 1; \
+	done
 	@$(WITH) uv pip compile tests/clients/requirements-build.in --custom-compile-command 'make lock' \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/requirements-build.lock

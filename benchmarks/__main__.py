@@ -28,6 +28,7 @@ from benchmarks import (
     page,
     replay,
     scale,
+    schedule,
     sensitivity,
     service,
     table_1,
@@ -54,6 +55,7 @@ class Part(StrEnum):
     SERVICE = "service"
     ADMISSION = "admission"
     GROWTH = "growth"
+    SCHEDULE = "schedule"
 
 
 def main(
@@ -89,6 +91,7 @@ def main(
     }
     measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
     measures[Part.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
+    measures[Part.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
     measures[Part.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
@@ -114,7 +117,12 @@ def main(
 
 def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
     result = throughput.measure(repetitions=repetitions)
-    rows = [("simulator, packets a CPU second", *_thousands(result.simulator))]
+    versions = result.versions
+    rows = [
+        ("simulator, packets a CPU second", *_thousands(result.simulator)),
+        ("the same with boards in OpenFlow 1.3", *_thousands(result.simulator13)),
+        ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
+    ]
     if result.peer and result.ratio:
         rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
         ratio = result.ratio

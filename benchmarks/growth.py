@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -26,10 +26,10 @@ from benchmarks.measure import Row, run
 from evaluation.pictures.canvas import EDGE, REFERENCE, SECOND, STYLE
 from loko.admission import Admission, Admitted
 from loko.flow import Flow
-from loko.lab import Lab, lab_of, ring_lab
+from loko.lab import Lab, lab_of, ring_lab, stays_loaded
 from loko.ring import Ring
 from loko.scenario import EVALUATION
-from loko.schemes import admission_of, choice_named
+from loko.schemes import Choice, admission_of, choice_named
 
 SIZES: Final = (31, 100, 300, 1000, 4000)
 GOAL_SWITCHES: Final = 1000
@@ -70,7 +70,7 @@ class Growth:
     accepted: int
     requests: int
     memory_bytes: int
-    """By how much the process grew from the lab on."""
+    """Allocated after all requests, beside the lab and the flows themselves."""
 
 
 def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
@@ -146,14 +146,13 @@ def _measured(kind: Kind, switches: int, scheme: str) -> Growth:
     lab = network_of(kind, switches)
     load_ms = _ms_since(begin)
     flows = _flows(lab)
+    stays_loaded()  # as `loko plan` and `loko serve` do
     choice = choice_named(scheme)
-    before_bytes = _peak_bytes()
     begin = time.process_time()
     control = admission_of(lab, choice, EVALUATION)
     control.check(flows[0])
     first_ms = _ms_since(begin)
     accepted, first_s = _requested(control, flows)
-    memory_bytes = _peak_bytes() - before_bytes
     first, again, cycles = [first_s], [], []
     for _ in range(_ROUNDS if switches <= GOAL_SWITCHES else 1):
         control.release_all()
@@ -173,7 +172,7 @@ def _measured(kind: Kind, switches: int, scheme: str) -> Growth:
         cycles_per_s=len(flows) / median(cycles),
         accepted=accepted,
         requests=len(flows),
-        memory_bytes=memory_bytes,
+        memory_bytes=_memory_bytes(lab, choice, flows),
     )
 
 
@@ -197,8 +196,13 @@ def _ms_since(begin: float) -> float:
     return 1e3 * (time.process_time() - begin)
 
 
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def _memory_bytes(lab: Lab, choice: Choice, flows: Sequence[Flow]) -> int:
+    tracemalloc.start()
+    control = admission_of(lab, choice, EVALUATION)
+    _requested(control, flows)
+    allocated_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return allocated_bytes
 
 
 def of_values(found: Sequence[Mapping[str, Any]]) -> list[Growth]:

@@ -15,10 +15,10 @@ import dpkt
 import numpy as np
 from switch_emulator import Network
 
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.runner import LOST
-from evaluation.traffic import prepare, traffic
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import session_segments
 from loko.device import load_profile, profile_text

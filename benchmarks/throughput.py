@@ -1,4 +1,4 @@
-"""Packets a CPU second: our simulator and ns-3 carry four flows through two switches, turn by turn."""
+"""Packets a CPU second: our simulator, in OpenFlow 1.0 and 1.3, and ns-3 carry four flows, turn by turn."""
 
 from __future__ import annotations
 
@@ -23,33 +23,41 @@ class Throughput:
     """Packets delivered a CPU second; `peer` and `ratio` are None where ns-3 is not installed."""
 
     simulator: Spread
+    simulator13: Spread
+    """With boards in sessions of OpenFlow 1.3."""
+    versions: Spread
+    """1.3 : 1.0."""
     peer: Spread | None
     ratio: Spread | None
     peer_name: str
 
 
 def measure(*, repetitions: int) -> Throughput:
-    """Run both turn by turn, so that a slow minute of the machine hits both. Raises `BenchmarkError`."""
+    """Run all turn by turn, so that a slow minute of the machine hits all. Raises `BenchmarkError`."""
     simulator = _build_simulator()
     with tempfile.TemporaryDirectory() as folder:
         peer = _build_peer(Path(folder))
         ours: list[float] = []
+        newer: list[float] = []
         theirs: list[float] = []
         for _ in range(repetitions):
-            ours.append(_simulated(simulator))
+            ours.append(_simulated(simulator, "1.0"))
+            newer.append(_simulated(simulator, "1.3"))
             if peer:
                 theirs.append(_peer_simulated(peer))
     return Throughput(
         simulator=Spread.of(ours),
+        simulator13=Spread.of(newer),
+        versions=Spread.of([one / other for one, other in zip(newer, ours, strict=True)]),
         peer=Spread.of(theirs) if theirs else None,
         ratio=Spread.of([our / their for our, their in zip(ours, theirs, strict=True)]) if theirs else None,
         peer_name=_peer_name(),
     )
 
 
-def _simulated(program: Path) -> float:
+def _simulated(program: Path, openflow: str) -> float:
     """Packets a CPU second of our simulator, over all the loads that its example carries."""
-    usage = run([program, SIMULATED_S])
+    usage = run([program, SIMULATED_S, openflow])
     loads = json.loads(usage.output)
     return float(sum(load["received"] * load["repetitions"] for load in loads)) / usage.cpu_s
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from evaluation.chart import BoxStatistics
 from evaluation.result import Delays, HostResult, Point
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
@@ -104,6 +105,22 @@ def quantiles(samples: NDArray[np.unsignedinteger[Any]], fractions: Sequence[flo
         low, high = int(samples[at]), int(samples[min(at + 1, samples.size - 1)])
         found.append(low + (high - low) * (place - at))
     return found
+
+
+def box_of(values: ArrayLike, *, low: int = 1, high: int = 99, per: float = 1.0) -> BoxStatistics:
+    """The box of at least one value, each divided by `per`; whiskers end at the percentiles `low`, `high`."""
+    every = np.asarray(values)
+    whisker_low, q1, median, q3, whisker_high = np.percentile(every, (low, 25, 50, 75, high)) / per
+    return BoxStatistics(
+        whisker_low=float(whisker_low),
+        q1=float(q1),
+        median=float(median),
+        q3=float(q3),
+        whisker_high=float(whisker_high),
+        min=float(every.min()) / per,
+        max=float(every.max()) / per,
+        mean=float(every.mean()) / per,
+    )
 
 
 def host_of(report: HostReport) -> HostResult:

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from evaluation.facts import Fact, fact
 from evaluation.figure import Claim, Evidence, Figure, Judgement, NotTestable
-from evaluation.result import ClaimKind, ClaimResult, Series, TableResult
+from evaluation.options import Options
+from evaluation.result import ClaimKind, ClaimResult, FigureResult, Series, TableResult
 from loko.document import InputError
 
 _BY_ROLE: Final[Mapping[str, ClaimKind]] = {"validation": "predicted", "calibration": "calibrated"}
 """Kinds of claims by the roles of their facts; those of other roles are ours."""
 _FALLING: Final[Sequence[ClaimKind]] = ("predicted", "calibrated", "ours")
 """The kinds, that which says most for the reproduction first."""
+
+
+def judge_beside(
+    figure: Figure, result: FigureResult, together: Iterable[FigureResult], options: Options
+) -> list[ClaimResult]:
+    """Judge a figure's result beside the others of its folder, as a replay under these options."""
+    return judge(
+        figure,
+        series=result.series,
+        table=result.table,
+        findings=result.findings,
+        others={
+            one.name: one.series
+            for one in together
+            if one.name != result.name and one.series and _same_scale(one, result)
+        },
+        shorter=figure.shorter(options),
+    )
+
+
+def _same_scale(one: FigureResult, other: FigureResult) -> bool:
+    """Whether two figures can be compared: replayed in the same way and for as long."""
+    ways = [
+        (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
+        for result in (one, other)
+    ]
+    return ways[0] == ways[1]
 
 
 def judge(

@@ -1,67 +1,155 @@
-"""The command `loko`: what it takes, what it prints, how it ends."""
+"""The program `loko`: its commands, each loaded when it is called, and how it ends."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command
 
-from evaluation.artifact.commands import bundle, verify
-from evaluation.doctor.commands import doctor
-from evaluation.executor import Executor, prepare
-from evaluation.live.commands import lab_app
-from evaluation.options import OS_KEN, Builder
 from evaluation.runner import RunError
-from evaluation.serving import serve
-from loko.commands import model, plan
 from loko.document import InputError
-from loko.lab import Backend
 
 if TYPE_CHECKING:
-    from evaluation.result import FigureResult, GuaranteeResult
+    from typer._click import Command, Context
 
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
+_PACKAGE: Final = "loko-testbed"
+
+
+class Elsewhere(NamedTuple):
+    """A command, or a group of commands, in a module that takes its time to load."""
+
+    module: str
+    name: str
+    told: str
+    """What `loko --help` says of it: how its own help begins."""
+
+
+COMMANDS: Final[Mapping[str, Elsewhere]] = {
+    "model": Elsewhere(
+        "loko.commands.model", "model", "Show the service curve of a switch, and what may be allocated of it."
+    ),
+    "plan": Elsewhere(
+        "loko.commands.plan",
+        "plan",
+        "Show which flows fit a lab, with which guarantee, and why the others do not.",
+    ),
+    "schedule": Elsewhere(
+        "loko.commands.schedule",
+        "schedule",
+        "Give flows slots in which no other flow is on their way (TSSDN).",
+    ),
+    "check-schedule": Elsewhere(
+        "evaluation.schedule_check.commands",
+        "check_schedule",
+        "Try to refute a schedule, by arithmetic and by a replay in the simulator.",
+    ),
+    "check-gates": Elsewhere(
+        "evaluation.schedule_check.commands",
+        "check_gates",
+        "Try to refute a schedule of gates (802.1Qbv) that tsnkit or others wrote.",
+    ),
+    "serve": Elsewhere(
+        "evaluation.serving", "serve", "Serve a lab: admit flows over REST and keep them in its switches."
+    ),
+    "evaluate": Elsewhere(
+        "evaluation.commands",
+        "evaluate",
+        "Replay figures of the papers and compare them with what the papers say.",
+    ),
+    "figures": Elsewhere(
+        "evaluation.commands",
+        "figures",
+        "List what can be replayed, from which paper, and how long it takes at the paper's scale.",
+    ),
+    "report": Elsewhere(
+        "evaluation.commands", "report", "Write DIR/report.html anew from the results in DIR."
+    ),
+    "bundle": Elsewhere(
+        "evaluation.artifact.commands",
+        "bundle",
+        "Pack results, report and the source that made them into one archive that others can verify.",
+    ),
+    "verify": Elsewhere(
+        "evaluation.artifact.commands",
+        "verify",
+        "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
+    ),
+    "lab": Elsewhere("evaluation.live.commands", "lab_app", "Start, show and end a lab that stays up."),
+    "bench": Elsewhere(
+        "evaluation.bench.commands", "bench_app", "Measure a switch and derive its profile (step 1 of Loko)."
+    ),
+    "doctor": Elsewhere(
+        "evaluation.doctor.commands",
+        "doctor",
+        "Find out whether live results from this machine can be trusted, and what would make them better.",
+    ),
+}
+
+
+class _Commands(TyperGroup):
+    """The commands by name. Until one is called, it can only be told of."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, there in COMMANDS.items():
+            self.add_command(TyperCommand(name=name, help=there.told), name)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Load the command that is called."""
+        if args[0] in COMMANDS:
+            self.add_command(load(args[0]), args[0])
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> Command:
+    """The command of that name, whole."""
+    there = COMMANDS[name]
+    found = getattr(import_module(there.module), there.name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    return get_command(found)
+
 
 app = typer.Typer(
     name="loko",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee"
     " did not hold, 2 wrong input.",
 )
-app.command()(model)
-app.command()(plan)
-app.command()(doctor)
-app.command()(serve)
-app.command()(bundle)
-app.command()(verify)
-app.add_typer(lab_app, name="lab")
 
 
 def _tell_versions(is_asked: bool) -> None:
     if not is_asked:
         return
-    from evaluation.provenance import commit, versions  # noqa: PLC0415 - so that `loko --help` need not load it
+    from evaluation.provenance import versions  # noqa: PLC0415 - only who asks for it waits for that
 
-    found = dict(versions())
-    typer.echo(f"loko {found.pop('loko-testbed', 'unknown')} ({commit()})")
-    for package, version in found.items():
-        typer.echo(f"{package} {version}")
+    typer.echo(_this_program())
+    for package, version in versions().items():
+        if package != _PACKAGE:
+            typer.echo(f"{package} {version}")
     raise typer.Exit
+
+
+def _this_program() -> str:
+    """Its version and commit, for what commands write that leaves this machine."""
+    from evaluation.provenance import commit, versions  # noqa: PLC0415 - as above
+
+    return f"loko {versions().get(_PACKAGE, 'unknown')} ({commit()})"
 
 
 @app.callback()
@@ -77,254 +165,13 @@ def _options(
     """What holds for every command."""
 
 
-class ModeName(StrEnum):
-    """Where the switches are."""
-
-    VIRTUAL = "virtual"
-    LIVE = "live"
-    HARDWARE = "hardware"
-
-
-class PointChoice(StrEnum):
-    """Which points of a figure."""
-
-    ALL = "all"
-    ADMITTED = "admitted"
-
-
-FiguresArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
-]
-ModeOption = Annotated[
-    ModeName,
-    typer.Option(help="Boards in virtual time, live on this machine as root, or some of them real ones."),
-]
-RunsOption = Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")]
-SecondsOption = Annotated[
-    float | None, typer.Option(min=0.01, max=3600, help="Length of a run. Default: the paper's.")
-]
-SeedOption = Annotated[
-    int, typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes.")
-]
-OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE[-BACKEND].")]
-PointsOption = Annotated[
-    PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
-]
-QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")]
-JobsOption = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
-]
-CapacityOption = Annotated[
-    float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
-]
-BurstOption = Annotated[
-    int | None, typer.Option(min=0, help="Frames of a generator's burst; 0: what the bucket holds.")
-]
-LoadOption = Annotated[
-    float | None,
-    typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
-]
-QueueOption = Annotated[int | None, typer.Option(min=1, help="Frames that may wait before a shaper.")]
-LatencyOption = Annotated[
-    int | None, typer.Option(min=0, help="How late a shaper lets go what waited for tokens (virtual).")
-]
-StrictOption = Annotated[
-    bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
-]
-BackendOption = Annotated[
-    Backend | None,
-    typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
-]
-BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
-FrameworkOption = Annotated[
-    str, typer.Option(help="OpenFlow framework of the controller (live, hardware): os-ken or ryu.")
-]
-FrameworkPythonOption = Annotated[
-    str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
-]
-CablingOption = Annotated[
-    Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
-]
-ExecutorOption = Annotated[
-    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
-]
-SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.command()
-def evaluate(
-    figures: FiguresArgument = None,
-    *,
-    mode: ModeOption = ModeName.VIRTUAL,
-    runs: RunsOption = None,
-    seconds: SecondsOption = None,
-    seed: SeedOption = 1,
-    out: OutOption = None,
-    points: PointsOption = PointChoice.ALL,
-    quick: QuickOption = False,
-    jobs: JobsOption = None,
-    capacity_factor: CapacityOption = None,
-    burst_frames: BurstOption = None,
-    offered_load: LoadOption = None,
-    queue_frames: QueueOption = None,
-    shaper_latency_ns: LatencyOption = None,
-    backend: BackendOption = None,
-    builder: BuilderOption = Builder.MININET,
-    framework: FrameworkOption = OS_KEN,
-    framework_python: FrameworkPythonOption = None,
-    cabling: CablingOption = None,
-    executor: ExecutorOption = Executor.PROCESSES,
-    scheduler: SchedulerOption = None,
-    strict: StrictOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Replay figures of the papers and compare them with what the papers say.
-
-    Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
-    parameters is not run again. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
-    the host explains it; claims that do not hold are reported, and change the status with --strict only.
-
-    Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
-    """
-    from evaluation.experiments import experiments, select  # noqa: PLC0415 - `loko --help` need not load it
-    from evaluation.files import alone_in  # noqa: PLC0415
-    from evaluation.flow_figure import refuse_unless_followed  # noqa: PLC0415
-    from evaluation.hardware import with_boards_at_hand  # noqa: PLC0415
-    from evaluation.options import Options  # noqa: PLC0415
-    from evaluation.progress import ProgressBar  # noqa: PLC0415
-    from evaluation.senders import SenderChoice  # noqa: PLC0415
-
-    chosen = with_boards_at_hand(
-        select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
-    )
-    _check_framework(mode, framework, framework_python)
-    senders = SenderChoice(
-        burst_frames=burst_frames,
-        offered_load=offered_load,
-        queue_frames=queue_frames,
-        shaper_latency_ns=shaper_latency_ns,
-    )
-    refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
-    processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
-    if mode is ModeName.VIRTUAL and processes > 1:
-        prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
-    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
-
-    options = Options(
-        mode=mode.value,
-        seed=seed,
-        out=_directory(mode, out, capacity_factor, backend),
-        runs=runs,
-        seconds=seconds,
-        points=points.value,
-        quick=quick,
-        jobs=processes,
-        senders=senders,
-        capacity_factor=capacity_factor,
-        backend=backend,
-        builder=builder,
-        framework=framework,
-        framework_python=framework_python,
-        cabling=cabling,
-        executor=executor,
-        scheduler=scheduler,
-    )
-    with alone_in(options.out), ProgressBar() as progress:
-        results = replay(chosen, options, progress)
-    _print_results(results, options.out, as_json)
-    if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
-        raise typer.Exit(1)
-
-
-def _directory(
-    mode: ModeName, out: Path | None, capacity_factor: float | None, backend: Backend | None
-) -> Path:
-    """The folder of results, once it is sure that the mode is possible."""
-    from evaluation.files import output_directory  # noqa: PLC0415 - so that `loko --help` need not load it
-
-    if mode is not ModeName.VIRTUAL:
-        _check_real_time(mode, capacity_factor)
-    coarse = backend not in (None, Backend.FIRMWARE)
-    if coarse and mode is ModeName.VIRTUAL:
-        raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
-    default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
-    return output_directory(out if out is not None else default)
-
-
-def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
-    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
-    if mode is ModeName.VIRTUAL:
-        if framework != OS_KEN or python is not None:
-            raise InputError("--framework: for --mode live and hardware only; leave it out")
-        return
-    from loko.controller.relay import interpreter  # noqa: PLC0415 - so that `loko --help` need not load it
-
-    if shutil.which(interpreter(framework, python)) is None:
-        raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
-
-
-def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
-    if capacity_factor is not None:
-        raise InputError("--capacity-factor: for --mode virtual only; leave it out")
-    if os.geteuid() != 0:
-        raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
-
-
-@app.command()
-def figures(*, as_json: JsonOption = False) -> None:
-    """List what can be replayed, from which paper, and how long it takes at the paper's scale.
-
-    Example: loko figures --json
-    """
-    from evaluation.experiments import experiments  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.kinds import kind_named  # noqa: PLC0415
-
-    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
-    if as_json:
-        _print_json(
-            [
-                {
-                    "name": one.name,
-                    "title": one.title,
-                    "paper": one.paper,
-                    "modes": one.modes,
-                    "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
-                }
-                for one, times in known
-            ]
-        )
-        return
-    modes = [mode.value for mode in ModeName]
-    table = Table("figure", "title", *modes, box=None)
-    for one, times in known:
-        cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)
-        table.add_row(one.name, one.title, *cells)
-    Console().print(table)
-
-
-@app.command()
-def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
-    """Write DIR/report.html anew from the results in DIR.
-
-    Example: loko report results/virtual
-    """
-    from evaluation.report import write_report  # noqa: PLC0415 - so that `loko --help` need not load it
-
-    typer.echo(f"written: {write_report(directory)}")
-
-
 def main() -> None:
     """Run the command line. Wrong input ends with one line and status 2, never with a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
-    _add_bench_unless_another(sys.argv[1:2])
     try:
-        status = app(standalone_mode=False)
+        status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:
-        message = " ".join(error.format_message().split())
-        _end(f"{message} (see 'loko --help')" if message else "no command given (see 'loko --help')")
+        _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
     except (InputError, RunError) as error:
         _end(str(error))
     except OSError as error:
@@ -336,13 +183,10 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _add_bench_unless_another(command: Sequence[str]) -> None:
-    """`loko bench` takes as long to import as all the rest: leave it out where another command is given."""
-    others = [one.callback.__name__ for one in app.registered_commands if one.callback is not None]
-    if not command or command[0] not in (*others, *(one.name for one in app.registered_groups)):
-        from evaluation.bench.commands import bench_app  # noqa: PLC0415
-
-        app.add_typer(bench_app, name="bench")
+def _command_of(error: TyperException) -> str:
+    """The command whose help tells more."""
+    context = getattr(error, "ctx", None)
+    return "loko" if context is None else str(context.command_path)
 
 
 def _interrupt(*_: object) -> None:
@@ -352,75 +196,3 @@ def _interrupt(*_: object) -> None:
 def _end(message: str) -> None:
     typer.echo(f"error: {' '.join(message.split())}", err=True)
     sys.exit(WRONG_INPUT)
-
-
-def _print_json(values: Any) -> None:
-    typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
-
-
-def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
-    from evaluation.verdicts import KINDS, counts_of_all  # noqa: PLC0415 - so that `loko --help` need not load it
-
-    violations = sum(result.violations for result in results)
-    if as_json:
-        figures = [
-            {
-                "figure": result.figure,
-                "paper": result.paper,
-                "violations": result.violations,
-                "guarantees": [one.model_dump() for one in result.guarantees],
-                "claims": [claim.model_dump() for claim in result.claims],
-            }
-            for result in results
-        ]
-        counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
-        _print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
-        return
-    for result in results:
-        _print_result(result)
-    for kind, count in counts_of_all(results).items():
-        typer.echo(f"{KINDS[kind]}: {count}")
-    if any(result.breaks_ours for result in results):
-        typer.echo("a guarantee that Loko's admission gives does not hold here")
-    typer.echo(f"report: {directory / 'report.html'}")
-
-
-def _print_result(result: FigureResult) -> None:
-    from evaluation.verdicts import KINDS, counts  # noqa: PLC0415 - so that `loko --help` need not load it
-
-    host = result.provenance.host
-    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
-    typer.echo(f"{result.name}: {told}")
-    for one in result.guarantees:
-        _print_guarantee(one)
-    if result.switched_by_open_vswitch and result.series:
-        typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
-    if result.coarse_errors:
-        typer.echo(
-            f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
-            " which says nothing of the board's guarantee (docs/twin.md)"
-        )
-    for claim in result.claims:
-        if claim.holds is not True:
-            word = "does not hold" if claim.holds is False else "not testable here"
-            why = f"; {claim.because}" if claim.holds is None else ""
-            typer.echo(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
-    for board, said in result.provenance.real_boards.items():
-        typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
-    if host.stalls:
-        typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
-
-
-def _print_guarantee(one: GuaranteeResult) -> None:
-    if one.verdict == "not promised":
-        return
-    told = f"guarantee {one.verdict}"
-    if one.verdict == "broken":
-        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
-    typer.echo(f"  {one.system}: {told}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"

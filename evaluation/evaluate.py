@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from evaluation import pictures
-from evaluation.claims import judge
+from evaluation.claims import judge_beside
 from evaluation.executor import each_done
 from evaluation.figure import Figure
 from evaluation.files import write_atomically
@@ -105,18 +105,7 @@ def _publish(
     together = {one.name: one for one in (*earlier, *results)}
     judged = []
     for figure, result in zip(chosen, results, strict=True):
-        claims = judge(
-            figure,
-            series=result.series,
-            table=result.table,
-            findings=result.findings,
-            others={
-                name: one.series
-                for name, one in together.items()
-                if one.name != result.name and one.series and _same_scale(one, result)
-            },
-            shorter=figure.shorter(options),
-        )
+        claims = judge_beside(figure, result, together.values(), options)
         provenance = result.provenance.model_copy(update={"options": options.chosen()})
         judged.append(
             result.model_copy(
@@ -175,15 +164,6 @@ def _with_reasons(claims: Sequence[ClaimResult], result: FigureResult) -> list[C
         one.model_copy(update={"because": _COARSE.format(one.because).strip()}) if one.holds is False else one
         for one in claims
     ]
-
-
-def _same_scale(one: FigureResult, other: FigureResult) -> bool:
-    """Whether two figures can be compared: replayed in the same way and for as long."""
-    ways = [
-        (result.mode, result.provenance.backend, result.provenance.runs, result.provenance.seconds)
-        for result in (one, other)
-    ]
-    return ways[0] == ways[1]
 
 
 def _draw(results: Sequence[FigureResult], options: Options, progress: Progress) -> None:

@@ -44,9 +44,7 @@ class SendingFigure(LabFigure):
 
     def scale(self, options: Options) -> tuple[int, float]:
         """Runs and their seconds under these options."""
-        default = self.quick if options.quick else self
-        runs = options.runs if options.runs is not None else default.runs
-        return runs, options.seconds if options.seconds is not None else default.seconds
+        return options.scale(self.quick if options.quick else self)
 
     def shorter(self, options: Options) -> str:
         """As `Figure.shorter`."""

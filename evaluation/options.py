@@ -34,6 +34,18 @@ class Builder(StrEnum):
     CONTAINERLAB = "containerlab"
 
 
+class Scale(Protocol):
+    """How much a figure replays, if nothing else is chosen."""
+
+    @property
+    def runs(self) -> int:
+        """So many."""
+
+    @property
+    def seconds(self) -> float:
+        """So long each."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the command line may change. None: as the experiment says, the paper's scale."""
@@ -66,6 +78,13 @@ class Options:
     def chosen(self) -> dict[str, Choice]:
         """What the result depends on: mode and seed, and all that is not the default."""
         return {"mode": self.mode, "seed": self.seed, **_not_default(self)}
+
+    def scale(self, default: Scale) -> tuple[int, float]:
+        """Runs, and the seconds of each: those that were chosen, otherwise the figure's."""
+        return (
+            default.runs if self.runs is None else self.runs,
+            default.seconds if self.seconds is None else self.seconds,
+        )
 
     @property
     def real_time(self) -> bool:

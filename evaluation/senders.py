@@ -19,6 +19,8 @@ from loko.document import InputError, Strict
 
 DEFAULT_QUEUE_FRAMES: Final = 160
 """As many frames as the default send buffer of a Linux UDP socket holds."""
+_BIT_NS: Final = 8 * 1_000_000_000
+"""Units of a bucket's level in a byte: at a whole number of bit/s, a nanosecond brings a whole number."""
 
 
 class Senders(Strict):
@@ -89,9 +91,10 @@ def sentence(described: Iterable[Mapping[str, float]]) -> str:
         return "How hosts send is not the same in all of these figures; each says how."
     one = each[0]
     burst = f"bursts of {one.burst_frames} frames" if one.burst_frames else "bursts that fill their bucket"
+    rate = "the rate" if one.offered_load == 1 else f"{one.offered_load:g} times the rate"
     late = f", the shaper {one.shaper_latency_ns / 1000:g} us late" if one.shaper_latency_ns else ""
     return (
-        f"All hosts send {burst}, at {one.offered_load:g} times the rate of their shaper, with room for"
+        f"All hosts send {burst}, at {rate} of their shaper, with room for"
         f" {one.queue_frames} frames before it{late}. "
         + (
             "The papers print none of this: it is assumed, and fitted to no figure."
@@ -164,7 +167,3 @@ def bursts_ns(
             return
         yield from range(first_ns, min(first_ns + burst_frames * slot_ns, end_ns), slot_ns)
         free_ns = first_ns + burst_frames * slot_ns
-
-
-_BIT_NS: Final = 8 * 1_000_000_000
-"""Units of a bucket's level in a byte: at a whole number of bit/s, a nanosecond brings a whole number."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,13 +13,16 @@ import typer
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from loko.allocation import FIFTH_RATE
-from loko.commands import AllocationOption, ControlOption, MixOption, choice_of, mix_of
+from loko.commands.choices import AllocationOption, ControlOption, MixOption, choice_of, mix_of
 from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
+from loko.serve.journal import LogFormat, begin_log
+from loko.serve.program import Settings, read_token
+from loko.serve.program import serve as run
 
 
 def serve(
@@ -53,12 +55,17 @@ def serve(
     ] = CHANGES_PER_S,
     control: ControlOption = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name by which it may be asked, beside the address; repeat it."),
+    ] = None,
     openflow: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
     store: Annotated[Path | None, typer.Option(help="Database. Default: results/serve/LAB.sqlite.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="Token for calls that change something. Also: $LOKO_TOKEN.")
     ] = None,
     requests_per_s: Annotated[float, typer.Option(min=1, help="Limit of each client.")] = 1000.0,
+    connections: Annotated[int, typer.Option(min=16, help="Of all clients; of one, half as many.")] = 512,
     delete_strangers: Annotated[
         bool, typer.Option("--delete-strangers", help="Delete entries of others in the switches.")
     ] = False,
@@ -83,7 +90,10 @@ def serve(
     free_control: Annotated[
         bool, typer.Option("--free-control", help="With --emulate: control messages cost no time.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log every flow.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log every flow and request.")] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Lines for people, or JSON for programs.")
+    ] = LogFormat.TEXT,
 ) -> None:
     """Serve a lab: admit flows over REST and keep them in its switches. Ends on SIGTERM or Ctrl-C.
 
@@ -91,12 +101,7 @@ def serve(
 
     Example: loko serve two-switch --emulate --traffic
     """
-    from loko.serve.program import Settings, read_token  # noqa: PLC0415 - so that `loko --help` need not
-    from loko.serve.program import serve as run  # noqa: PLC0415
-
-    level = logging.DEBUG if verbose else logging.INFO
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
-    logging.getLogger("loko").setLevel(level)
+    begin_log(log_format, verbose=verbose)
     network = load_lab(lab).with_backend(backend)
     choice = choice_of(network, scheme, allocation)
     if not choice.lets_flows_go:
@@ -146,11 +151,13 @@ def serve(
         options=options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
+        allow_hosts=tuple(allow_host or ()),
         openflow=openflow,
         framework=framework,
         framework_python=framework_python,
         token=read_token(token_file),
         requests_per_s=requests_per_s,
+        connections=connections,
         changes_per_s=changes_per_s,
         fillers=fillers,
         delete_strangers=delete_strangers,

@@ -25,10 +25,11 @@ from evaluation.options import Builder
 from evaluation.runner import LOST, RunError, RunRecords
 from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic
-from loko.commands import wrong_input_ends
+from loko.commands.choices import wrong_input_ends
 from loko.document import LABS, InputError
-from loko.flow import Flow, load_flows
+from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
+from loko.requests import load_flows
 
 LABS_AND_FLOWS: Final = (
     (LABS / "two-switch" / "lab.yml", LABS / "two-switch" / "flows.yml"),
@@ -134,12 +135,15 @@ def main(
 ) -> None:
     """Short live runs of the two-switch lab and of a ring of five, with every backend that works here.
 
-    Status 1 if one fails or none was possible; one that this machine does not allow is told and left out.
+    Needs root. Status 1 if one fails or none was possible; one that this machine does not allow is told and
+    left out.
 
     Example: sudo make smoke
     """
     with wrong_input_ends():
-        tried = parts(root=os.geteuid() == 0)
+        if os.geteuid() != 0:
+            raise InputError("live runs make network namespaces, which needs root: repeat with sudo")
+        tried = parts(root=True)
         outcomes = [_outcome(one, tried, seconds) for one in combinations(backend or WITHOUT_BOARDS)]
     if False in outcomes or True not in outcomes:
         raise typer.Exit(1)

@@ -67,16 +67,17 @@ def counts_of_all(results: Sequence[FigureResult]) -> dict[ClaimKind, Count]:
 def counted_with(results: Sequence[FigureResult], result: FigureResult, claim: ClaimResult) -> str:
     """The figure in which a claim's fact is counted, if that is another one; else empty.
 
-    It is the one in which most claims on the fact fail, so that none is hidden; the first of those.
+    It is the one in which most claims on the fact fail, so that none is hidden; of those the one with most
+    claims on it, whatever the order of the figures is.
     """
     if not claim.fact:
         return ""
-    fails = {
-        one.name: sum(each.holds is False for each in alike)
+    resting = {
+        one.name: (-sum(each.holds is False for each in alike), -len(alike), one.name)
         for one in results
         if one.paper == result.paper and (alike := _alike(one, claim))
     }
-    chosen = max(fails, key=fails.__getitem__)
+    chosen = min(resting, key=resting.__getitem__)
     return "" if chosen == result.name else chosen
 
 

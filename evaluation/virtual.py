@@ -15,6 +15,7 @@ import switch_emulator
 from evaluation.runner import RunError, RunRecords
 from evaluation.senders import Shaper, bursts_ns, slot_ns
 from evaluation.traffic import FlowTraffic
+from loko.controller import messages13
 from loko.controller.framing import whole_messages
 from loko.controller.messages import echo_request, session_segments
 from loko.device import Profile, load_device, profile_text
@@ -24,6 +25,7 @@ from loko.flow import Flow
 from loko.lab import Backend, Host, Lab
 from loko.network import Routed
 from loko.ring import Setting
+from loko.scenario import OpenFlow
 
 _DRAIN_NS: Final = 100_000_000
 """Longer than the fullest queues need to empty after the last packet was sent."""
@@ -49,11 +51,12 @@ class VirtualRunner:
         entries: int,
         profile: str | None = None,
         capacity_factor: float | None = None,
+        openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
         """The boards get the controller's tables for flows on the paths on which they were admitted.
 
         `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
-        the profiles: true capacity over equation 6 (section 3.4.2).
+        the profiles: true capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
         Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
         for switch in lab.switches.values():
@@ -65,6 +68,7 @@ class VirtualRunner:
         self._lab = lab
         self._tables = switch_entries(lab, routed, entries=entries)
         self._capacity_factor = capacity_factor
+        self._openflow = openflow
         self._profile_of = {name: profile or switch.profile.name for name, switch in lab.switches.items()}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -115,7 +119,9 @@ class VirtualRunner:
 
     def _network(self, traffic: Sequence[FlowTraffic], seed: int, seconds: float) -> switch_emulator.Network:
         lab = self._lab
-        network = lab_network(lab, self._tables, seed=seed, profile_of=self._profile_of)
+        network = lab_network(
+            lab, self._tables, seed=seed, profile_of=self._profile_of, openflow=self._openflow
+        )
         for flow in traffic:
             if flow.shaper_latency_ns:
                 _add_late_source(network, lab, flow, seed=seed, seconds=seconds)
@@ -180,15 +186,18 @@ def lab_network(
     seed: int,
     profile_of: Mapping[str, str] = MappingProxyType({}),
     settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({}),
+    openflow: OpenFlow = OpenFlow.V1_0,
 ) -> switch_emulator.Network:
     """The lab in virtual time with these flow tables installed, without any sender.
 
-    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration. Raises
+    `profile_of` replaces the profiles of switches by name, `settings` adds to their configuration; in
+    `openflow` the tables are installed. Raises
     `RunError` if a board does not take its table, `ValueError` if the emulator takes something else not.
     """
     network = switch_emulator.Network(seed=seed)
     for name, switch in lab.switches.items():
-        config = {**switch.config, **control_settings(lab), **settings.get(name, {})}
+        version = {} if openflow is OpenFlow.V1_0 else {"openflow_version": _WIRE_VERSION_1_3}
+        config = {**switch.config, **control_settings(lab), **settings.get(name, {}), **version}
         network.add_board(name, profile=profile_of.get(name, switch.profile.name), config=config)
     for name in lab.hosts:
         network.add_host(name)
@@ -199,7 +208,7 @@ def lab_network(
         for port, name in enumerate(lab.switches, start=1):
             network.connect(_CONTROLLER, port, name, lab.control_port)
     for name, entries in tables.items():
-        _install(network, name, entries)
+        _install(network, name, entries, openflow)
     return network
 
 
@@ -245,13 +254,16 @@ def _mac(host: Host) -> bytes:
     return bytes.fromhex(host.mac.replace(":", ""))
 
 
-def _install(network: switch_emulator.Network, switch: str, entries: Sequence[FlowEntry]) -> None:
+def _install(
+    network: switch_emulator.Network, switch: str, entries: Sequence[FlowEntry], openflow: OpenFlow
+) -> None:
     """Open the control session and fill the table; the board must answer the barrier at the end."""
-    segments = session_segments(entries)
+    make_segments, barrier_reply = _SESSIONS[openflow]
+    segments = make_segments(entries)
     replies = network.control(switch, segments)
     barrier = segments[-1][4:8]
     messages, _ = whole_messages(b"".join(replies))
-    answered = any(reply[1] == _BARRIER_REPLY and reply[4:8] == barrier for reply in messages)
+    answered = any(reply[1] == barrier_reply and reply[4:8] == barrier for reply in messages)
     errors = [reply for reply in messages if reply[1] == _ERROR]
     if errors or not answered:
         reason = f"error {errors[0][8:12].hex()}" if errors else "no answer to the barrier"
@@ -268,5 +280,10 @@ def _echoes(per_s: float, seconds: float, phase: float) -> list[tuple[int, bytes
 
 _FIRST_XID: Final = 1000
 """Above those of the session that sets up the table."""
-_ERROR: Final = 1  # OpenFlow 1.0, section 5.1: OFPT_ERROR
-_BARRIER_REPLY: Final = 19  # OFPT_BARRIER_REPLY
+_WIRE_VERSION_1_3: Final = 4
+_ERROR: Final = 1  # OFPT_ERROR of all versions
+_SESSIONS: Final = {
+    OpenFlow.V1_0: (session_segments, 19),
+    OpenFlow.V1_3: (messages13.session_segments, 21),
+}
+"""What fills a table, and the type of the barrier's reply."""

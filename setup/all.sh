@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # all.sh [--check]: install everything; each step looks first whether there is anything to do.
 . "$(dirname "$0")/step.sh"
+alone
 
 check=()
 if $checking; then check=(--check); fi

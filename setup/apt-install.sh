@@ -14,6 +14,7 @@ known() {
     [ "$(apt-cache policy "$@" 2>/dev/null | grep -c 'Candidate: [^(]')" -eq "$#" ]
 }
 
+root_for "installing packages ($*)"
 # What an installation left that was interrupted would stop the next one.
 logged "$step" as_root dpkg --configure -a
 if ! known "$@"; then

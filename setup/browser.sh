@@ -2,6 +2,7 @@
 # For the tests only: a browser that looks at the service's page, and the program that drives it. Where the distribution
 # has no such packages (Ubuntu has Chromium as a snap only), this is said and the tests are skipped.
 . "$(dirname "$0")/step.sh"
+alone
 
 if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi
 

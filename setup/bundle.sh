@@ -1,27 +1,31 @@
 #!/usr/bin/env bash
 # bundle.sh: everything that set-up would build or fetch, gathered in prebuilt/, so that a machine that gets this folder
 # with prebuilt/ in it is set up without a compiler and without a network (its Debian packages must be there). It must have
-# the same Debian and the same architecture.
+# the same release, architecture and Python; on another one set-up does not use it, and says so.
 . "$(dirname "$0")/step.sh"
+alone
+. "$root/setup/prebuilt.sh"
 use_tools
 
 readonly tools="$state/bundle"
-rm -f "$state/bundle.log"
-mkdir -p "$prebuilt/wheels"
-key=$(fingerprint requirements.lock)
-if ! done_before bundle-wheels "$key"; then
+begin bundle
+mkdir -p "$prebuilt"
+if ! prebuilt_wheels; then
     say "fetching every package of requirements.lock"
+    rm -rf "$wheels_key_file" "$prebuilt/wheels"
     logged bundle uv venv --quiet --clear --python /usr/bin/python3 "$tools"
-    logged bundle retried uv pip install --python "$tools/bin/python" pip
-    logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes \
-        --dest "$prebuilt/wheels" -r "$root/requirements.lock"
-    # What comes as source is built there, and that needs these.
-    logged bundle retried "$tools/bin/python" -m pip download --quiet --dest "$prebuilt/wheels" setuptools wheel
-    remember bundle-wheels "$key"
+    logged bundle retried uv pip install --python "$tools/bin/python" --require-hashes \
+        -r "$root/setup/requirements-bundle.lock"
+    # What builds those that come as source is pinned, too: it is taken from that environment here, and comes along.
+    for lock in requirements.lock setup/requirements-bundle.lock; do
+        logged bundle retried "$tools/bin/python" -m pip download --quiet --require-hashes --no-build-isolation \
+            --dest "$prebuilt/wheels" -r "$root/$lock"
+    done
+    wheels_key >"$wheels_key_file"
 fi
-install -m 755 "$emulator" "$(find_uv)" "$prebuilt"
-rm -rf "$prebuilt"/module
+rm -rf "$emulator_key_file" "$prebuilt/module"
 mkdir "$prebuilt/module"
-cp "$state"/wheels/*.whl "$prebuilt/module"
-fingerprint switch-emulator >"$prebuilt/emulator.key"
+logged bundle install -m 755 "$emulator" "$(find_uv)" "$prebuilt"
+logged bundle cp "$state"/wheels/*.whl "$prebuilt/module"
+emulator_key >"$emulator_key_file"
 say "$(du -sh --exclude="*.box" "$prebuilt/" | cut -f 1) in ${prebuilt#"$root/"}/"

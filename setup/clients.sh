@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# For the tests only: controllers that others wrote, in .clients. Ryu and an early os-ken get an environment of their own,
-# because they need other packages than the testbed. What cannot be had here is said, and its tests are skipped.
+# For the tests only, in .clients: controllers and a switch tester that others wrote, a client of the service, and the oldest
+# Ansible. Ryu, an early os-ken and Schemathesis get an environment of their own, because they need other packages than the
+# testbed. What cannot be had here is said, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
+alone
 use_tools
 
 readonly tests=tests/clients
 readonly system_python=/usr/bin/python3
+readonly oftest_source=${LOKO_OFTEST:-https://github.com/floodlight/oftest}
+readonly oftest_commit=0c20d87bc4d97c5c410e8cdd3be83dea214f5085
 
 # Unpacked, not installed: the package's installation makes keys and starts a controller on port 6653 as a service.
 testcontroller() {
@@ -43,6 +47,74 @@ python_controllers() {
     remember clients "$key"
 }
 
+schemathesis() {
+    local python="$clients/schemathesis/bin/python" key
+    key=$(fingerprint $tests/schemathesis.lock)-$("$venv/bin/python" --version | tr ' ' '-')
+    if done_before schemathesis "$key" && "$python" -c '' 2>/dev/null; then return; fi
+    changing "installing Schemathesis in ${clients#"$root/"}"
+    begin schemathesis
+    logged schemathesis uv venv --quiet --clear --python "$venv/bin/python" "$clients/schemathesis"
+    logged schemathesis retried uv pip install --python "$python" --require-hashes --only-binary :all: \
+        -r $tests/schemathesis.lock
+    remember schemathesis "$key"
+}
+
+# The oldest Ansible that the playbooks are for: that of Debian 12, which knows no newer Python either.
+oldest_ansible() {
+    local lock=setup/requirements-ansible.lock python="$clients/oldest-ansible/bin/python" key
+    if ! "$system_python" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 12))'; then
+        say "note: Ansible 2.14 needs Python 3.9 to 3.11, and $system_python is another; the tests with it are skipped"
+        return
+    fi
+    key=$(fingerprint $lock)-$("$system_python" --version | tr ' ' '-')
+    if done_before oldest-ansible "$key" && "$python" -c '' 2>/dev/null; then return; fi
+    changing "installing the oldest Ansible that the playbooks are for in ${clients#"$root/"}"
+    begin oldest-ansible
+    logged oldest-ansible uv venv --quiet --clear --python "$system_python" "$clients/oldest-ansible"
+    logged oldest-ansible retried uv pip install --python "$python" --require-hashes --only-binary :all: -r "$lock"
+    remember oldest-ansible "$key"
+}
+
+# python2: a Python 2.7 that runs.
+python2() {
+    local python
+    for python in "${LOKO_PYTHON2:-}" python2.7 pypy "$HOME"/.pyenv/versions/2.7*/bin/python2.7; do
+        if python=$(command -v "$python") && "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (2, 7))' 2>/dev/null; then
+            printf '%s\n' "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+oftest() {
+    local home="$clients/oftest" python key
+    if ! python=$(python2); then
+        say "note: no Python 2.7 here, which OFTest is written in; the tests with it are skipped (LOKO_PYTHON2=/its/path names one)"
+        return
+    fi
+    key=$oftest_commit-$(fingerprint $tests/oftest.lock)-$python
+    if done_before oftest "$key" && "$home/python" -c '' 2>/dev/null; then return; fi
+    changing "installing OFTest in ${clients#"$root/"}"
+    begin oftest
+    rm -rf "$home"
+    mkdir -p "$home"
+    if ! {
+        timeout 120 git clone --quiet --no-checkout "$oftest_source" "$home/source" &&
+            git -C "$home/source" checkout --quiet "$oftest_commit" &&
+            timeout 120 "$python" -m pip install --require-hashes --no-deps --target "$home/libraries" -r $tests/oftest.lock
+    } >>"$state/oftest.log" 2>&1 </dev/null; then
+        say "note: OFTest of $oftest_source, or its libraries, cannot be had here; its tests are skipped (LOKO_OFTEST=/a/clone names another source)"
+        rm -rf "$home"
+        return
+    fi
+    ln -s "$python" "$home/python"
+    remember oftest "$key"
+}
+
 cd "$root"
 testcontroller
 python_controllers
+schemathesis
+oldest_ansible
+oftest

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # containerlab.sh: the program containerlab, unless it is there. It is in no distribution, so it is built from source, at
-# the version that containerlab/go.mod pins, into prebuilt/ and linked into /usr/local/bin.
+# the version that containerlab/go.mod pins, into prebuilt/ and copied into /usr/local/bin: a link would lead nowhere when
+# this folder is removed.
 . "$(dirname "$0")/step.sh"
+alone
 
-readonly program="$prebuilt/containerlab" go_minimum=1.23
+readonly program="$prebuilt/containerlab" installed=/usr/local/bin/containerlab go_minimum=1.23
 PATH="$PATH:/usr/local/go/bin"
 
 # without_modules FOLDER: its source there, changed in one place. A kernel that cannot load modules has what it has built
@@ -37,6 +39,10 @@ if [ ! -x "$program" ]; then
     without_modules "$work"
     logged containerlab env CGO_ENABLED=0 go build -mod=readonly -trimpath -modfile "$work/go.mod" \
         -ldflags "-s -w -X github.com/srl-labs/containerlab/cmd.version=$pinned+no-modules" \
-        -o "$program" github.com/srl-labs/containerlab
+        -o "$work/containerlab" github.com/srl-labs/containerlab
+    mv "$work/containerlab" "$program.part"
+    mv "$program.part" "$program" # on one disk: a program that is there is whole
 fi
-as_root ln -sfn "$program" /usr/local/bin/containerlab
+if [ ! -L "$installed" ] && cmp -s "$program" "$installed"; then exit 0; fi
+root_for "installing $installed"
+as_root install -m 755 "$program" "$installed" # also in the place of a link

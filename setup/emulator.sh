@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Step 6: the program zodiac-fx and the Python module switch_emulator, from switch-emulator/.
 . "$(dirname "$0")/step.sh"
+alone
 . "$root/setup/prebuilt.sh"
 use_tools
 
@@ -11,7 +12,7 @@ there() {
 }
 
 if ! find_rust >/dev/null && prebuilt_emulator; then
-    key=prebuilt-$(cat "$prebuilt/emulator.key")
+    key=prebuilt-$(emulator_key)
     if done_before emulator "$key" && there; then exit 0; fi
     changing "installing the emulator that was built elsewhere"
     begin emulator

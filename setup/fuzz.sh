@@ -5,6 +5,7 @@
 # The flags are those of `cargo fuzz build --sanitizer none`. They work with the stable compiler, so neither a nightly
 # nor cargo-fuzz is needed. Without an address sanitizer nothing is missed: the code under test forbids unsafe code.
 . "$(dirname "$0")/step.sh"
+alone
 use_tools
 
 readonly workspace="$root/switch-emulator"
@@ -25,7 +26,12 @@ cargo fetch --locked --offline --quiet 2>/dev/null || logged fuzz retried cargo 
 logged fuzz env RUSTFLAGS="--cfg fuzzing ${coverage[*]}" \
     cargo build --profile fuzz --locked --offline -p zodiac-fuzz --features libfuzzer --bins --target "$host"
 mkdir -p "$target/fuzzing"
-logged fuzz env -u RUSTFLAGS cargo run --locked --offline -p zodiac-fuzz --example seeds -- \
-    firmware/tests/exchanges "$target/fuzzing/corpus"
+# seeds EXCHANGES TARGET …: the inputs that these targets begin with.
+seeds() {
+    logged fuzz env -u RUSTFLAGS cargo run --locked --offline -p zodiac-fuzz --example seeds -- \
+        "firmware/tests/$1" "$target/fuzzing/corpus" "${@:2}"
+}
+seeds exchanges frames openflow console
+seeds exchanges13 openflow13
 
 ln -sfn "$target/$host/fuzz" "$target/fuzzing/bin"

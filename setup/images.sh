@@ -3,8 +3,13 @@
 # pulled. Where Docker does not answer, the file systems are made all the same (prebuilt/images), to be brought to
 # another machine; there this only imports them.
 . "$(dirname "$0")/step.sh"
+alone
 
-readonly suite=bookworm images="$prebuilt/images" project=loko-testbed
+# The program of this machine runs in the image, so that has the same release.
+suite=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-bookworm}")
+components=main
+if (. /etc/os-release && [ "$ID" = ubuntu ]); then components=main,universe; fi # there mgen is in universe
+readonly suite components images="$prebuilt/images" project=loko-testbed
 # What each image holds: zodiac-fx and a shell; what a host of a lab sends, shapes and captures with.
 readonly emulator_packages=busybox-static,libgcc-s1 host_packages=busybox-static,iproute2,ethtool,tcpdump,mgen,iputils-ping
 rm -f "$state/images.log"
@@ -28,7 +33,7 @@ file_system() {
     mkdir -p "$images"
     rm -f "$images/$image.key"
     # shellcheck disable=SC2016 # $1 is mmdebstrap's
-    logged images mmdebstrap --variant=extract --include="$packages" \
+    logged images mmdebstrap --variant=extract --components="$components" --include="$packages" \
         --dpkgopt='path-exclude=/usr/share/*' --aptopt='APT::Install-Recommends "false"' \
         --extract-hook='cd "$1" && mkdir -p run tmp root proc sys dev etc usr/bin usr/sbin bin sbin' \
         --extract-hook='chroot "$1" /bin/busybox --install -s' \
@@ -47,9 +52,10 @@ import() {
 }
 
 [ -x "$emulator" ] || fail "the emulator is not built: run 'make setup' first"
-file_system zodiac-fx "$emulator_packages" "$(of "$emulator" "$root/setup/container/start-board" "$0")" \
+file_system zodiac-fx "$emulator_packages" "$suite $(of "$emulator" "$root/setup/container/start-board" "$0")" \
     "$emulator" /usr/bin "$root/setup/container/start-board" /usr/bin
-file_system host "$host_packages" "$(of "$0")"
+file_system host "$host_packages" "$suite $(of "$0")"
+root_for "importing images into Docker"
 if ! as_root docker info >/dev/null 2>&1; then
     say "Docker does not answer: the images are in ${images#"$root/"}, and not imported. Start it, then repeat."
     exit 0

@@ -2,12 +2,18 @@
 # Step 2: Open vSwitch for the coarse twin. Each lab starts its own, so the package's service is neither started nor
 # enabled; where Open vSwitch is installed already, nothing is touched.
 . "$(dirname "$0")/step.sh"
+alone
 
 readonly policy=/usr/sbin/policy-rc.d # what Debian's packages ask before they start a service
 readonly mark='# loko-testbed: no service is started while its set-up installs packages'
 
+# allow_services: take back what this set-up wrote, or one that was killed; not what that of another folder needs still.
 allow_services() {
-    if grep -qsF "$mark" "$policy"; then as_root rm -f "$policy"; fi
+    local writer
+    grep -qsF "$mark" "$policy" || return 0
+    writer=$(sed -n 's/^# by process //p' "$policy")
+    if [ -n "$writer" ] && [ "$writer" != $$ ] && [ -d "/proc/$writer" ]; then return; fi
+    as_root rm -f "$policy"
 }
 
 if ! $checking; then allow_services; fi # of a set-up that was killed
@@ -15,11 +21,12 @@ readonly unfinished="$state/openvswitch.unfinished"
 [ -e "$unfinished" ] || [ "$(dpkg-query -W -f '${db:Status-Status}' openvswitch-switch 2>/dev/null)" != installed ] || exit 0
 changing "installing openvswitch-switch, without its service"
 room 200 /usr
+root_for "installing openvswitch-switch"
 begin openvswitch
 touch "$unfinished" # until the service is disabled: a package that was installed by others is left as it is
 if [ ! -e "$policy" ]; then
     trap 'allow_services; give_back' EXIT
-    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" | as_root tee "$policy" >/dev/null
+    printf '#!/bin/sh\n%s\n# by process %s\nexit 101\n' "$mark" $$ | as_root tee "$policy" >/dev/null
     as_root chmod 755 "$policy"
 fi
 "$root/setup/apt-install.sh" openvswitch openvswitch-switch

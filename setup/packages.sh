@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # packages.sh [--check] [GROUP …]: the distribution's packages that packages.txt names in these groups, or in all.
 . "$(dirname "$0")/step.sh"
+alone
 
 readonly list="$root/setup/packages.txt"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Step 5: .venv with exactly the packages of requirements.lock, and this project in it.
 . "$(dirname "$0")/step.sh"
+alone
 . "$root/setup/prebuilt.sh"
 use_tools
 
@@ -22,12 +23,15 @@ if done_before python "$key" && [ -x "$venv/bin/loko" ] && works; then exit 0; f
 changing "installing the Python environment ${venv#"$root/"}"
 if [ -d "$venv" ]; then room 300 "$build"; else room 1200 "$build"; fi
 begin python
+tell_unused
 if ! works; then
     # System site packages, because Mininet is a package of the distribution.
     logged python uv venv --quiet --clear --python "$system_python" --system-site-packages "$venv"
     printf '%s\n' "$venv $root" >"$venv/made-for"
 fi
-logged python retried uv pip install --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock"
+# What comes as source is built by packages of the same list, whose hashes are checked, too.
+logged python retried uv pip install --python "$venv/bin/python" --require-hashes \
+    --build-constraint "$root/requirements.lock" -r "$root/requirements.lock"
 # Without isolation: the build back end, too, is the locked one.
 logged python uv pip install --python "$venv/bin/python" --no-build-isolation --no-deps -e "$root"
 remember python "$key"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Step 3: a Rust tool-chain, unless one that is new enough is there.
 . "$(dirname "$0")/step.sh"
+alone
 
 . "$root/setup/prebuilt.sh"
 

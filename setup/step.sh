@@ -28,6 +28,55 @@ changing() {
     if $checking; then exit 0; fi
 }
 
+# One set-up of a build folder at a time: each step begins with `alone`, and what a step starts belongs to it, since it
+# inherits the open file, number 9. So the lock lasts as long as any of it goes on, also when make or the step itself was
+# killed, and no longer.
+readonly at_work="$state/lock" wait_s=${LOKO_SETUP_WAIT_S:-3600}
+outermost=false # does this script hold the lock by itself, not by whoever started it?
+
+# alone: wait until no other set-up of this folder is at work. Where nothing can be written there is nothing to lock.
+alone() {
+    if $checking || [ "/proc/$BASHPID/fd/9" -ef "$at_work" ]; then return; fi
+    while :; do
+        if [ ! -e "$at_work" ]; then
+            mkdir -p "$state" 2>/dev/null && touch "$at_work" 2>/dev/null || return 0
+            if lent; then chown -h --reference="$build" "$state" "$at_work"; fi
+        fi
+        [ -r "$at_work" ] || return 0
+        exec 8<"$at_work"
+        if ! flock --nonblock 8; then
+            say "another set-up of this folder is at work ($(holder)): waiting until it has ended" >&2
+            flock --timeout "$wait_s" 8 ||
+                fail "another set-up of this folder is still at work after $wait_s s: end it ($(holder)), then repeat"
+        fi
+        exec 9<&8 8<&-
+        if [ "/proc/$BASHPID/fd/9" -ef "$at_work" ]; then break; fi # else it was removed meanwhile ('make clean')
+    done
+    outermost=true
+}
+
+# holder: the first process of the set-up that is at work, in words.
+holder() {
+    local descriptor process parent
+    for descriptor in /proc/[0-9]*/fd/9; do
+        [ "$descriptor" -ef "$at_work" ] || continue
+        process=${descriptor#/proc/}
+        process=${process%/fd/9}
+        parent=$(awk '$1 == "PPid:" { print $2 }' "/proc/$process/status" 2>/dev/null) || continue
+        if [ "/proc/$parent/fd/9" -ef "$at_work" ]; then continue; fi
+        printf 'process %s: %s' "$process" "$(tr '\0' ' ' <"/proc/$process/cmdline" 2>/dev/null | cut -c -200 | sed 's/ *$//')"
+        return
+    done
+    printf "another user's process"
+}
+
+# Ctrl-C reaches every process of a set-up; one of them says so.
+interrupted() {
+    if $outermost; then printf 'setup: interrupted: repeat it to go on; what is done is kept\n' >&2; fi
+    exit 130
+}
+trap interrupted INT
+
 # begin NAME: what NAME left no longer counts, until it is remembered; its log begins anew.
 begin() {
     mkdir -p "$state" 2>/dev/null || true
@@ -46,14 +95,20 @@ room() {
         fail "the disk is full: $2 has $left MB left and this needs $1 MB; make room, then repeat. What is done is kept."
 }
 
-# as_root COMMAND …: run it as root; sudo only when needed.
+# root_for WHAT: fail in time if WHAT, which needs root, cannot be done. To be called where the terminal still listens:
+# what a command says goes to the log.
+root_for() {
+    [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
+        fail "$1 needs root, and sudo is not installed: run 'make setup' once as root"
+}
+
+# as_root COMMAND …: run it as root; sudo only when needed. A service that it starts does not hold the lock.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo -- "$@"
+        "$@" 9<&-
     else
-        fail "'$1' needs root, and sudo is not installed. Run 'make setup' once as root."
+        root_for "'$1'"
+        sudo -- "$@" 9<&-
     fi
 }
 

@@ -11,6 +11,10 @@ trouble() {
         printf 'the disk is full: make room (df -h shows where), then repeat; what is done is kept'
     elif grep -qiE 'Could not get lock|Unable to acquire the dpkg' "$log"; then
         printf 'another program is installing packages: wait until it has finished, then repeat'
+    elif grep -qE '^sudo: .*(a password is required|a terminal is required|no tty present|not in the sudoers)|is not in the sudoers file|not allowed to execute' "$log"; then
+        printf "this needs root, and sudo refuses: run 'sudo -v' first, or 'make setup' once as root; then repeat"
+    elif grep -qiE 'hash mismatch|do not match the hashes' "$log"; then
+        printf 'a registry served another package than the one that is pinned here (its hash differs), and it was not installed: ask who serves packages to this machine, such as a mirror or a proxy'
     elif grep -qiE "$no_network" "$log"; then
         printf 'no network: a registry of packages cannot be reached; connect this machine (or set its proxy), then repeat; what is done is kept'
     elif [ -n "$package" ]; then

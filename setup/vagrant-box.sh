@@ -2,10 +2,11 @@
 # vagrant-box.sh [BOX]: a Vagrant box for libvirt with Debian and every package that `make setup` would install, built
 # from packages only: no image is pulled, nothing is mounted, no virtual machine is started. As root.
 . "$(dirname "$0")/step.sh"
+alone
 
 box=$(readlink -m "${1:-$prebuilt/loko-bookworm.box}")
 readonly box suite=bookworm gigabytes=20 boot_sectors=196608
-readonly needed='mmdebstrap syslinux syslinux-common mtools dosfstools fdisk e2fsprogs qemu-utils'
+readonly needed='mmdebstrap debian-archive-keyring syslinux syslinux-common mtools dosfstools fdisk e2fsprogs qemu-utils'
 readonly sector=512 first=2048 # sectors before the boot partition
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/loko-box.XXXXXX")
 readonly work system="$work/system" disk="$work/disk.raw"

@@ -54,6 +54,8 @@ LOKO_ANSIBLE=guest step 'provision from within' machine provision --provision-wi
 unchanged
 readonly live='sudo loko evaluate fig17a --mode live --quick --points admitted --runs 1 --seconds 1'
 step 'the figure in real time' machine ssh -c "$live --out results/live"
+# Our own box has it, the public one has not.
+step 'Docker' machine ssh -c 'command -v docker >/dev/null || /vagrant/setup/apt-install.sh images docker.io apparmor iptables'
 step 'images and program for containers' machine ssh -c '/vagrant/setup/images.sh && /vagrant/setup/containerlab.sh'
 step 'the figure in containers' machine ssh -c "$live --builder containerlab --out results/containers"
 step 'destroy' machine destroy -f

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 from benchmarks.one_board import build
 from evaluation.live.background import BackgroundLab
+
+# A shell without job control, as CI has it, starts its background jobs with Ctrl-C ignored, and what they
+# start inherits that: tests that press Ctrl-C need it heard, wherever they run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["stalls", "strays"]
 

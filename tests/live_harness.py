@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evaluation.experiments import load_experiment
+from evaluation.kinds.experiments import load_experiment
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.live.background import state_folder
+from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.live.realtime_limit import LIMIT
-from evaluation.traffic import prepare, traffic
+from evaluation.live.state import state_folder
 from loko.document import LABS
 
 needs_root = pytest.mark.skipif(

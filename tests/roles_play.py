@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
+from ansible_program import OURS
 from throwaway import CALLBACK, ROOT, Play
 
 
-def play(folder, words, *, cwd=ROOT):
+def play(folder, words, *, cwd=ROOT, program=OURS):
     """Run a playbook in a folder and give what its tasks came to."""
     outcomes = folder / "outcomes"
     outcomes.unlink(missing_ok=True)
@@ -21,7 +20,7 @@ def play(folder, words, *, cwd=ROOT):
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
         "ANSIBLE_CALLBACKS_ENABLED": "outcomes",
     }
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), *map(str, words)]
+    command = [str(program), *map(str, words)]
     done = subprocess.run(
         command, cwd=cwd, env=surroundings, capture_output=True, text=True, check=False, timeout=800
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import psutil
 from reserved_port import ReservedPort
 
 CONTROLLER_PORT = 6633
@@ -38,7 +39,9 @@ class ServedLab:
         lab: str = "two-switch",
         free_control: bool = True,
         has_boards: bool = True,
+        files: int | None = None,
     ) -> None:
+        """`files` is how many it may open (`ulimit -n`)."""
         self.folder, self.options, self.lab = folder, options, lab
         self._ports = (ReservedPort(), ReservedPort())
         self.rest, openflow = (port.number for port in self._ports)
@@ -49,6 +52,7 @@ class ServedLab:
         self.boards: subprocess.Popen[bytes] | None = None
         self._free_control = free_control
         self._has_boards = has_boards
+        self._files = files
 
     def __enter__(self) -> Self:
         try:
@@ -74,6 +78,7 @@ class ServedLab:
 
     def start(self) -> None:
         words = [
+            *([] if self._files is None else ["prlimit", f"--nofile={self._files}"]),
             *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
             *("--rest", f"127.0.0.1:{self.rest}", "--openflow", f"127.0.0.1:{self.openflow}"),
             *("--verbose", *self.options),
@@ -104,6 +109,13 @@ class ServedLab:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def application(self) -> psutil.Process:
+        """The OpenFlow application of the service."""
+        assert self.process is not None
+        children = psutil.Process(self.process.pid).children()
+        [found] = [one for one in children if "loko.controller.shim" in one.cmdline()]
+        return found
 
     def end(self) -> int:
         assert self.process is not None

@@ -24,10 +24,10 @@ from evaluation.bench.findings import Findings
 from evaluation.bench.profile_document import MeasuredProfile, Origin, Values, form_of, profile_text
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.runner import LOST
-from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner
 from loko.device import load_profile
 

@@ -173,6 +173,8 @@ def test_refuses_wrong_types() -> None:
 def test_refuses_ports_that_do_not_exist(port: int) -> None:
     with pytest.raises(ValueError, match="port"):
         Board().frame(0, port, bytes(60))
+    with pytest.raises(ValueError, match="port"):
+        Board().link(0, port, True)
 
 
 @pytest.mark.parametrize("at_ns", [-1, 10**15 + 1, 2**63, 2**70])
@@ -188,6 +190,9 @@ def test_time_does_not_run_backwards() -> None:
         lambda: board.advance(9),
         lambda: board.connected(9),
         lambda: board.disconnected(9),
+        lambda: board.finished(9),
+        lambda: board.reset(9),
+        lambda: board.link(9, 1, False),
         lambda: board.segment(9, b""),
         lambda: board.frame(9, 1, bytes(60)),
     ]
@@ -195,6 +200,39 @@ def test_time_does_not_run_backwards() -> None:
         with pytest.raises(ValueError, match="order of time"):
             call()
     board.advance(10)
+
+
+def port_states(board: Board, at_ns: int) -> list[int]:
+    """Whether the ports are down, as the board describes them in its features."""
+    board.segment(at_ns, FEATURES_REQUEST)
+    board.advance(at_ns + 5_000_000)
+    reply = next(
+        output.data for output in board.outputs() if output.kind == "controller" and output.data[1] == 6
+    )
+    return [int.from_bytes(port[28:32]) for port in (reply[at : at + 48] for at in range(32, len(reply), 48))]
+
+
+def test_cables_are_pulled_and_plugged() -> None:
+    board = ready_board()
+    now_ns = 3 * SECOND_NS
+    board.link(now_ns, 2, False)
+    assert port_states(board, now_ns) == [0, 1, 0]
+    board.link(now_ns + SECOND_NS, 2, True)
+    assert port_states(board, now_ns + SECOND_NS) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("ended", ["finished", "reset", "disconnected"])
+def test_only_a_half_closed_session_still_takes_messages(ended: str) -> None:
+    board = Board(config={"fail_state": "safe"})
+    board.connected(0)
+    board.segment(1_000_000, HELLO)
+    board.advance(9_000_000)
+    getattr(board, ended)(10_000_000)
+    board.outputs()
+    board.frame(20_000_000, 1, bytes(60))
+    board.advance(30_000_000)
+    packet_ins = [output for output in board.outputs() if output.kind == "controller"]
+    assert len(packet_ins) == (ended == "finished")
 
 
 def test_a_profile_may_be_a_path(tmp_path: Path) -> None:
@@ -225,7 +263,8 @@ bytes_in = st.one_of(
             st.binary(max_size=200),
         ),
     ),
-    st.tuples(st.sampled_from(["connected", "disconnected"]), st.just(0), st.just(b"")),
+    st.tuples(st.sampled_from(["connected", "disconnected", "finished", "reset"]), st.just(0), st.just(b"")),
+    st.tuples(st.sampled_from(["plug", "unplug"]), st.integers(1, 4), st.just(b"")),
 )
 
 
@@ -241,10 +280,10 @@ def test_survives_any_input(steps: list[tuple[int, tuple[str, int, bytes]]], ses
             board.frame(now_ns, port, data)
         elif call == "segment":
             board.segment(now_ns, data)
-        elif call == "connected":
-            board.connected(now_ns)
+        elif call in {"plug", "unplug"}:
+            board.link(now_ns, port, call == "plug")
         else:
-            board.disconnected(now_ns)
+            getattr(board, call)(now_ns)
         outputs += board.outputs()
     board.advance(now_ns + 10 * SECOND_NS)
     outputs += board.outputs()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluation.claims import judge
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep, SweepClaim
 from evaluation.result import ClaimResult, Delays, Point, Series, TableResult
 from loko.document import InputError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from evaluation import cli
 from evaluation.files import alone_in
 from evaluation.provenance import versions
 from evaluation.runner import LOST
+from loko.document import LABS
 
 FILES = ("json", "parquet", "svg", "png")
 BESIDE = {"report.html", "runs.jsonl"}
@@ -360,3 +362,59 @@ def test_telling_the_version_leaves_it_in_later_results(loko) -> None:
     before = dict(versions())
     assert loko("--version").status == 0
     assert versions() == before
+
+
+COLOURED = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-9]|4[0-9]|9[0-7])[;m]")
+
+
+@pytest.mark.parametrize("command", ["", "plan", "lab", "lab up", "bench"])
+def test_help_has_a_short_name(loko, command: str) -> None:
+    short, long = loko(*command.split(), "-h"), loko(*command.split(), "--help")
+    assert short.status == 0
+    assert short.out == long.out
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("plan", "loko plan"),
+        ("plan two-switch flows.yml --bog", "loko plan"),
+        ("lab bog", "loko lab"),
+        ("lab up", "loko lab up"),
+        ("bog", "loko"),
+        ("lab", "loko lab"),
+    ],
+)
+def test_a_wrong_call_names_the_help_that_tells_more(loko, words: str, command: str) -> None:
+    ended = loko(*words.split())
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1
+    assert ended.err.endswith(f"(see '{command} --help')\n")
+    assert loko(*command.split()[1:], "--help").status == 0
+
+
+def test_colours_can_be_switched_off(tmp_path: Path) -> None:
+    flows = tmp_path / "flows.yml"
+    flows.write_text((LABS / "two-switch" / "flows.yml").read_text(encoding="utf-8"))
+    for words in (["plan", "-h"], ["plan", "two-switch", str(flows)], ["model", "zodiac-fx"], ["plan"]):
+        call = [sys.executable, "-c", "from evaluation.cli import main; main()", *words]
+        env = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1"}
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, env=env)
+        assert not COLOURED.search(done.stdout + done.stderr), words
+
+
+def test_flows_come_by_the_standard_input_by_either_name(tmp_path: Path) -> None:
+    csv = "id,source,destination,udp_source,udp_destination,rate,burst,frame\n"
+    row = "a,H1,H3,1,9,9 kbit/s,1 frame,306 bytes\n"
+    for name in ("-", "/dev/stdin"):
+        call = [sys.executable, "-c", "from evaluation.cli import main; main()", "plan", "two-switch", name]
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input=csv + row)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "1 of 1 fit" in done.stdout
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input="")
+        assert done.returncode == 2
+        assert "is empty; begin each flow with" in done.stderr
+        assert done.stderr.count("\n") == 1
+        wrong = csv.replace("source,", "sourc,", 1) + row
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input=wrong)
+        assert "unknown column 'sourc'" in done.stderr

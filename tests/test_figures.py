@@ -14,11 +14,12 @@ from evaluation import pictures
 from evaluation.analysis import Box
 from evaluation.claims import check_reference, judge, kind_of
 from evaluation.evaluate import promised
-from evaluation.experiments import experiments, load_experiment, select
 from evaluation.facts import fact
 from evaluation.guarantees import guarantee
+from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.estimate import estimate_s, packets
+from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.report import render
 from evaluation.result import (
     AxisLabel,
@@ -32,7 +33,6 @@ from evaluation.result import (
 )
 from evaluation.runner import LOST
 from evaluation.senders import Senders
-from evaluation.traffic import prepare, traffic
 from loko.document import LABS, InputError
 
 FIGURES = experiments()
@@ -91,7 +91,7 @@ def test_every_claim_and_note_refers_to_a_fact_of_the_paper(name: str) -> None:
         stated = check_reference(experiment, claim)
         assert kind_of(experiment, claim, stated) != "predicted" or stated.role == "validation"
     for note in experiment.notes:
-        assert fact("loko", note.fact).where
+        assert fact(experiment.paper, note.fact).where
 
 
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.figure)

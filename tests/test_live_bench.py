@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -18,23 +19,25 @@ import numpy as np
 import pytest
 from live_harness import Machine, descendants, left, needs_root, wait_until
 
-from evaluation.bench import buffer, control_plane, data_plane, integrated_switch
+from evaluation.bench import buffer, campaign, control_plane, data_plane, integrated_switch
+from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import Table
 from evaluation.bench.control_messages import flow_search, messages
 from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
-from evaluation.bench.live import board_wiring
 from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench, open_device
 from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
 from evaluation.bench.live.shaped_senders import CASES, measure
-from evaluation.live import openvswitch
-from evaluation.live.background import state_folder
+from evaluation.bench.store import SampleStore
+from evaluation.instruments import cable_probe
+from evaluation.live import board_wiring, openvswitch
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import SCHEMA, OpenVSwitch
 from evaluation.live.programs import emulator
+from evaluation.live.state import state_folder
 from evaluation.runner import RunError
 from loko.controller.messages import echo_request
 from loko.device import load_profile
@@ -243,7 +246,7 @@ def examine(entry, connect_s=30.0):
 @pytest.fixture
 def _a_switch_that_answers_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open vSwitch answers within a millisecond; what gets lost is waited for a hundred times as long."""
-    monkeypatch.setattr(bench_self_test, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(cable_probe, "_ANSWER_S", 0.2)
 
 
 soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
@@ -405,6 +408,42 @@ def test_an_emulated_board_is_measured_as_a_device() -> None:
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
         assert one.disturbed or one.frames == 9
+
+
+@needs_emulator
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("pulled", "cable"),
+    [
+        ("s1-eth1", "the cable of port 1 (bench1)"),
+        ("bench2", "the cable of port 2 (bench2)"),
+    ],
+)
+def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cable) -> None:
+    """It is in again before anybody could see that it was out: what was measured meanwhile may be wrong."""
+    table = Table(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+    pulls = [pulled]
+
+    def measure(device, seed):
+        while pulls:
+            name = pulls.pop()
+            ip("link", "set", name, "down")
+            ip("link", "set", name, "up")
+        return {
+            size: (one.times_ns, one.disturbed)
+            for size, one in data_plane.measure(device, table, (306,), samples=5, seed=seed).items()
+        }
+
+    todo = [
+        campaign.Part("dp-time", "before", lambda device, seed: {}),
+        campaign.Part("dp-time", "pulled", measure),
+    ]
+    with SampleStore(tmp_path / "samples", {}) as store, open_device("zodiac-fx-live") as device:
+        with pytest.raises(UnpluggedError, match=re.escape(f"{cable} had no link while 'dp-time/pulled'")):
+            campaign.run(device, todo, store, seed=1, on_part=lambda part: None)
+        assert store.parts() == {"dp-time/before"}
+        campaign.run(device, todo, store, seed=1, on_part=lambda part: None)
+        assert store.parts() == {"dp-time/before", "dp-time/pulled"}
 
 
 @needs_emulator

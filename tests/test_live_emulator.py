@@ -19,6 +19,7 @@ from benchmarks.one_board import (
     ECHO_REPLY,
     ECHO_REQUEST,
     HELLO,
+    PACKET_IN,
     ROOT,
     Controller,
     Emulator,
@@ -255,6 +256,21 @@ class TestControlConnection:
         assert sum(text.startswith("connected to") for text in told_events) == 2
         assert sum("Connection refused" in text for text in told_events) == 1
 
+    def test_board_s_half_stays_open_behind_the_controller_s_end(
+        self, program, namespace, controller, tmp_path
+    ):
+        """In safe mode the board goes on telling what its table misses until it connects again (quirk 16)."""
+        settings = 'ofchecks = false\nfail_state = "safe"\n'
+        with (
+            Emulator(program, namespace, tmp_path, controller.port, settings=settings) as emulator,
+            Tap(namespace, "h1") as sender,
+        ):
+            controller.handshake()
+            controller.session.shutdown(socket.SHUT_WR)
+            wait_for(lambda: "closed the connection" in emulator.log(), "line about the controller's end")
+            sender.send(udp_frame(1))
+            assert controller.receive()[1] == PACKET_IN
+
     def test_message_in_several_segments(self, emulator, controller, sender, receiver):
         controller.handshake()
         for _ in range(2):
@@ -311,7 +327,7 @@ class TestProcess:
         controller.handshake()
         namespace.run("ip", "link", "set", "s1-eth1", "down")
         wait_for(
-            lambda: "interface s1-eth1 of port 1 cannot be read" in emulator.log(), "line about the interface"
+            lambda: "port 1 is down: interface s1-eth1 is down" in emulator.log(), "line about the interface"
         )
         controller.barrier()
 

@@ -54,7 +54,6 @@ def command(*arguments):
 
 RUN_FOR_EVER = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
 sys.path[:0] = {path!r}
 from live_harness import admitted
 from evaluation.live.runner import LiveRunner
@@ -137,6 +136,41 @@ def test_a_lab_that_is_up_is_shown_carries_no_stray_frame_and_goes_down_without_
     assert result.output == "lab bench is down\n"
     assert not left(tree)
     assert command("lab", "status", "bench").output == "lab bench is not up\n"
+
+
+def test_commands_run_in_the_hosts_of_a_lab_that_is_up(machine):
+    def loko(*words: str, said: str = ""):
+        call = [sys.executable, "-c", "from evaluation.cli import main; main()", "lab", *words]
+        return subprocess.run(call, input=said, capture_output=True, text=True, timeout=60, check=False)
+
+    none = loko("exec", "two-switch", "H1", "true")
+    assert (none.returncode, none.stderr.count("\n")) == (2, 1)
+    assert "lab two-switch is not up: start it with 'loko lab up two-switch'" in none.stderr
+    assert "no lab is up" in loko("shell", "H1").stderr
+    try:
+        assert loko("up", "two-switch").returncode == 0
+        for host, address in (("H1", "10.0.0.1/24"), ("H3", "10.0.0.3/24")):
+            told = loko("exec", "two-switch", host, "ip", "-4", "-o", "address", "show", "scope", "global")
+            assert (told.returncode, told.stderr) == (0, "")
+            assert address in told.stdout
+        assert loko("exec", "two-switch", "H1", "sh", "-c", "exit 7").returncode == 7
+        for words in (("shell", "H2"), ("shell", "two-switch", "H2")):
+            told = loko(*words, said="ip -4 address show scope global; exit 5\n")
+            assert told.returncode == 5
+            assert "10.0.0.2/24" in told.stdout
+        ping = loko("exec", "two-switch", "H1", "ping", "-c", "1", "-W", "1", "10.0.0.3")
+        assert ping.returncode == 1
+        assert "100% packet loss" in ping.stdout
+        assert ping.stderr.startswith("note: tables of a lab's own controller let only admitted flows pass")
+        for words, says in (
+            (("exec", "two-switch", "H9", "true"), "has no node 'H9' to run commands in (nodes: H1, H2"),
+            (("exec", "two-switch", "H1", "no-such-program"), "no-such-program: there is no such program"),
+        ):
+            wrong = loko(*words)
+            assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+            assert says in wrong.stderr
+    finally:
+        loko("down", "two-switch")
 
 
 def test_what_a_crash_left_does_not_stop_the_next_lab(machine):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from live_harness import Machine, descendants, left, named, needs_root, wait_until
 
-from evaluation.experiments import load_experiment
+from evaluation.kinds.experiments import load_experiment
 from evaluation.kinds.paths.admission import admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.paths.production import compute
@@ -57,7 +57,6 @@ def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switc
 
 RUN_FOR_EVER = """
 import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = {path!r}
 from test_live_ring import admit_paths, figure
 from evaluation.live.runner import LiveRunner

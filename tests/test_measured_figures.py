@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from evaluation.evaluate import evaluate
-from evaluation.experiments import experiments, load_experiment, select
 from evaluation.facts import fact
+from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.kinds.processing_time.document import ProcessingTime
 from evaluation.options import Options
 from loko.document import LABS, InputError

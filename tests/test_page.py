@@ -131,6 +131,16 @@ def test_switch_that_goes_and_comes_back_is_shown(page: Page, served: ServedLab)
     assert page.all("#topology .switch.away") == []
 
 
+def test_application_that_ends_and_comes_back_is_shown(page: Page, served: ServedLab) -> None:
+    served.post(1)
+    page.wait(lambda: page.all(page.flow("f1")), "the flow")
+    served.application().kill()
+    page.wait(lambda: any("OpenFlow application has ended" in one for one in page.texts("#log li")), "a note")
+    page.wait(lambda: page.text("#health") == "every switch as it should be", "the switches")
+    page.wait(lambda: "installed" in page.text(f"{page.flow('f1')} .badge"), "the flow")
+    assert not page.one("#banner").is_displayed()
+
+
 def test_service_that_is_killed_and_comes_back_is_shown(page: Page, served: ServedLab) -> None:
     served.post(1)
     page.wait(lambda: page.all(page.flow("f1")), "the flow")

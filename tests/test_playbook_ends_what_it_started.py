@@ -68,3 +68,25 @@ def test_a_termination_of_the_wrapper_ends_the_command(tmp_path: Path) -> None:
         wrapper.terminate()
         assert wrapper.wait(timeout=PATIENCE_S) == 130
     assert eventually(lambda: not psutil.pid_exists(int(pid.read_text())))
+
+
+def test_a_killed_wrapper_takes_the_command_and_its_children_with_it(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = f"sleep 1000 & echo $! $$ >{pids}; wait"
+    with subprocess.Popen([TIED, "bash", "-c", command]) as wrapper:
+        assert eventually(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        running = [int(pid) for pid in pids.read_text().split()]
+        assert all(psutil.pid_exists(pid) for pid in running)
+        wrapper.kill()
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in running))
+
+
+def test_a_command_that_ends_leaves_nothing_that_waits(tmp_path: Path) -> None:
+    mark = f"mark-{tmp_path.name}"
+    done = subprocess.run([TIED, "true", mark], check=False, capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == 0
+
+    def waiting() -> list[int]:
+        return [one.pid for one in psutil.process_iter(["cmdline"]) if mark in (one.info["cmdline"] or ())]
+
+    assert eventually(lambda: not waiting())

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_program import OURS
 
 ROOT = Path(__file__).resolve().parents[1]
-ANSIBLE = Path(sys.executable).parent / "ansible-playbook"
 PLAYBOOKS = [ROOT / "evaluate.yml", *sorted(ROOT.glob("playbooks/*.yml"))]
 INVENTORIES = sorted(ROOT.glob("playbooks/inventories/*"))
 
 
-def ansible(*words, cwd=ROOT, command=(ANSIBLE,)):
+def ansible(*words, cwd=ROOT, command=(OURS,)):
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return subprocess.run(
         [*command, *map(str, words)],
@@ -98,7 +98,7 @@ def test_tags_that_leave_the_replay_out_are_no_success():
 OLDER = """
 import sys
 import ansible.release
-ansible.release.__version__ = "2.14.18"
+ansible.release.__version__ = "2.13.13"
 from ansible.cli.playbook import main
 main(["ansible-playbook", *sys.argv[1:]])
 """
@@ -108,5 +108,5 @@ main(["ansible-playbook", *sys.argv[1:]])
 def test_an_older_ansible_is_told_that_it_is_too_old_before_anything_else(folder):
     done = ansible("evaluate.yml", cwd=folder, command=(sys.executable, "-c", OLDER))
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "Ansible 2.14.18 is too old: this needs ansible-core 2.17 or newer" in done.stdout
+    assert "Ansible 2.13.13 is too old: this needs ansible-core 2.14 or newer" in done.stdout
     assert "Install the testbed" not in done.stdout

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from served_lab import LOKO, PATIENCE_S, ServedLab, flow, wait_for
 
 from benchmarks.one_board import BUILD
 
 RYU_PYTHON = BUILD / ".clients" / "python" / "bin" / "python"
 KILLS = 5
+COMPARED = "connected; comparing its table"
+NOTICED = "the OpenFlow application has ended with status -9; starting it again"
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +120,66 @@ def test_wrong_input_is_explained(served: ServedLab, values: dict[str, object], 
 def test_all_errors_have_one_shape(served: ServedLab) -> None:
     client = served.client
     assert code(client.get("/nothing")) == (404, "http")
-    assert code(client.put("/v1/flows")) == (405, "http")
+    for path, allowed in [("/v1/flows", "GET, HEAD, POST"), ("/v1/flows/f1", "DELETE, GET, HEAD")]:
+        answer = client.put(path)
+        assert code(answer) == (405, "http")
+        assert answer.headers["allow"] == allowed
+    assert set(client.put("/openapi.json").headers["allow"].split(", ")) == {"GET", "HEAD"}
     assert code(client.post("/v1/flows", content="{", headers={"content-type": "application/json"})) == (
         *(422, "invalid"),
     )
-    assert code(client.post("/v1/flows", content="{}", headers={"content-type": "text/plain"})) == (
-        415,
-        "no-json",
-    )
+    for content_type in ("text/plain", "application/jsonfoo", "application/json-patch+json", ""):
+        headers = {"content-type": content_type}
+        assert code(client.post("/v1/flows", content="{}", headers=headers)) == (415, "no-json")
+    headers = {"content-type": "Application/JSON; charset=utf-8"}
+    assert code(client.post("/v1/flows", content="{}", headers=headers)) == (422, "invalid")
     headers = {"origin": "http://evil.example", "content-type": "application/json"}
     assert code(client.post("/v1/flows", json=flow(1), headers=headers)) == (403, "foreign-origin")
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/flows", "/v1/events", "/healthz", "/docs", "/openapi.json"])
+def test_only_known_hosts_are_served(served: ServedLab, path: str) -> None:
+    """A page of another site may have let its name lead here: its requests are of the same origin."""
+    host = f"evil.example:{served.rest}"
+    headers = {"host": host, "origin": f"http://{host}", "referer": f"http://{host}/"}
+    with served.client.stream("GET", path, headers=headers) as answer:
+        answer.read()
+    assert code(answer) == (421, "foreign-host")
+    assert code(served.client.post("/v1/flows", json=flow(1), headers=headers)) == (421, "foreign-host")
+    assert served.flows() == []
+
+
+def test_hosts_can_be_allowed(tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--allow-host", "loko.example") as lab:
+        assert lab.client.get("/v1/flows", headers={"host": "loko.example:80"}).status_code == 200
+        assert lab.client.get("/v1/flows", headers={"host": "www.loko.example"}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1/flows", "/v1/switches", "/v1/events", "/healthz", "/docs", "/openapi.json"]
+)
+def test_headers_alone_are_those_of_the_whole(served: ServedLab, path: str) -> None:
+    head = served.client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    with served.client.stream("GET", path) as whole:
+        for name in ("content-type", "content-length", "etag", "content-security-policy"):
+            assert head.headers.get(name) == whole.headers.get(name), name
+    assert code(served.client.get("/v1/flows/f1")) == (404, "unknown-flow")
+    assert served.client.head("/v1/flows/f1").status_code == 404
+
+
+def test_five_tuple_in_use_is_a_conflict(served: ServedLab) -> None:
+    assert served.post(1).status_code == 201
+    answer = served.post(1, id="another")
+    assert code(answer) == (409, "conflict")
+    assert "flows 'f1' and 'another' have the same hosts and ports" in answer.json()["error"]["message"]
+
+
+def test_large_numbers_are_not_spelled_out(served: ServedLab) -> None:
+    message = served.post(1, rate_bps=1e30, burst_bytes=12_345_678).json()["error"]["message"]
+    assert "0 used + 1e+30 requested > " in message
+    message = served.post(1, burst_bytes=64.25).json()["error"]["message"]
+    assert "burst_bytes 64.25 is below" in message
 
 
 def test_body_is_limited(served: ServedLab) -> None:
@@ -179,6 +236,70 @@ def test_events_tell_what_happens(served: ServedLab) -> None:
         assert json.loads(text.removeprefix("data: "))["name"] == "f1"
 
 
+def metrics_of(lab: ServedLab) -> dict[tuple[str, ...], float]:
+    """The samples, by name and the values of their labels, as Prometheus reads them."""
+    answer = lab.client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_metrics_tell_flows_use_refusals_and_sessions(served: ServedLab) -> None:
+    before = metrics_of(served)
+    answer = served.post(1, rate_bps=100_000)
+    assert served.post(2, rate_bps=1e9).status_code == 409
+    assert served.post(2, source="H9").status_code == 422
+    after = metrics_of(served)
+    grown = {key: value - before.get(key, 0.0) for key, value in after.items()}
+    assert after["loko_flows", "installed"] == 1
+    assert after["loko_flow_guarantee_seconds", "f1"] == pytest.approx(answer.json()["guarantee_ns"] / 1e9)
+    for switch in served.switches().values():
+        assert after["loko_switch_connected", switch["name"]] == 1
+        for share in switch["use"]:
+            key = (share["quantity"], switch["name"], share["unit"])
+            assert after["loko_switch_used", *key] == pytest.approx(share["used"])
+            assert after["loko_switch_allocated", *key] == pytest.approx(share["allowed"])
+    assert after["loko_sessions",] == 2
+    assert grown["loko_refusals_total", "rate", "does-not-fit"] == 1
+    assert grown["loko_refusals_total", "", "invalid"] == 1
+    assert grown["loko_http_answers_total", "POST", "201"] == 1
+    assert grown["loko_http_answers_total", "POST", "409"] == 1
+    assert after["loko_openflow_restarts_total",] == 0
+    assert ("loko_stalls_total",) in after
+
+
+def test_metrics_have_measured_delays_beside_guarantees(tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--emulate", "--traffic", has_boards=False) as lab:
+        assert lab.post(1).status_code == 201
+        wait_for(lambda: lab.delays().get("f1", {}).get("received"), "its packets")
+        seen = metrics_of(lab)
+        assert seen["loko_flow_packets_total", "received", "f1"] > 0
+        assert seen["loko_flow_packets_total", "late", "f1"] == 0
+        most_s = seen["loko_flow_delay_max_seconds", "f1"]
+        assert 0 < seen["loko_flow_delay_seconds", "f1", "0.5"] <= most_s
+        assert most_s <= seen["loko_flow_guarantee_seconds", "f1"]
+
+
+def test_log_in_json_names_the_request(tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--log-format", "json") as lab:
+        named = lab.client.get("/v1/flows/none", headers={"x-request-id": "mine-1"})
+        answer = lab.post(1)
+        assert named.headers["x-request-id"] == "mine-1"
+        assert answer.status_code == 201
+        lines = [json.loads(line) for line in lab.log().splitlines()]
+    by_request = {line["request"]: line for line in lines if "status" in line}
+    assert (by_request["mine-1"]["path"], by_request["mine-1"]["status"]) == ("/v1/flows/none", 404)
+    told = by_request[answer.headers["x-request-id"]]
+    assert (told["method"], told["status"], told["flow"]) == ("POST", 201, "f1")
+    [installed] = [line for line in lines if line["text"] == "flow f1: is installed"]
+    assert (installed["kind"], installed["name"]) == ("flow", "f1")
+    assert "request" not in installed  # the switch's answer belongs to nobody's request
+
+
 def test_rate_is_limited(tmp_path: Path) -> None:
     with ServedLab(tmp_path, "--requests-per-s", "1") as lab:
         answer = lab.client.get("/v1/flows")
@@ -204,6 +325,7 @@ def test_token_is_asked_of_what_changes_something(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (["--rest", "0.0.0.0:0"], "--rest 0.0.0.0:0: whoever reaches it could change flows; give a token"),
+        (["--allow-host", "http://loko"], "--allow-host 'http://loko' is not a host; give a name"),
         (["--rest", "here"], "--rest 'here' is not an address and a port"),
         (["--framework", "pox"], "--framework 'pox' is neither os-ken nor ryu"),
         (["--framework", "ryu"], "--framework ryu: give the interpreter that has Ryu 4.34"),
@@ -221,6 +343,25 @@ def test_wrong_options_are_one_line(tmp_path: Path, options: list[str], says: st
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert says in done.stderr
+
+
+def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("short")
+    store = ["--store", str(tmp_path / "s")]
+    for options, given, says in (
+        (["--token-file", str(tmp_path / "token")], {}, f"--token-file {tmp_path / 'token'}"),
+        ([], {"LOKO_TOKEN": " short\n"}, "$LOKO_TOKEN"),
+    ):
+        done = subprocess.run(
+            [LOKO, "serve", "two-switch", *store, *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+            env={**os.environ, **given},
+        )
+        assert done.returncode == 2
+        assert done.stderr.endswith(f"{says}: has 5 characters; give at least 16\n")
 
 
 def test_busy_port_is_one_line(tmp_path: Path) -> None:
@@ -269,6 +410,91 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
                 assert switch["complete"]
                 assert switch["use"][2]["used"] == len(there)
             granted, unsure = there, set()
+
+
+def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path: Path) -> None:
+    """Every request is answered, in the shape of all answers, and the service itself runs on."""
+    with ServedLab(tmp_path) as lab, ThreadPoolExecutor(4) as clients:
+        assert lab.process is not None
+        pid = lab.process.pid
+        ending = threading.Event()
+        answers: list[tuple[int, httpx.Response]] = []
+
+        def ask(number: int) -> None:
+            while not ending.is_set():
+                answers.append((number, lab.post(number)))
+                if answers[-1][1].status_code == 503:
+                    ending.wait(0.05)
+                if answers[-1][1].status_code == 201:
+                    answers.append((number, lab.client.delete(f"/v1/flows/f{number}")))
+
+        asking = [clients.submit(ask, number) for number in range(1, 5)]
+        try:
+            for kills in (1, 2):
+                died = lab.application()
+                before = len(answers)
+                wait_for(lambda before=before: len(answers) > before + 12, "requests")
+                died.kill()
+                wait_for(lambda kills=kills: lab.log().count(NOTICED) == kills, "the service to notice")
+                # Not until it is healthy: while flows come and go, a switch seldom holds just what it should.
+                compared = 2 * (kills + 1)
+                wait_for(lambda compared=compared: lab.log().count(COMPARED) == compared, "the switches")
+        finally:
+            ending.set()
+        for one in asking:
+            one.result()
+        statuses = {answer.status_code for _, answer in answers}
+        assert 503 in statuses
+        assert statuses <= {200, 201, 202, 204, 404, 409, 503}
+        for _, answer in answers:
+            if answer.status_code == 503:
+                assert code(answer) == (503, "switch-unavailable")
+                assert answer.json()["error"]["became"] in {"nothing", "taken-back"}
+        lab.wait_healthy()
+        for one in lab.flows():
+            lab.client.delete(f"/v1/flows/{one['id']}")
+        assert lab.post(9).status_code == 201
+        assert lab.process.pid == pid
+        assert lab.process.poll() is None
+        assert "Traceback" not in lab.log()
+
+
+def test_requests_in_flight_hear_what_becomes_of_them_when_the_service_ends(tmp_path: Path) -> None:
+    with ServedLab(tmp_path) as lab, ThreadPoolExecutor(2) as clients:
+        assert lab.boards is not None
+        assert lab.post(1).status_code == 201
+        lab.boards.send_signal(signal.SIGSTOP)  # so that no switch confirms anything
+        asked = clients.submit(lab.post, 2)
+        released = clients.submit(lab.client.delete, "/v1/flows/f1")
+        states = {"f1": "removing", "f2": "accepted"}
+        wait_for(lambda: {one["id"]: one["state"] for one in lab.flows()} == states, "both to be in flight")
+        with lab.client.stream("GET", "/v1/events") as events:
+            assert lab.end() == 0
+            assert events.read()  # it has ended in good order
+        for answer, became in ((asked.result(), "taken-back"), (released.result(), "goes-on")):
+            assert code(answer) == (503, "service-ending")
+            assert answer.json()["error"]["became"] == became
+        assert "Traceback" not in lab.log()
+        lab.boards.send_signal(signal.SIGCONT)
+        lab.start()
+        lab.wait_healthy()
+        wait_for(lambda: lab.flows() == [], "what was said to become of them")
+
+
+def test_boards_that_end_are_started_again(tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--emulate", "--traffic", has_boards=False) as lab:
+        assert lab.process is not None
+        assert lab.post(1).status_code == 201
+        wait_for(lambda: "f1" in lab.delays(), "its packets")
+        children = psutil.Process(lab.process.pid).children()
+        [boards] = [one for one in children if "evaluation.emulation" in one.cmdline()]
+        boards.kill()
+        wait_for(lambda: "the program beside the service has ended with status -9" in lab.log(), "its end")
+        wait_for(lambda: not lab.is_healthy(), "the loss to be seen")
+        lab.wait_healthy()
+        wait_for(lambda: "f1" in lab.delays(), "packets of the same flow")
+        assert [one["state"] for one in lab.flows()] == ["installed"]
+        assert "Traceback" not in lab.log()
 
 
 def test_ryu_serves_as_well(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from evaluation import facts
 from evaluation.evaluate import evaluate
-from evaluation.experiments import experiments, select
 from evaluation.figure import Figure
+from evaluation.kinds.experiments import experiments, select
 from evaluation.options import Options, Silent
 from evaluation.report import write_report
 from evaluation.result import read_results

@@ -127,6 +127,31 @@ def test_overload_is_lost_and_accounted_for() -> None:
     assert {board["ring_units_peak"] for board in result.boards.values()} == {24}
 
 
+def test_what_is_on_a_pulled_cable_is_lost_and_the_rest_arrives() -> None:
+    network = two_switches()
+    add_sources(network)
+    network.unplug("s1", 3, at_ns=SECOND_NS // 2)
+    network.plug("s2", 3, at_ns=SECOND_NS)
+    result = network.run(duration_ns=2 * SECOND_NS)
+    lost = result.received_ns == -1
+    assert int(lost.sum()) == result.cut > 100
+    # Nothing is lost that had passed before, or came after; a frame needs 4.13 ms at most.
+    out = (result.sent_ns > SECOND_NS // 2 - 4_130_000) & (result.sent_ns < SECOND_NS)
+    assert not np.any(lost & ~out)
+    well_out = (result.sent_ns > SECOND_NS // 2) & (result.sent_ns < SECOND_NS - 4_130_000)
+    assert np.all(lost[well_out])
+
+
+def test_cables_that_are_not_there_are_refused() -> None:
+    network = two_switches()
+    for name, port, word in [("s1", 4, "no cable"), ("nobody", 1, "add it first")]:
+        with pytest.raises(ValueError, match=word):
+            network.unplug(name, port, at_ns=0)
+    network.unplug("s1", 3, at_ns=5)
+    with pytest.raises(ValueError, match="at_ns"):
+        network.plug("s1", 3, at_ns=4)
+
+
 def test_the_seed_fixes_every_number() -> None:
     def columns(result: RunResult) -> list[list[int]]:
         return [

@@ -9,13 +9,14 @@ import dpkt
 import numpy as np
 import pytest
 
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.runner import LOST, RunError, RunRecords
-from evaluation.traffic import Setting, prepare, traffic
 from evaluation.virtual import VirtualRunner, frame_of
 from loko.document import LABS, InputError
 from loko.lab import Backend, Lab, load_lab
+from loko.scenario import OpenFlow
 
 FIGURES = experiments()
 
@@ -107,7 +108,8 @@ def test_a_table_that_cannot_hold_the_flows_is_refused() -> None:
 
 
 def test_a_board_that_takes_no_table_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.virtual.session_segments", lambda _: [bytes.fromhex("0100000800000001")])
+    sessions = {OpenFlow.V1_0: (lambda _: [bytes.fromhex("0100000800000001")], 19)}
+    monkeypatch.setattr("evaluation.virtual._SESSIONS", sessions)
     chosen = setting("fig17a")
     with (
         VirtualRunner(chosen.lab, chosen.admitted(), entries=17) as runner,

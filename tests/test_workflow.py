@@ -15,7 +15,18 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MUL
 
 WORKFLOW_KEYS = {"name", True, "permissions", "concurrency", "jobs", "env", "defaults"}
 """`on` is a boolean of YAML 1.1."""
-JOB_KEYS = {"name", "if", "needs", "runs-on", "timeout-minutes", "strategy", "steps", "env", "permissions"}
+JOB_KEYS = {
+    "name",
+    "if",
+    "needs",
+    "runs-on",
+    "container",
+    "timeout-minutes",
+    "strategy",
+    "steps",
+    "env",
+    "permissions",
+}
 STEP_KEYS = {"name", "if", "uses", "with", "run", "env", "id", "shell", "working-directory"}
 EVENTS = {"push", "pull_request", "schedule", "workflow_dispatch"}
 CONTEXTS = {
@@ -58,11 +69,30 @@ def test_every_target_that_is_called_is_there():
 
 def test_what_takes_long_or_depends_on_chance_is_run_every_night_and_only_then():
     [nightly] = [job for job in WORKFLOW["jobs"].values() if "if" in job]
-    [gate] = [job for job in WORKFLOW["jobs"].values() if "if" not in job]
+    gate = WORKFLOW["jobs"]["test"]
+    assert "if" not in gate
     assert called(nightly) == {"setup", "roles", "anywhere", "evidence", "fuzz", "random", "vagrant-smoke"}
     assert called(nightly) & called(gate) == {"setup"}
     assert "github.event_name == 'schedule'" in nightly["if"]
     assert WORKFLOW[True]["schedule"]
+
+
+def test_the_oldest_ansible_runs_on_the_debian_that_has_it():
+    job = WORKFLOW["jobs"]["oldest-ansible"]
+    assert job["container"] == "debian:12"
+    assert called(job) == {"setup", "oldest-ansible"}
+
+
+def test_no_step_gets_the_credentials_of_the_checkout():
+    checkouts = [
+        step
+        for job in WORKFLOW["jobs"].values()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert len(checkouts) == len(WORKFLOW["jobs"])
+    for step in checkouts:
+        assert step["with"]["persist-credentials"] is False
 
 
 def test_actions_are_pinned_to_a_commit_that_the_version_is_told_of():

@@ -6,9 +6,10 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from ansible_program import OURS
 
 from benchmarks.one_board import BUILD
 
@@ -105,7 +106,7 @@ class Throwaway:
         command = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", entered]
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=800)
 
-    def plays(self, *steps):
+    def plays(self, *steps, program=OURS):
         """Run steps in turn, strings as shell, lists as words for ansible-playbook; gives the plays."""
         script, names = ["export LOKO_SETUP_PAUSE_S=0"], []
         for step in steps:
@@ -114,7 +115,7 @@ class Throwaway:
                 continue
             name = f"play{len(names)}"
             names.append(name)
-            words = shlex.join([str(Path(sys.executable).parent / "ansible-playbook"), *map(str, step)])
+            words = shlex.join([str(program), *map(str, step)])
             out = f"/mnt/shared/{name}"
             script.append(f"OUTCOMES={out} {SURROUNDINGS} {words} >{out}.log 2>&1; echo $? >{out}.status")
         done = self.run("\n".join(script), check=False)

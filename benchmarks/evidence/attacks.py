@@ -218,7 +218,8 @@ def _capacity() -> Iterator[Row]:
             path = Path(folder) / f"zodiac-fx-{factor}.toml"
             path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
             for scheme in (*SCHEMES, PACKET_GRANULAR):
-                for told in (False, True) if scheme == PACKET_GRANULAR and factor != 1 else (False,):
+                # A faster board cannot be planned for: its passes would have to end before they do.
+                for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
                     case = _sharing(scheme, 4, star(str(path) if told else "zodiac-fx"))
                     yield {
                         "capacity": factor,

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from loko.document import PROFILES, InputError, Strict, find, read
+from loko.generic_switch import GenericSwitch
 from loko.linux_switch import LinuxSwitch
 from loko.quantity import Count, Factor
 from loko.tolerance import Tolerant
@@ -177,6 +178,77 @@ class ConsoleCost(Strict):
     restart_ns: Count
 
 
+class FieldCost(Strict):
+    """Testing a field of an entry in OpenFlow 1.3: if it holds, and if it fails, which ends the entry."""
+
+    passes_ps: Count
+    fails_ps: Count
+
+
+class OpenFlow13Cost(Strict):
+    """What OpenFlow 1.3 costs where it differs from 1.0: an entry its fields up to the first that fails."""
+
+    other_table_ps: Count
+    skipped_ps: Count
+    after_hit_ps: Count
+    no_fields_ps: Count
+    hit_ps: Count
+    in_port: FieldCost
+    eth_dst: FieldCost
+    eth_src: FieldCost
+    eth_masked: FieldCost
+    eth_type: FieldCost
+    vlan_vid: FieldCost
+    vlan_vid_masked: FieldCost
+    vlan_pcp: FieldCost
+    ip_dscp: FieldCost
+    ip_proto: FieldCost
+    ipv4_src: FieldCost
+    ipv4_dst: FieldCost
+    ipv4_masked: FieldCost
+    tcp_port: FieldCost
+    udp_port: FieldCost
+    mpls: FieldCost
+    unsupported: FieldCost
+    next_table_ps: Count
+    meter_ps: Count
+    group_ps: Count
+    features_ps: Count
+    role_ps: Count
+    description_ps: Count
+    multipart_ps: Count
+    flow_statistics_entry_ps: Count
+    aggregate_entry_ps: Count
+    table_statistics_ps: Count
+    table_statistics_entry_ps: Count
+    table_features_ps: Count
+    port_statistics_ps: Count
+    port_statistics_port_ps: Count
+    port_description_ps: Count
+    flow_add_ps: Count
+    replacement_scan_ps: Count
+    flow_delete_ps: Count
+    delete_hit_ps: Count
+    delete_miss_ps: Count
+    delete_by_port_ps: Count
+    delete_strict_ps: Count
+    delete_strict_priority_ps: Count
+    modification_ps: Count
+    refused_ps: Count
+
+    def field(self, name: str) -> FieldCost:
+        """What testing a field costs; of `transport_port` the dearer of TCP and UDP."""
+        if name == "transport_port":
+            ports = self.tcp_port, self.udp_port
+            return FieldCost(
+                passes_ps=max((port.passes_ps for port in ports), key=lambda cost: cost.value),
+                fails_ps=max((port.fails_ps for port in ports), key=lambda cost: cost.value),
+            )
+        found = getattr(self, name)
+        assert isinstance(found, FieldCost)
+        return found
+
+
 class Cpu(Strict):
     """What the CPU needs for a frame."""
 
@@ -191,6 +263,8 @@ class Cpu(Strict):
     housekeeping: Housekeeping
     console: ConsoleCost | None = None
     """Without it the console costs nothing."""
+    openflow13: OpenFlow13Cost | None = None
+    """Without it the board speaks OpenFlow 1.0 only. """
 
 
 class Measurement(Strict):
@@ -227,7 +301,7 @@ class Profile(Tolerant):
         return length_bytes * 8e9 / self.ports.link_rate_bps.value
 
 
-Device = Profile | LinuxSwitch
+Device = Profile | LinuxSwitch | GenericSwitch
 """A profile of any kind. All have a name, a title, a tolerance, `ports.count`, `ports.link_rate_bps` and
 `table.entries`."""
 
@@ -236,6 +310,11 @@ def deterministic(device: Device) -> Profile:
     """The device as one that Loko can model. Raises `InputError` if it gives no worst case."""
     if isinstance(device, Profile):
         return device
+    if isinstance(device, GenericSwitch):
+        raise InputError(
+            f"profile '{device.name}': what it guarantees depends on the queues of its ports; describe them"
+            " in a file and ask 'loko model slice FILE' (docs/slicing.md)"
+        )
     raise InputError(
         f"profile '{device.name}': this device gives no worst case: its operating system can interrupt the"
         " forwarding at any time, and Loko needs deterministic processing (section 7);"
@@ -269,13 +348,18 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 def load_device(name_or_path: str | Path) -> Device:
     """Load a profile of any kind by name or by path. Raises `InputError` in one line."""
-    return _read_device(find(name_or_path, PROFILES, ".toml", "profile").resolve())
+    return _read_device(profile_file(name_or_path))
+
+
+def profile_file(name_or_path: str | Path) -> Path:
+    """Where a profile is written. Raises `InputError` in one line if there is none."""
+    return find(name_or_path, PROFILES, ".toml", "profile").resolve()
 
 
 class _Head(BaseModel):
     """What says of which kind a profile is; without it, it is a Zodiac FX."""
 
-    kind: Literal["linux-switch"] | None = None
+    kind: Literal["linux-switch", "generic-switch"] | None = None
 
 
 def profile_text(name_or_path: str | Path, **values: float) -> str:
@@ -296,6 +380,9 @@ def profile_text(name_or_path: str | Path, **values: float) -> str:
 
 @lru_cache
 def _read_device(path: Path) -> Device:
-    if read(path, _Head).kind == "linux-switch":
+    kind = read(path, _Head).kind
+    if kind == "linux-switch":
         return read(path, LinuxSwitch)
+    if kind == "generic-switch":
+        return read(path, GenericSwitch)
     return read(path, Profile)

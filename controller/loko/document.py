@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -22,6 +22,15 @@ LABS = DATA / "labs"
 
 class InputError(ValueError):
     """Wrong input. The text is one line: what is wrong, where, and how to mend it."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text, or, where several things are wrong, a line for each."""
+        return tuple(str(line) for line in self.args)
+
+    def __str__(self) -> str:
+        first, *others = self.lines or ("",)
+        return f"{first} (and {len(others)} more)" if others else first
 
 
 class Strict(BaseModel):
@@ -70,14 +79,19 @@ def find(
     raise InputError(f"{kind} '{text}': no such name and no such file (names: {', '.join(known) or 'none'})")
 
 
-def read(path: Path, model: type[_Model]) -> _Model:
-    """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file. Raises `InputError`."""
+def read_text(path: Path) -> str:
+    """What a file says, without a byte order mark. Raises `InputError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file in UTF-8") from None
+
+
+def read(path: Path, model: type[_Model]) -> _Model:
+    """Read and check a `.toml`, `.json`, `.yml` or `.yaml` file. Raises `InputError`."""
+    text = read_text(path)
     if path.suffix == ".toml":
         try:
             return _check(path, model, tomllib.loads(text), tree=None)
@@ -85,18 +99,32 @@ def read(path: Path, model: type[_Model]) -> _Model:
             raise InputError(f"{path}: not valid TOML: {error}") from None
         except RecursionError:
             raise InputError(f"{path}: nested too deeply") from None
-    data, tree = _parse_yaml(path, text)
-    return _check(path, model, data, tree)
+    parsed = parse(path, text)
+    if parsed.data is None:
+        raise InputError(f"{path}: is empty, or has comments alone; write down what it is to say")
+    return _check(path, model, parsed.data, parsed.tree)
 
 
-def _parse_yaml(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
-    """The values and the tree that knows their lines. JSON is YAML too."""
+class Parsed(NamedTuple):
+    """A YAML document that nobody has checked yet."""
+
+    data: Any
+    tree: yaml.Node | None
+    """Knows the lines."""
+
+    def line(self, location: Sequence[int | str]) -> int | None:
+        """The line, from 1, of the deepest part of the location that there is."""
+        return _line_of(self.tree, location)
+
+
+def parse(path: Path, text: str) -> Parsed:
+    """The values of a YAML document; JSON is YAML too. Raises `InputError`."""
     try:
         tree = _composed(text)
         if (double := _double_key(tree)) is not None:
             line = double.start_mark.line + 1
             raise InputError(f"{path}:{line}: key '{double.value}' is there twice; remove one")
-        return None if tree is None else yaml.SafeLoader("").construct_document(tree), tree
+        return Parsed(None if tree is None else yaml.SafeLoader("").construct_document(tree), tree)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else f"{path}"
@@ -157,25 +185,46 @@ def _check(path: Path, model: type[_Model], data: Any, tree: yaml.Node | None) -
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InputError(_one_line(path, error.errors(include_url=False)[0], tree)) from None
+        problem = problems(error)[0]
+        raise InputError(told(path, _line_of(tree, problem.at), problem.name, problem.message)) from None
 
 
 def error_at(path: Path, location: Sequence[int | str], message: str) -> InputError:
     """An error in what a YAML document says at a place, such as `("links", 1, "b")`."""
     tree = _composed(path.read_text(encoding="utf-8"))
-    return InputError(_line(path, _line_of(tree, location), location, message))
+    return InputError(told(path, _line_of(tree, location), _name(location), message))
 
 
-def _one_line(path: Path, problem: ErrorDetails, tree: yaml.Node | None) -> str:
-    location: Sequence[int | str] = problem["loc"]
-    key = problem.get("ctx", {}).get("key") if problem["type"] == "unknown_key" else None
-    number = _line_of(tree, [*location, key] if key else location)
-    return _line(path, number, location, problem["msg"].removeprefix("Value error, ").replace("\n", " "))
+class Problem(NamedTuple):
+    """What is wrong with a document."""
+
+    at: Sequence[int | str]
+    """The location that is to be looked at."""
+    name: str
+    """What the document calls that which is wrong; empty if that is the whole."""
+    message: str
+    """One line."""
 
 
-def _line(path: Path, number: int | None, location: Sequence[int | str], message: str) -> str:
-    where = f"{path}:{number}" if number else f"{path}"
-    name = ".".join(str(part) for part in location)
+def problems(error: ValidationError) -> list[Problem]:
+    """All that pydantic has found."""
+    return [_problem(found) for found in error.errors(include_url=False)]
+
+
+def _problem(found: ErrorDetails) -> Problem:
+    location: Sequence[int | str] = found["loc"]
+    key = found.get("ctx", {}).get("key") if found["type"] == "unknown_key" else None
+    message = " ".join(found["msg"].removeprefix("Value error, ").split())
+    return Problem([*location, key] if key else location, _name(location), message)
+
+
+def _name(location: Sequence[int | str]) -> str:
+    return ".".join(map(str, location))
+
+
+def told(path: str | Path, line: int | None, name: str, message: str) -> str:
+    """One line: where, what, and what is wrong with it."""
+    where = f"{path}:{line}" if line else f"{path}"
     return f"{where}: {name}: {message}" if name else f"{where}: {message}"
 
 

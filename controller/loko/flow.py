@@ -6,14 +6,13 @@ checked, as a document.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import Field, model_validator
 
 from loko.calculus import TokenBucket
-from loko.document import InputError, Strict, read
+from loko.document import InputError, Strict
 
 UdpPort = Annotated[int, Field(ge=1, le=65535)]
 FiveTuple = tuple[str, str, int, int]
@@ -42,14 +41,19 @@ class Flow(NamedTuple):
         return TokenBucket(rate_bps=self.rate_bps, burst_bytes=self.burst_bytes)
 
 
-class FlowDocument(Strict):
-    """A flow as people and programs write it down."""
+class AddressedDocument(Strict):
+    """What every written flow begins with: its name, and who sends to whom."""
 
     id: str
     source: str
     destination: str
     udp_source: UdpPort
     udp_destination: UdpPort
+
+
+class FlowDocument(AddressedDocument):
+    """A flow as people and programs write it down."""
+
     rate_bps: float = Field(gt=0, allow_inf_nan=False)
     burst_bytes: float = Field(gt=0, allow_inf_nan=False)
     frame_bytes: int = Field(ge=64, le=1518)
@@ -58,7 +62,7 @@ class FlowDocument(Strict):
     def _holds_a_frame(self) -> Self:
         if self.burst_bytes < self.frame_bytes:
             raise ValueError(
-                f"burst_bytes {self.burst_bytes:g} is below frame_bytes {self.frame_bytes}; allow a frame"
+                f"burst_bytes {self.burst_bytes:.15g} is below frame_bytes {self.frame_bytes}; allow a frame"
             )
         return self
 
@@ -68,38 +72,36 @@ class FlowDocument(Strict):
         return Flow._make(getattr(self, name) for name in Flow._fields)
 
 
-def refuse_doubles(flows: Sequence[Flow]) -> None:
-    """Raises `InputError` if two flows have one id or one five-tuple."""
+class DoubleFlowError(InputError):
+    """A flow that another one stands in the way of: with its id, or with its hosts and ports."""
+
+
+def doubles(flows: Sequence[Flow | AddressedDocument]) -> Iterator[tuple[int, str | None]]:
+    """The places of flows that an earlier one stands in the way of.
+
+    With each the id of the earlier one that has its hosts and ports; None if the id itself is used twice.
+    """
     ids: set[str] = set()
     tuples: dict[FiveTuple, str] = {}
-    for flow in flows:
+    for place, flow in enumerate(flows):
+        five_tuple = flow.source, flow.destination, flow.udp_source, flow.udp_destination
         if flow.id in ids:
-            raise InputError(f"flow id '{flow.id}' is used twice; rename one")
+            yield place, None
+        elif five_tuple in tuples:
+            yield place, tuples[five_tuple]
         ids.add(flow.id)
-        key = flow[1:5]
-        if key in tuples:
-            raise InputError(
-                f"flows '{tuples[key]}' and '{flow.id}' have the same hosts and ports; change a port"
-            )
-        tuples[key] = flow.id
+        tuples.setdefault(five_tuple, flow.id)
 
 
-class _FlowsFile(RootModel[list[FlowDocument]]):
-    """A list of flows."""
-
-    @model_validator(mode="after")
-    def _has_no_doubles(self) -> Self:
-        refuse_doubles([one.flow for one in self.root])
-        return self
-
-
-def load_flows(path: str | Path) -> tuple[Flow, ...]:
-    """Read a YAML or JSON list of flows. Raises `InputError` in one line."""
-    if not Path(path).is_file():
-        raise InputError(f"flows '{path}': no such file")
-    return tuple(one.flow for one in read(Path(path), _FlowsFile).root)
+def refuse_doubles(flows: Sequence[Flow]) -> None:
+    """Raises `DoubleFlowError` if two flows have one id or one five-tuple."""
+    for place, other in doubles(flows):
+        flow_id = flows[place].id
+        if other is None:
+            raise DoubleFlowError(f"flow id '{flow_id}' is used twice; rename one")
+        raise DoubleFlowError(f"flows '{other}' and '{flow_id}' have the same hosts and ports; change a port")
 
 
 def dump_flows(flows: Sequence[Flow]) -> list[dict[str, object]]:
-    """The flows as plain values, as `load_flows` reads them."""
+    """The flows as plain values, as `loko.requests.load_flows` reads them."""
     return [flow._asdict() for flow in flows]

@@ -16,8 +16,88 @@ from loko.control_traffic import (
 )
 from loko.device import Profile, deterministic, with_less_buffer
 from loko.lab import Lab
+from loko.on_demand import OnDemand
 from loko.scenario import Scenario
 from loko.service import Service, service_curve
+
+
+class Allocator:
+    """What admission may use of the switches of a lab, for one scheme after another.
+
+    The service curves of the switches depend on no scheme: they are made once, and shared by switches of the
+    same profile.
+    """
+
+    def __init__(self, lab: Lab, scenario: Scenario, traffic: ControlTraffic | None = NO_MESSAGES) -> None:
+        """What the controller may send to each switch is taken out, and so are the boards' interruptions.
+
+        With `AS_PRINTED` nothing is. Raises `InputError` if a switch gives no worst case.
+        """
+        self._lab, self._scenario, self._traffic = lab, scenario, traffic
+        self._alone: OnDemand[str, tuple[Profile, Interference, Service]] = OnDemand(self._without_messages)
+        self._beside: OnDemand[tuple[str, int], Service] = OnDemand(self._with_less_buffer)
+        of_profile: dict[int, str] = {}
+        self._like = {
+            name: of_profile.setdefault(id(switch.profile), name) for name, switch in lab.switches.items()
+        }
+        """By switch, the first with the same profile."""
+        for name in of_profile.values():
+            _ = self._alone[name]
+
+    def allocations(self, schemes: Scheme | Mapping[str, Scheme]) -> dict[str, Allocation]:
+        """Of every switch, by name; `schemes` is one for all, or one for each.
+
+        Switches of the same profile and scheme share one.
+        """
+        alike: dict[tuple[str, int], Allocation] = {}
+        found = {}
+        for name, like in self._like.items():
+            scheme = schemes if isinstance(schemes, Scheme) else schemes[name]
+            kind = like, id(scheme)
+            if kind not in alike:
+                _, taken, service = self._alone[like]
+                alike[kind] = allocate(service, scheme, taken)
+                if self._reserves_buffer and alike[kind].feasible:
+                    alike[kind] = allocate(self._beside_control(like, alike[kind].delay_ns), scheme, taken)
+            found[name] = alike[kind]
+        return found
+
+    def frontiers(self) -> dict[str, Frontier]:
+        """All splits of every switch: `allocations` grants each of them."""
+        found: dict[str, Frontier] = {}
+        for like in dict.fromkeys(self._like.values()):
+            _, taken, service = self._alone[like]
+            found[like] = frontier(service, taken)
+            if self._reserves_buffer:
+                longest_ns = found[like].delay_ns(found[like].room_bytes)
+                found[like] = frontier(self._beside_control(like, longest_ns), taken)
+        return {name: found[like] for name, like in self._like.items()}
+
+    @property
+    def _reserves_buffer(self) -> bool:
+        return self._lab.controller is not None and self._traffic is not AS_PRINTED
+
+    def _without_messages(self, switch: str) -> tuple[Profile, Interference, Service]:
+        profile = deterministic(self._lab.switches[switch].profile)
+        taken = (
+            NO_INTERFERENCE
+            if self._traffic is AS_PRINTED
+            else interference(profile, self._traffic, self._scenario.entries)
+        )
+        return profile, taken, service_curve(profile, self._scenario)
+
+    def _beside_control(self, switch: str, delay_ns: float) -> Service:
+        """Without what messages take of the receive buffer. With less no frame waits longer."""
+        assert self._traffic is not AS_PRINTED
+        profile, _, _ = self._alone[switch]
+        return self._beside[
+            switch, ring_units(profile, self._traffic, self._scenario.entries, delay_ns=delay_ns)
+        ]
+
+    def _with_less_buffer(self, of: tuple[str, int]) -> Service:
+        switch, units = of
+        profile, _, _ = self._alone[switch]
+        return service_curve(with_less_buffer(profile, units), self._scenario)
 
 
 def allocations_of(
@@ -26,52 +106,5 @@ def allocations_of(
     scenario: Scenario,
     traffic: ControlTraffic | None = NO_MESSAGES,
 ) -> dict[str, Allocation]:
-    """The allocation of every switch of a lab, by name; `schemes` is one for all, or one for each.
-
-    What the controller may send to each switch is taken out, and so are the boards' own interruptions; with
-    `AS_PRINTED` nothing is. Switches of the same profile and scheme share one. Raises `InputError` if a
-    switch gives no worst case.
-    """
-    alike: dict[tuple[int, int], Allocation] = {}
-    found = {}
-    for name, switch in lab.switches.items():
-        scheme = schemes if isinstance(schemes, Scheme) else schemes[name]
-        kind = id(switch.profile), id(scheme)
-        if kind not in alike:
-            profile = deterministic(switch.profile)
-            taken = _taken(profile, scenario, traffic)
-            alike[kind] = allocate(service_curve(profile, scenario), scheme, taken)
-            if lab.controller is not None and traffic is not AS_PRINTED and alike[kind].feasible:
-                service = _beside_control(profile, scenario, traffic, alike[kind].delay_ns)
-                alike[kind] = allocate(service, scheme, taken)
-        found[name] = alike[kind]
-    return found
-
-
-def frontiers_of(
-    lab: Lab, scenario: Scenario, traffic: ControlTraffic | None = NO_MESSAGES
-) -> dict[str, Frontier]:
-    """All splits of every switch: `allocations_of` grants each of them. Raises `InputError` as that."""
-    alike: dict[int, Frontier] = {}
-    for switch in lab.switches.values():
-        kind = id(switch.profile)
-        if kind not in alike:
-            profile = deterministic(switch.profile)
-            taken = _taken(profile, scenario, traffic)
-            alike[kind] = frontier(service_curve(profile, scenario), taken)
-            if lab.controller is not None and traffic is not AS_PRINTED:
-                longest_ns = alike[kind].delay_ns(alike[kind].room_bytes)
-                alike[kind] = frontier(_beside_control(profile, scenario, traffic, longest_ns), taken)
-    return {name: alike[id(switch.profile)] for name, switch in lab.switches.items()}
-
-
-def _taken(profile: Profile, scenario: Scenario, traffic: ControlTraffic | None) -> Interference:
-    return NO_INTERFERENCE if traffic is AS_PRINTED else interference(profile, traffic, scenario.entries)
-
-
-def _beside_control(
-    profile: Profile, scenario: Scenario, traffic: ControlTraffic, delay_ns: float
-) -> Service:
-    """Without what the controller's frames take of the receive buffer. With less no frame waits longer."""
-    units = ring_units(profile, traffic, scenario.entries, delay_ns=delay_ns)
-    return service_curve(with_less_buffer(profile, units), scenario)
+    """As `Allocator.allocations`, for those who ask once."""
+    return Allocator(lab, scenario, traffic).allocations(schemes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
@@ -28,6 +28,18 @@ class Plan:
     """Of each switch, if the scheme is Loko's; rivals give away something else than a switch's service."""
     accepted: tuple[Admitted, ...]
     refused: tuple[Refusal, ...]
+    deadlines_ns: Mapping[str, float] = field(default_factory=dict)
+    """By id of a flow that has one."""
+
+    @property
+    def fit(self) -> str:
+        """How many of how many."""
+        return f"{len(self.accepted):,} of {len(self.accepted) + len(self.refused):,}"
+
+    def slack_ns(self, admitted: Admitted) -> float | None:
+        """How much earlier than its deadline a flow's frames arrive at least; None without a deadline."""
+        deadline_ns = self.deadlines_ns.get(admitted.flow.id)
+        return None if deadline_ns is None else deadline_ns - admitted.guarantee_ns
 
     def as_values(self) -> dict[str, object]:
         """The plan as plain values, for JSON."""
@@ -47,8 +59,26 @@ class Plan:
                 }
                 for name, allocation in self.allocations.items()
             },
-            "accepted": [_admitted_values(flow) for flow in self.accepted],
+            "accepted": [self._admitted_values(flow) for flow in self.accepted],
             "refused": [{**refusal.as_values(), "flow": refusal.flow.id} for refusal in self.refused],
+        }
+
+    def _admitted_values(self, admitted: Admitted) -> dict[str, object]:
+        return {
+            "flow": admitted.flow.id,
+            "guarantee_ns": admitted.guarantee_ns,
+            "deadline_ns": self.deadlines_ns.get(admitted.flow.id),
+            "slack_ns": self.slack_ns(admitted),
+            "hops": [
+                {
+                    "switch": hop.switch,
+                    "output_port": hop.output_port,
+                    "rate_bps": hop.arrival.rate_bps,
+                    "burst_bytes": hop.arrival.burst_bytes,
+                    "delay_ns": hop.delay_ns,
+                }
+                for hop in admitted.hops
+            ],
         }
 
 
@@ -69,10 +99,12 @@ def plan(
     flows: Sequence[Flow],
     admission: Admission,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
+    deadlines_ns: Mapping[str, float] = MappingProxyType({}),
 ) -> Plan:
     """Request the flows in their order from any scheme, each on the best path that has room.
 
     A flow whose id is in `paths` is requested on that path, and on no other: somebody has decided it already.
+    A guarantee must not exceed the deadline of the flow, if it has one.
     Raises `InputError` if a flow names unknown hosts or repeats another, or if a path is of no flow or does
     not lead from its source to its destination.
     """
@@ -83,7 +115,7 @@ def plan(
     refused: list[Refusal] = []
     for flow in flows:
         try:
-            answer = admit(lab, admission, flow, path=paths.get(flow.id))
+            answer = admit(lab, admission, flow, deadlines_ns.get(flow.id), path=paths.get(flow.id))
         except InputError as error:
             raise InputError(f"flow '{flow.id}': {error}") from None
         if isinstance(answer, Admitted):
@@ -96,21 +128,5 @@ def plan(
         allocations=admission.allocations if isinstance(admission, LokoAdmission) else {},
         accepted=tuple(accepted),
         refused=tuple(refused),
+        deadlines_ns=deadlines_ns,
     )
-
-
-def _admitted_values(admitted: Admitted) -> dict[str, object]:
-    return {
-        "flow": admitted.flow.id,
-        "guarantee_ns": admitted.guarantee_ns,
-        "hops": [
-            {
-                "switch": hop.switch,
-                "output_port": hop.output_port,
-                "rate_bps": hop.arrival.rate_bps,
-                "burst_bytes": hop.arrival.burst_bytes,
-                "delay_ns": hop.delay_ns,
-            }
-            for hop in admitted.hops
-        ],
-    }

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from loko.admission import Admission, Admitted, Ask, Change, Refusal, what_fits
+from loko.admission import Admission, Admitted, Ask, Change, Check, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
@@ -32,26 +32,52 @@ def route(lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None 
     the fastest. Its remedy is what would be granted instead, on whichever path. Raises `InputError` as
     `Admission.check`.
     """
+    best, first, tried = _tried(lab, admission, flow, deadline_ns)
+    if best is not None and _in_time(best, deadline_ns):
+        return best
+    smaller = partial(route, lab, admission, deadline_ns=deadline_ns)
+    if best is not None and deadline_ns is not None:
+        again = partial(_fastest, lab, admission, flow)
+        refusal = _too_slow(best, deadline_ns, partial(_longer, again, smaller, admission.check))
+    else:
+        assert isinstance(first, Refusal)
+        shortest = paths(lab, flow.source, flow.destination)
+        refusal = _advised(first, smaller, admission, deadline_ns, shortest)
+    return refusal._replace(paths=max(tried - 1, 1))
+
+
+def _tried(
+    lab: Lab, admission: Admission, flow: Flow, deadline_ns: float | None
+) -> tuple[Admitted | None, Admitted | Refusal, int]:
+    """The first path in time, else the fastest; what the shortest path answers; how many were asked.
+
+    The shortest is asked twice if it will not do.
+    """
     first = admission.check(flow)
-    if isinstance(first, Admitted) and (deadline_ns is None or first.guarantee_ns <= deadline_ns):
-        return first
     fastest = first if isinstance(first, Admitted) else None
+    if fastest is not None and _in_time(fastest, deadline_ns):
+        return fastest, first, 1
     tried = 1
     for path in paths(lab, flow.source, flow.destination, leave_out=_Full(admission)):
         answer = admission.check(flow, path)
         tried += 1
         if isinstance(answer, Refusal):
             continue
-        if deadline_ns is None or answer.guarantee_ns <= deadline_ns:
-            return answer
+        if _in_time(answer, deadline_ns):
+            return answer, first, tried
         if fastest is None or answer.guarantee_ns < fastest.guarantee_ns:
             fastest = answer
-    if fastest is not None and deadline_ns is not None:
-        return _too_slow(fastest, deadline_ns)._replace(paths=max(tried - 1, 1))
-    assert isinstance(first, Refusal)
-    ask = partial(route, lab, admission, deadline_ns=deadline_ns)
-    shortest = paths(lab, flow.source, flow.destination)
-    return _advised(first, ask, admission, deadline_ns, shortest)._replace(paths=max(tried - 1, 1))
+    return fastest, first, tried
+
+
+def _fastest(lab: Lab, admission: Admission, flow: Flow) -> Admitted | None:
+    """The path of the least guarantee of those that have room."""
+    found, _, _ = _tried(lab, admission, flow, 0.0)
+    return found
+
+
+def _in_time(admitted: Admitted, deadline_ns: float | None) -> bool:
+    return deadline_ns is None or admitted.guarantee_ns <= deadline_ns
 
 
 def admit(
@@ -68,23 +94,30 @@ def admit(
     if path is None:
         answer = route(lab, admission, flow, deadline_ns)
     else:
-        answer = _on_path(admission, path, deadline_ns, flow)
+        answer = on_path(admission, path, deadline_ns, flow)
     if isinstance(answer, Refusal):
         return answer
     return admission.request(flow, answer.path)
 
 
-def _on_path(
+def on_path(
     admission: Admission, path: Sequence[Hop], deadline_ns: float | None, flow: Flow
 ) -> Admitted | Refusal:
-    """As `route`, but no other path is tried."""
+    """As `route`, but no other path is tried. Raises `InputError` as `Admission.check`."""
     answer = admission.check(flow, path)
     if isinstance(answer, Refusal):
-        ask = partial(_on_path, admission, path, deadline_ns)
+        ask = partial(on_path, admission, path, deadline_ns)
         return _advised(answer, ask, admission, deadline_ns, iter([path]))
-    if deadline_ns is not None and answer.guarantee_ns > deadline_ns:
-        return _too_slow(answer, deadline_ns)
+    if deadline_ns is not None and not _in_time(answer, deadline_ns):
+        smaller = partial(on_path, admission, path, deadline_ns)
+        again = partial(_if_admitted, admission, flow, path)
+        return _too_slow(answer, deadline_ns, partial(_longer, again, smaller, admission.check))
     return answer
+
+
+def _if_admitted(admission: Admission, flow: Flow, path: Sequence[Hop]) -> Admitted | None:
+    answer = admission.check(flow, path)
+    return answer if isinstance(answer, Admitted) else None
 
 
 def _advised(
@@ -107,7 +140,18 @@ def _advised(
     return refusal._replace(advice=partial(what_fits, ask, admission.check))
 
 
-def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
+def _longer(again: Callable[[], Admitted | None], smaller: Ask, check: Check, refusal: Refusal) -> Change:
+    """The deadline that is kept as things are now; others may have taken the room since the refusal."""
+    try:
+        found = again()
+    except InputError:  # such as of an id that is in use by now
+        return Change()
+    if found is None:
+        return what_fits(smaller, check, refusal)
+    return Change(deadline_ns=math.ceil(found.guarantee_ns))
+
+
+def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal], Change]) -> Refusal:
     """The refusal of a flow that fits, but whose guarantee exceeds its deadline."""
     hop, delay_ns = max(zip(admitted.path, admitted.delays_ns, strict=True), key=lambda one: one[1])
     return Refusal(
@@ -118,7 +162,7 @@ def _too_slow(admitted: Admitted, deadline_ns: float) -> Refusal:
         requested=delay_ns,
         allowed=deadline_ns,
         unit="ns",
-        advice=Change(deadline_ns=math.ceil(admitted.guarantee_ns)),
+        advice=advice,
     )
 
 

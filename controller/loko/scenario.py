@@ -21,6 +21,13 @@ UNKNOWN: Final = Unknown.UNKNOWN
 """Not fixed: the model takes the worst case over the values of Table 1."""
 
 
+class OpenFlow(Enum):
+    """The version of a board's session: each has tables of its own, searched in a way of its own."""
+
+    V1_0 = "1.0"
+    V1_3 = "1.3"
+
+
 class Match(Enum):
     """Match types of Table 1. The value names the type, `fields` what an entry of it compares."""
 
@@ -36,6 +43,11 @@ class Match(Enum):
         """Fields of OpenFlow 1.0 that are not wildcards, with those that others presuppose."""
         return _FIELDS[self]
 
+    @property
+    def oxms(self) -> tuple[str, ...]:
+        """The same in OpenFlow 1.3, each behind those that it presupposes, as the firmware tests them."""
+        return _OXMS[self]
+
 
 _FIVE_TUPLE = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
 _FIELDS: Final = {
@@ -45,6 +57,19 @@ _FIELDS: Final = {
     Match.MASKED_NW_DST: ("dl_type", "nw_dst"),
     Match.FIVE_TUPLE: _FIVE_TUPLE,
     Match.ALL: (*_FIVE_TUPLE, "in_port", "nw_tos", "dl_src", "dl_dst"),
+}
+
+_FIVE_TUPLE_OXMS = ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "transport_port", "transport_port")
+_OXMS: Final = {
+    Match.PORT: ("in_port",),
+    Match.TP_DST: ("eth_type", "ip_proto", "transport_port"),
+    Match.DL_DST: ("eth_dst",),
+    Match.MASKED_NW_DST: ("eth_type", "ipv4_masked"),
+    Match.FIVE_TUPLE: _FIVE_TUPLE_OXMS,
+    Match.ALL: (
+        *("in_port", "eth_dst", "eth_src", "eth_type", "ip_dscp", "ip_proto", "ipv4_src", "ipv4_dst"),
+        *("transport_port", "transport_port"),
+    ),
 }
 
 
@@ -89,6 +114,7 @@ class Case:
     used_entry: UsedEntry
     priorities: Priorities
     frame_bytes: int
+    openflow: OpenFlow = OpenFlow.V1_0
 
     @property
     def skipped_entries(self) -> int:
@@ -116,6 +142,8 @@ class Scenario:
     packet_sizes_bytes: tuple[int, ...] | Unknown = UNKNOWN
     priorities: Priorities | Unknown = UNKNOWN
     used_entry: UsedEntry | Unknown = UNKNOWN
+    openflow: OpenFlow = OpenFlow.V1_0
+    """Of 1.3 all entries are in the first table."""
 
     def __post_init__(self) -> None:
         if isinstance(self.entries, int) and self.entries < 1:
@@ -150,10 +178,13 @@ class Scenario:
                 used_entry=used,
                 priorities=priorities,
                 frame_bytes=size,
+                openflow=self.openflow,
             )
 
 
-def of_lokos_tables(*, entries: int, packet_sizes_bytes: tuple[int, ...]) -> Scenario:
+def of_lokos_tables(
+    *, entries: int, packet_sizes_bytes: tuple[int, ...], openflow: OpenFlow = OpenFlow.V1_0
+) -> Scenario:
     """What Loko's own tables make sure of (`loko.entries`): five-tuples, output, the last entries used."""
     return Scenario(
         entries=entries,
@@ -162,6 +193,7 @@ def of_lokos_tables(*, entries: int, packet_sizes_bytes: tuple[int, ...]) -> Sce
         packet_sizes_bytes=packet_sizes_bytes,
         priorities=Priorities.INCREASING,
         used_entry=UsedEntry.LAST,
+        openflow=openflow,
     )
 
 

@@ -60,8 +60,21 @@ class Choice:
             )
 
     @property
+    def is_rival(self) -> bool:
+        """Whether it assumes switches that forward at line rate; where a CPU does, its guarantees break."""
+        return self.scheme.value in {rival.value for rival in Rival}
+
+    @property
     def lets_flows_go(self) -> bool:
         """Whether flows may be released while others stay (docs/packet-granular.md, lemma 6)."""
+        return self.allocation != JOINT
+
+    @property
+    def parts_fit(self) -> bool:
+        """Whether a part of what fits is known to fit, and a flow that asks for less in the place of another.
+
+        What flows take of a switch then grows with their number, rates and bursts, whatever else is there.
+        """
         return self.allocation != JOINT
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +12,7 @@ from loko.calculus import RateLatency, time_ns
 from loko.control_traffic import Interference
 from loko.device import ActionCost, ActionCosts, Profile
 from loko.document import InputError
-from loko.scenario import Action, Case, Scenario, Unknown
+from loko.scenario import Action, Case, OpenFlow, Scenario, Unknown
 
 _PS_PER_NS: Final = 1000
 _VLAN_TAG_BYTES: Final = 4
@@ -59,17 +60,16 @@ class Processing:
 
 def processing(profile: Profile, case: Case) -> Processing:
     """Processing time of one frame, by the cost model of the profile and equation 7."""
-    entry, length = profile.cpu.entry, case.frame_bytes
-    examined = case.entries - case.skipped_entries
-    entry_ps = entry.base_ps.value + sum(getattr(entry, f"{field}_ps").value for field in case.match.fields)
+    length = case.frame_bytes
+    search_ps = _search_ps(profile, case) if case.openflow is OpenFlow.V1_0 else _search_13_ps(profile, case)
+    actions = _ACTION_COSTS[case.action](profile.cpu.action)
+    if case.openflow is OpenFlow.V1_3 and case.action in _TAGGING_ACTIONS:
+        actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and SET_FIELD behind it
     cpu_ps = {
         "base": profile.cpu.base_ps.value,
         "bytes of the frame": profile.cpu.per_byte_ps.value * length,
-        "entries examined": entry_ps * examined,
-        "entries examined after the hit": entry.after_hit_ps.value * case.examined_after_hit,
-        "entries skipped": entry.skipped_ps.value * case.skipped_entries,
-        "actions": profile.cpu.action.output.cost_ps(length)
-        + sum(cost.cost_ps(length) for cost in _ACTION_COSTS[case.action](profile.cpu.action)),
+        **search_ps,
+        "actions": profile.cpu.action.output.cost_ps(length) + sum(cost.cost_ps(length) for cost in actions),
     }
     ports = profile.ports
     preamble_bytes, tag_bytes = ports.preamble_bytes.value, ports.tail_tag_bytes.value
@@ -88,6 +88,38 @@ def processing(profile: Profile, case: Case) -> Processing:
         ),
         link_throughput_bps=length / (length + overhead_bytes) * ports.link_rate_bps.value,
     )
+
+
+def _search_ps(profile: Profile, case: Case) -> dict[str, int]:
+    """The search of OpenFlow 1.0: every field of every entry that is examined is compared."""
+    entry = profile.cpu.entry
+    entry_ps = entry.base_ps.value + sum(getattr(entry, f"{field}_ps").value for field in case.match.fields)
+    return {
+        "entries examined": entry_ps * (case.entries - case.skipped_entries),
+        "entries examined after the hit": entry.after_hit_ps.value * case.examined_after_hit,
+        "entries skipped": entry.skipped_ps.value * case.skipped_entries,
+    }
+
+
+def _search_13_ps(profile: Profile, case: Case) -> dict[str, int]:
+    """The search of OpenFlow 1.3 at its longest: each entry ends at the field that costs most.
+
+    Raises `InputError` if the profile says nothing of 1.3.
+    """
+    costs = profile.cpu.openflow13
+    if costs is None:
+        raise InputError(
+            f"model: {profile.name} has no costs of OpenFlow 1.3 (cpu.openflow13); ask for 1.0, or add them"
+        )
+    fields = [costs.field(name) for name in case.match.oxms]
+    passed_ps = list(itertools.accumulate((field.passes_ps.value for field in fields), initial=0))
+    failing_ps = max(passed + field.fails_ps.value for passed, field in zip(passed_ps, fields, strict=False))
+    return {
+        "entry that matches": passed_ps[-1] + costs.hit_ps.value,
+        "other entries examined": failing_ps * (case.entries - 1 - case.skipped_entries),
+        "entries examined after the hit": costs.after_hit_ps.value * case.examined_after_hit,
+        "entries skipped": costs.skipped_ps.value * case.skipped_entries,
+    }
 
 
 def _no_cost(_: ActionCosts) -> tuple[ActionCost, ...]:
@@ -151,9 +183,10 @@ def _units(profile: Profile, frame_bytes: int) -> int:
 
 def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> int:
     """The fewest bytes of whole frames that take at least so many units."""
+    takes = [(size, _units(profile, size)) for size in sizes]
     least = [0]
     for wanted in range(1, units + 1):
-        least.append(min(size + least[max(0, wanted - _units(profile, size))] for size in sizes))
+        least.append(min([size + least[max(0, wanted - taken)] for size, taken in takes]))
     return least[units]
 
 

@@ -12,9 +12,10 @@ import switch_emulator
 from evaluation.adversary.case import Case
 from evaluation.adversary.release import Instants
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
-from loko.control_traffic import Message, MessageRate
+from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.controller import messages
 from loko.entries import switch_entries
+from loko.lab import Lab
 from loko.ring import Setting
 
 DRAIN_NS: Final = 1_000_000_000
@@ -146,12 +147,17 @@ def add_releases(
 
 
 def add_control(
-    network: switch_emulator.Network, case: Case, *, duration_ns: int, first_ns: Mapping[str, int]
+    network: switch_emulator.Network,
+    lab: Lab,
+    control: ControlTraffic,
+    *,
+    duration_ns: int,
+    first_ns: Mapping[str, int],
 ) -> None:
     """Let the controller send all that it may: a burst of each message, again as soon as allowed."""
-    for switch in case.lab.switches:
+    for switch in lab.switches:
         planned: list[tuple[int, bytes]] = []
-        for message, rate in case.control.items():
+        for message, rate in control.items():
             request = _REQUESTS[message](1)
             planned += [(at_ns, request) for at_ns in _bursts_ns(rate, first_ns[switch], duration_ns)]
         network.plan_control(switch, sorted(planned))

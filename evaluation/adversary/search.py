@@ -151,7 +151,7 @@ def _rounds(
     releases = instants(case, rounds_ns, candidates)
     add_releases(network, case, releases, observed=True)
     control_ns = {name: int(rng.integers(first_ns)) for name in case.lab.switches}
-    add_control(network, case, duration_ns=rounds_ns[-1] + round_ns, first_ns=control_ns)
+    add_control(network, case.lab, case.control, duration_ns=rounds_ns[-1] + round_ns, first_ns=control_ns)
     return network, rounds_ns, round_ns
 
 

@@ -69,15 +69,17 @@ def trial(
     if way == "changes" and not choice_named(case.scheme).lets_flows_go:
         way = "critical"
     releases: list[Instants] = []
-    most_changes_ns = _LONGEST_NS
+    most_ns_of_changes = _LONGEST_NS
     if way == "changes":
-        history, most_changes_ns = random_history(
-            found.admission, case.lab, found.sizes, rng, entries=case.entries
-        )
-        case, releases = history.case(case), history.offers()
-        found = replace(found, case=case)
+        history, ends_ns = random_history(found.admission, case.lab, found.sizes, rng, entries=case.entries)
+        if history.lives:
+            most_ns_of_changes = ends_ns
+            case, releases = history.case(case), history.offers()
+            found = replace(found, case=case)
+        else:  # of the few hosts that were drawn no flow fits: the set that stays is carried
+            way = "critical"
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
-    duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS, most_changes_ns))
+    duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS, most_ns_of_changes))
     network = network_of(case, seed=rng.getrandbits(63))
     if way == "critical":
         releases = _critical(case, np.random.default_rng(rng.getrandbits(63)), duration_ns)
@@ -87,7 +89,7 @@ def trial(
         load = rng.choice((0.7, 0.95)) if way == "bursts" else 4.0
         add_bursts(network, case, RandomBursts(load=load), only=only)
     first_ns = {name: rng.randrange(1_000_000, 1_000_000_000) for name in case.lab.switches}
-    add_control(network, case, duration_ns=duration_ns, first_ns=first_ns)
+    add_control(network, case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns)
     if most_ns is not None:
         duration_ns = min(duration_ns, most_ns)
     result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)

@@ -9,6 +9,12 @@ from typing import Annotated
 
 import typer
 
+from evaluation.artifact.archive import Archive
+from evaluation.artifact.packing import pack
+from evaluation.artifact.verification import Bundle
+from evaluation.progress import ProgressBar
+from evaluation.provenance import sha256_of
+
 
 def bundle(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
@@ -21,9 +27,6 @@ def bundle(
 
     Example: loko bundle results/virtual --out loko-artifact.zip
     """
-    from evaluation.artifact.packing import pack  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.provenance import sha256_of  # noqa: PLC0415
-
     path = out if out is not None else directory.resolve().with_name(f"{directory.resolve().name}.zip")
     manifest = pack(directory, path)
     typer.echo(f"written: {path} ({len(manifest.files)} files, commit {manifest.commit})")
@@ -50,10 +53,6 @@ def verify(
 
     Example: loko verify loko-artifact.zip fig17a
     """
-    from evaluation.artifact.archive import Archive  # noqa: PLC0415 - so that `loko --help` need not load it
-    from evaluation.artifact.verification import Bundle  # noqa: PLC0415
-    from evaluation.progress import ProgressBar  # noqa: PLC0415
-
     with tempfile.TemporaryDirectory(prefix="loko-verify-") as folder:
         with Archive.opened(archive) as opened:
             found = Bundle(opened, Path(folder))

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.buffer import SLOWEST
-from evaluation.bench.cases import flow_mods, frame
+from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device
+from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 
 SIZE: Final = 64

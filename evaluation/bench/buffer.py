@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, Action, Match
 

@@ -26,6 +26,7 @@ from evaluation.bench import (
     table_size,
     throughput,
 )
+from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import Table, action_tables, identification_tables, table_name, tables
 from evaluation.bench.control_parts import NO_LENGTH, control_parts
 from evaluation.bench.control_questions import Question, questions
@@ -111,11 +112,29 @@ class Part:
         return f"{self.procedure}/{self.name}"
 
     def measured(self, device: Device, seed: int) -> Iterator[Combination]:
-        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before."""
+        """Measure it. What it draws depends on the campaign's seed and on itself, not on what came before.
+
+        Raises `UnpluggedError` if a cable had no link meanwhile, whatever the procedure has made of that.
+        """
         mine = int.from_bytes(blake2b(f"{seed} {self.key}".encode(), digest_size=7).digest(), "big")
-        device.begin(mine)
-        found = self.measure(device, mine)
-        yield from found.items() if isinstance(found, Mapping) else found
+        try:
+            device.begin(mine)
+            found = self.measure(device, mine)
+            for combination in found.items() if isinstance(found, Mapping) else found:
+                self._refuse_unplugged(device)
+                yield combination
+        except Exception:
+            self._refuse_unplugged(device)
+            raise
+        self._refuse_unplugged(device)
+
+    def _refuse_unplugged(self, device: Device) -> None:
+        cable = device.unplugged()
+        if cable is not None:
+            raise UnpluggedError(
+                f"{device.name}: {cable} had no link while '{self.key}' was measured, so that does not count:"
+                " plug it in and run the command again; what was measured before is kept"
+            ) from None
 
 
 def parts(
@@ -156,7 +175,7 @@ def run(
 
     A switch that falls silent, as a Zodiac FX may, is switched off and on where the bench can, and the part
     is measured anew, once. A part that a switch does not let be measured ends the campaign, unless
-    `on_refusal` wants to hear of it.
+    `on_refusal` wants to hear of it. A cable without link always ends it: `UnpluggedError`.
     """
     there = store.parts()
     for part in todo:
@@ -164,12 +183,14 @@ def run(
             if part.key not in there:
                 try:
                     _measure(device, part, store, seed)
+                except UnpluggedError:
+                    raise
                 except RunError:
                     if not device.revive():
                         raise
                     _measure(device, part, store, seed)
         except RunError as error:
-            if on_refusal is None:
+            if on_refusal is None or isinstance(error, UnpluggedError):
                 raise
             on_refusal(part, error)
         on_part(part)

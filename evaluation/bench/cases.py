@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import dpkt
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.instruments.numbered_frame import (
+    IP_IN,
+    IP_OUT,
+    MAC_IN,
+    MAC_OUT,
+    TAG_BYTES,
+    TOS,
+    UDP_IN,
+    UDP_OUT,
+)
 from loko.controller.messages import flow_mod
 from loko.scenario import (
     TABLE_1_ENTRIES,
@@ -23,32 +32,22 @@ from loko.scenario import (
     UsedEntry,
 )
 
-FCS_BYTES: Final = 4
-TAG_BYTES: Final = 4
 OUT_PORT: Final = 2
 IN_PORT: Final = 1
-
-_MAC_IN: Final = "02:00:00:00:00:01"
-_MAC_OUT: Final = "02:00:00:00:00:02"
-_IP_IN: Final = "10.0.0.1"
-_IP_OUT: Final = "10.0.1.2"
-_UDP_IN: Final = 5000
-UDP_OUT: Final = 6000
-_TOS: Final = 0
 _FIRST_PRIORITY: Final = 100
 
 _USED: Final[dict[str, Any]] = {
     "in_port": IN_PORT,
-    "dl_src": _MAC_IN,
-    "dl_dst": _MAC_OUT,
+    "dl_src": MAC_IN,
+    "dl_dst": MAC_OUT,
     "dl_vlan": 0xFFFF,
     "dl_vlan_pcp": 0,
     "dl_type": 0x0800,
-    "nw_tos": _TOS,
+    "nw_tos": TOS,
     "nw_proto": 17,
-    "nw_src": _IP_IN,
-    "nw_dst": _IP_OUT,
-    "tp_src": _UDP_IN,
+    "nw_src": IP_IN,
+    "nw_dst": IP_OUT,
+    "tp_src": UDP_IN,
     "tp_dst": UDP_OUT,
 }
 """Fields of the frames that the bench sends, so of the entry that they use."""
@@ -264,46 +263,3 @@ _REWRITING: Final = {
     Action.SET_NW_TOS: lambda: parser.OFPActionSetNwTos(0x20),
     Action.SET_TP_SRC: lambda: parser.OFPActionSetTpSrc(5010),
 }
-
-
-_TRAILER: Final = b"loko"
-
-
-def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, tagged: bool = False) -> bytes:
-    """A frame of the bench, without FCS. It carries `number`, which no action of Table 1 touches.
-
-    `udp` is its destination port, which tells frames for different entries apart.
-    """
-    return _frame(frame_bytes, udp, tagged)[:-4] + number.to_bytes(4, "big")
-
-
-@lru_cache
-def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
-    tag = bytes.fromhex("81000005") if tagged else b""
-    room = frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8
-    payload = bytes(room - 8) + _TRAILER + bytes(4)
-    udp = dpkt.udp.UDP(sport=_UDP_IN, dport=udp_out, data=payload)
-    udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=_address(_IP_IN), dst=_address(_IP_OUT), p=17, tos=_TOS, ttl=64, data=udp)
-    ip.len = len(ip)
-    return _mac(_MAC_OUT) + _mac(_MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
-
-
-def announcement() -> bytes:
-    """A frame, without FCS, from where the bench's frames go: a switch that learns finds the port by it."""
-    return bytes.fromhex("ffffffffffff" + _MAC_OUT.replace(":", "") + "0806").ljust(60, b"\0")
-
-
-def number_of(data: bytes) -> int | None:
-    """The number that a frame of the bench carries; None for others."""
-    if data[-8:-4] != _TRAILER:
-        return None
-    return int.from_bytes(data[-4:], "big")
-
-
-def _address(text: str) -> bytes:
-    return bytes(map(int, text.split(".")))
-
-
-def _mac(text: str) -> bytes:
-    return bytes.fromhex(text.replace(":", ""))

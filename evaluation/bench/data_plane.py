@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table, flow_mods, frame, table_name
+from evaluation.bench.cases import Table, flow_mods, table_name
 from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.bench.equations import data_time_ns
+from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 
 PAPER_SAMPLES: Final = 100

@@ -80,6 +80,9 @@ class Device(Protocol):
     def begin(self, seed: int) -> None:
         """A part of a campaign begins. What the bench itself draws from now on depends on the seed alone."""
 
+    def unplugged(self) -> str | None:
+        """Which cable of the bench had no link at some instant since `begin`, in words; None if all had."""
+
     def revive(self) -> bool:
         """Switch the switch off and on, as it has fallen silent; whether the bench can. Raises `RunError`."""
 

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device
+from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import Action, Match
 

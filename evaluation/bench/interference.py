@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import OUT_PORT, UDP_OUT, frame
+from evaluation.bench.cases import OUT_PORT
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.equations import Wire, data_time_ns
+from evaluation.instruments.numbered_frame import UDP_OUT, frame
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from evaluation.bench.backlog import SIZE, period_ns
 from evaluation.bench.buffer import SLOWEST, capacity
-from evaluation.bench.cases import flow_mods, frame
+from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.bench.idle import FASTEST
+from evaluation.instruments.numbered_frame import frame
 
 _HELD_PROBES: Final = 60
 _SETTLED_NS: Final = 60_000

@@ -12,9 +12,11 @@ from typing import Final, NoReturn
 import numpy as np
 import switch_emulator
 
-from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT
+from evaluation.bench.cables import VirtualCables
+from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.device import MISSING, ControlFrame, Passage
 from evaluation.bench.equations import Wire
+from evaluation.instruments.numbered_frame import FCS_BYTES
 from loko.controller.framing import segments_of
 from loko.device import load_device
 from loko.document import InputError
@@ -22,6 +24,7 @@ from loko.linux_switch import LinuxSwitch
 
 KIND: Final = "linux-switch"
 _SWITCH, _SENDER, _RECEIVER = "s1", "H1", "H2"
+_HOSTS: Final = ((_SENDER, IN_PORT), (_RECEIVER, OUT_PORT))
 _FLOW: Final = 1
 _NUMBER_BYTES: Final = 4
 _SPARE_FRAMES: Final = 5
@@ -43,6 +46,7 @@ class SimulatedSwitch:
             rate_bps=device.ports.link_rate_bps.value, tag_bytes=device.switch_chip.tag_bytes.value
         )
         self.now_ns = 0
+        self.cables = VirtualCables()
         self._profile = profile
         self._table: list[bytes] = []
         self.begin(seed)
@@ -59,6 +63,11 @@ class SimulatedSwitch:
     def begin(self, seed: int) -> None:
         """As `Device.begin`."""
         self._random = np.random.default_rng(seed)
+        self.cables.begin()
+
+    def unplugged(self) -> str | None:
+        """As `Device.unplugged`."""
+        return self.cables.unplugged()
 
     def revive(self) -> bool:
         """As `Device.revive`: it does not fall silent."""
@@ -94,6 +103,11 @@ class SimulatedSwitch:
             queue_bytes=_OFFERED * size * (count + _SPARE_FRAMES),
         )
         duration_ns = round((count + _SPARE_FRAMES) * gap_ns)
+        for host, port in _HOSTS:
+            ahead = self.cables.frames_until_out(port)
+            if ahead is not None and ahead <= count:
+                network.unplug(host, 1, at_ns=round(ahead * gap_ns))
+        self.cables.entered(count)
         result = network.run(duration_ns=duration_ns)
         entered = np.full(count, MISSING, dtype=np.int64)
         left = np.full(count, MISSING, dtype=np.int64)
@@ -115,7 +129,7 @@ class SimulatedSwitch:
     def _network(self) -> switch_emulator.Network:
         network = switch_emulator.Network(int(self._random.integers(2**31)))
         network.add_board(_SWITCH, profile=self._profile)
-        for host, port in ((_SENDER, IN_PORT), (_RECEIVER, OUT_PORT)):
+        for host, port in _HOSTS:
             network.add_host(host)
             network.connect(host, 1, _SWITCH, port, rate_bps=float(self.wire.rate_bps))
         network.control(_SWITCH, self._table)

@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Table, flow_mods, frame
+from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device
+from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 
 PAPER_PRECISION_BPS: Final = 650_000

@@ -9,9 +9,11 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.acknowledgement import ACKNOWLEDGEMENT_NS
-from evaluation.bench.cases import FCS_BYTES, IN_PORT, OUT_PORT, announcement, number_of
+from evaluation.bench.cables import VirtualCables
+from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
+from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.messages import barrier_request, features_request, hello
@@ -37,9 +39,15 @@ class VirtualDevice:
     """
 
     def __init__(
-        self, profile: str = "zodiac-fx", config: Mapping[str, object] | None = None, *, seed: int = 0
+        self,
+        profile: str = "zodiac-fx",
+        config: Mapping[str, object] | None = None,
+        *,
+        seed: int = 0,
+        cables: VirtualCables | None = None,
     ) -> None:
         """A board of this profile with these settings. Raises `InputError`."""
+        self.cables = cables or VirtualCables()
         self.name = profile
         self.warm_up_frames = 0
         self.wire = wire_of(load_profile(profile).ports)
@@ -63,6 +71,11 @@ class VirtualDevice:
     def begin(self, seed: int) -> None:
         """As `Device.begin`: boards that are switched on from now on have the phases that the seed gives."""
         self._seed, self._powered = seed, 0
+        self.cables.begin()
+
+    def unplugged(self) -> str | None:
+        """As `Device.unplugged`."""
+        return self.cables.unplugged()
 
     def revive(self) -> bool:
         """As `Device.revive`: it does not fall silent."""
@@ -86,10 +99,24 @@ class VirtualDevice:
         self._board = switch_emulator.Board(self._profile, self._config, seed)
         self._connected: ConnectedBoard | None = None
         self.now_ns = 0
+        self._cut_ns: dict[int, int] = {}
+        """By port: since when its cable is out."""
+        self._follow_cables(0)
+
+    def _follow_cables(self, at_ns: int) -> None:
+        """Have the board see which cables are out at this instant."""
+        for port in (IN_PORT, OUT_PORT):
+            if self.cables.is_out(port) != (port in self._cut_ns):
+                is_out = self.cables.is_out(port)
+                self._board.link(at_ns, port, not is_out)
+                if is_out:
+                    self._cut_ns[port] = at_ns
+                else:
+                    del self._cut_ns[port]
 
     def without_cpu(self) -> VirtualDevice:
         """As `Device.without_cpu`."""
-        device = VirtualDevice(self._profile, self._config, seed=self._seed)
+        device = VirtualDevice(self._profile, self._config, seed=self._seed, cables=self.cables)
         device._config["openflow_enabled"] = False
         device._power_on()
         device._board.frame(device.now_ns, OUT_PORT, announcement())
@@ -100,7 +127,7 @@ class VirtualDevice:
         """As `Device.with_housekeeping`. Each call is another start of the board, at other phases."""
         self._powered += 1
         seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
-        return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed)
+        return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed, cables=self.cables)
 
     def _connect(self) -> None:
         while not any(output.data == b"connect" for output in self._board.outputs()):
@@ -141,15 +168,22 @@ class VirtualDevice:
         left = np.full(len(frames), MISSING, dtype=np.int64)
         preamble_ns = wire.preamble_ns
         begin = free = self.now_ns
+        self._follow_cables(begin)
         for place, (gap, data) in enumerate(zip(gaps_ns, frames, strict=True)):
             begin = max(begin + gap, free)
             entered[place] = begin + preamble_ns
             length = len(data) + FCS_BYTES
             arrived = begin + preamble_ns + wire.time_ns(length)
             free = arrived + wire.time_ns(wire.gap_bytes)
-            board.frame(arrived, IN_PORT, data)
+            if not self.cables.is_out(IN_PORT):
+                board.frame(arrived, IN_PORT, data)
+            self.cables.entered()
+            self._follow_cables(arrived)
         for output in self._settled(free):
             if output.kind == "frame" and output.port & _OUT_MASK:
+                sent_ns = output.at_ns + preamble_ns + wire.time_ns(len(output.data) + FCS_BYTES)
+                if sent_ns > self._cut_ns.get(OUT_PORT, sent_ns):
+                    continue
                 number = number_of(output.data)
                 if number is not None:
                     left[number - first] = output.at_ns + preamble_ns

@@ -14,9 +14,9 @@ from typing import Final
 import dpkt
 import switch_emulator
 
-from evaluation.bench.cases import FCS_BYTES
 from evaluation.bench.device import ControlFrame
 from evaluation.bench.equations import Wire
+from evaluation.instruments.numbered_frame import FCS_BYTES
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.messages import barrier_request, features_request, hello

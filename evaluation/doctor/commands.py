@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from evaluation.doctor.judgement import Finding, Level, judge, trusted
 from evaluation.doctor.probes import gather
@@ -22,6 +22,7 @@ _SIGNS: Final = {
     Level.DOUBTFUL: "[red]doubtful",
     Level.MISSING: "[red]missing",
 }
+_SIGN_WIDTH: Final = len("doubtful")
 
 
 def doctor(
@@ -51,13 +52,18 @@ def doctor(
 
 
 def _print(findings: list[Finding], *, quick: bool) -> None:
-    table = Table("", box=None)
-    for heading in ("what", "found", "what it means for live results", "what to change"):
-        table.add_column(heading, overflow="fold")  # a path that is cut short helps nobody
-    for finding in findings:
-        table.add_row(_SIGNS[finding.level], finding.what, finding.found, finding.means, finding.change)
     console = Console()
-    console.print(table)
+    width = max((len(finding.what) for finding in findings), default=0)
+    for finding in findings:
+        sign = Text.from_markup(_SIGNS[finding.level])
+        sign.align("left", _SIGN_WIDTH)
+        # Not cut nor folded: what is found may be a path, what is to be changed a command to copy.
+        console.print(sign, f"{finding.what:<{width}}", finding.found, soft_wrap=True, highlight=False)
+        for said, text in (("means", finding.means), ("change", finding.change)):
+            if text:
+                console.print(
+                    f"{'':<{_SIGN_WIDTH}} {said}: {text}", soft_wrap=True, highlight=False, markup=False
+                )
     if trusted(findings):
         console.print("Live results from this machine can be trusted; each run still tells its stalls.")
         if quick:

@@ -14,7 +14,7 @@ import uvloop
 from evaluation.beside.program import run_beside
 from evaluation.emulation.boards import run_alone
 from evaluation.emulation.traffic import TrafficLab
-from loko.commands import wrong_input_ends
+from loko.commands.choices import wrong_input_ends
 from loko.lab import load_lab
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from evaluation.analysis import box_of
 from evaluation.bench.campaign import Part
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.device import wire_of
@@ -99,17 +100,7 @@ def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:
 
 def box_us(times_ns: NDArray[np.int64]) -> BoxStatistics:
     """A box of processing times in microseconds, as figures 9 and 10 draw them, with the mean."""
-    low, q1, median, q3, high = np.percentile(times_ns, (_FIRST_WHISKER, 25, 50, 75, _LAST_WHISKER)) / _US
-    return BoxStatistics(
-        whisker_low=float(low),
-        q1=float(q1),
-        median=float(median),
-        q3=float(q3),
-        whisker_high=float(high),
-        min=float(times_ns.min()) / _US,
-        max=float(times_ns.max()) / _US,
-        mean=float(times_ns.mean()) / _US,
-    )
+    return box_of(times_ns, low=_FIRST_WHISKER, high=_LAST_WHISKER, per=_US)
 
 
 def linearity(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:

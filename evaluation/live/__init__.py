@@ -10,7 +10,8 @@ all others and removes every interface, so nothing survives and nothing has to b
 - `building`: starts the tree, and before it what is outside. `afterwards`: removes that when the tree ends.
 - `network`: hosts and cables by Mininet; `containerlab`: in containers. `control_network`: cables from the
   boards to the controller. `cards`: network cards that are cabled to real boards.
-- `switches`: what is in the place of the lab's switches. `real_boards`: those that are real.
+- `switches`: what is in the place of the lab's switches. `real_boards`: those that are real, whose cables
+  `board_wiring` examines.
 - `boards`: the emulator. `coarse`: Open vSwitch instead (`openvswitch`), behind the shared queue of the
   coarse `twin`, or with Mininet's limited links (`mininet_link`).
 - `carriage`: one run of traffic, by `shaping` (tc tbf), `generator` (mgen), `capture` (tcpdump).

@@ -1,7 +1,7 @@
 """Labs that stay up after the command that started them, and the files by which they are found again.
 
-A lab that is up is a confined tree plus files in `state_folder()`: a description, a socket to talk to it, and
-a log. Those of a lab that has ended, however it did, are recognised and removed.
+A lab that is up is a confined tree plus files in `evaluation.live.state.LABS`: a description, a socket to
+talk to it, and a log. Those of a lab that has ended, however it did, are recognised and removed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import contextlib
 import itertools
 import json
 import os
+import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Client
@@ -18,26 +20,28 @@ from typing import Self
 
 import psutil
 
+from evaluation.files import write_atomically
 from evaluation.live.building import start
 from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Failure
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import BuildRequest, LabStatus, ServeRequest, StatusRequest
 from evaluation.live.patience import patient
+from evaluation.live.programs import require
+from evaluation.live.state import LABS, made, remove_if_unused, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
+from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Backend, Lab
 
 _ANSWER_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 10.0
 _SHELL_PREFIX = "mininet:"
-
-
-def state_folder() -> Path:
-    """Where running labs are noted: ``/run/loko`` for root, else ``$XDG_RUNTIME_DIR/loko``."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Path("/run/loko") if os.geteuid() == 0 or not runtime else Path(runtime) / "loko"
+_SHELL = "shell of "
+_OF_ROOT = f"{LABS} belongs to root, as live labs do: run it with sudo"
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group at the other end of a socket (unix(7), SO_PEERCRED)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +64,57 @@ class BackgroundLab:
 
     @classmethod
     def find(cls, name: str) -> Self | None:
-        """The running lab of this name, if any. Forgets one that has ended."""
-        file = _file(name)
+        """The running lab of this name, if any. Forgets one that has ended.
+
+        One whose description is damaged, or was never written as the command that started it was killed, is
+        found by the process at its socket. Raises `RunError` if this user may not look.
+        """
         try:
-            lab = cls(**json.loads(file.read_text(encoding="utf-8")))
-        except FileNotFoundError:
+            lab = cls._noted(name) or cls._listening(name)
+        except PermissionError:
+            raise RunError(_OF_ROOT) from None
+        if lab is not None and lab.process() is not None:
+            return lab
+        if _file(name).exists():  # else it may just be starting
+            _forget(name)
+        return None
+
+    @classmethod
+    def _noted(cls, name: str) -> Self | None:
+        """What a description says that makes sense."""
+        try:
+            noted = json.loads(_file(name).read_text(encoding="utf-8"))
+            return cls(
+                name=name,
+                path=str(noted["path"]),
+                pid=int(noted["pid"]),
+                started=float(noted["started"]),
+            )
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
-        except (ValueError, TypeError):
-            raise RunError(f"{file}: is damaged: remove it, then look for left processes with 'ps'") from None
-        if lab.process() is None:
-            lab.forget()
-            return None
-        return lab
+
+    @classmethod
+    def _listening(cls, name: str) -> Self | None:
+        """What the process that listens at the lab's socket tells by itself."""
+        with socket.socket(socket.AF_UNIX) as asking, contextlib.suppress(OSError, psutil.Error):
+            asking.connect(str(_socket(name)))
+            credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            first, _, _ = _CREDENTIALS.unpack(credentials)
+            outermost = psutil.Process(first).parent()
+            if outermost is not None:
+                started = outermost.create_time()
+                lab = cls(name=name, path="", pid=outermost.pid, started=started)
+                lab.note()
+                return lab
+        return None
 
     @classmethod
     def all(cls) -> Iterator[Self]:
         """All running labs."""
-        for file in sorted(state_folder().glob("*.json")):
-            if lab := cls.find(file.stem):
+        if LABS.is_dir() and not os.access(LABS, os.R_OK | os.X_OK):
+            raise RunError(_OF_ROOT)
+        for name in sorted({file.stem for kind in ("*.json", "*.socket") for file in LABS.glob(kind)}):
+            if lab := cls.find(name):
                 yield lab
 
     def process(self) -> psutil.Process | None:
@@ -120,6 +157,21 @@ class BackgroundLab:
                 lines.append(ProcessLine(pid=process.pid, what=_describe(process)))
         return lines
 
+    def way_into(self, node: str) -> tuple[str, ...]:
+        """What is put before a command to run it in a host, or where the switches are.
+
+        Raises `InputError` if the lab has no such node here, `RunError` without the program for it.
+        """
+        shells = {
+            line.what.removeprefix(_SHELL): line.pid
+            for line in self.processes()
+            if line.what.startswith(_SHELL)
+        }
+        if node not in shells:
+            known = ", ".join(sorted(shells)) or "none: in a lab of containers use 'docker exec'"
+            raise InputError(f"lab {self.name}: has no node '{node}' to run commands in (nodes: {known})")
+        return require("mnexec"), "-a", str(shells[node])
+
     def down(self) -> None:
         """End the lab and wait until it is gone. Raises `RunError` if it does not go."""
         if outermost := self.process():
@@ -128,13 +180,11 @@ class BackgroundLab:
             _, left = psutil.wait_procs(tree, timeout=patient(_END_TIMEOUT_S))
             if left:
                 raise RunError(f"lab {self.name}: processes {', '.join(str(p.pid) for p in left)} do not end")
-        self.forget()
+        _forget(self.name)
 
-    def forget(self) -> None:
-        """Remove the files of a lab that has ended."""
-        for file in (_file(self.name), _socket(self.name), _log(self.name)):
-            file.unlink(missing_ok=True)
-        _remove_empty_folder()
+    def note(self) -> None:
+        """Write the description by which the lab is found, as a whole or not at all. Raises `InputError`."""
+        write_atomically(_file(self.name), json.dumps(asdict(self)).encode())
 
 
 def up(
@@ -147,10 +197,10 @@ def up(
     builder: Builder = Builder.MININET,
 ) -> BackgroundLab:
     """Start a lab that stays. Raises `RunError` or `InputError`, also if it is up already."""
+    require_root()
     if BackgroundLab.find(lab.name):
         raise RunError(f"lab {lab.name} is up already: end it with 'loko lab down {lab.name}' first")
-    folder = state_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made()
     _socket(lab.name).unlink(missing_ok=True)
     request = BuildRequest(
         lab=lab.path.resolve(),
@@ -168,14 +218,13 @@ def up(
         hand_in(lab, tree.pid)
         tree.request(request)
         tree.request(ServeRequest(_socket(lab.name)))
+        started = psutil.Process(tree.pid).create_time()
+        running = BackgroundLab(name=lab.name, path=str(lab.path), pid=tree.pid, started=started)
+        running.note()
     except BaseException:
         tree.close()
-        _log(lab.name).unlink(missing_ok=True)
-        _remove_empty_folder()
+        _forget(lab.name)
         raise
-    started = psutil.Process(tree.pid).create_time()
-    running = BackgroundLab(name=lab.name, path=str(lab.path), pid=tree.pid, started=started)
-    _file(lab.name).write_text(json.dumps(asdict(running)), encoding="utf-8")
     tree.release()
     return running
 
@@ -183,23 +232,25 @@ def up(
 def _describe(process: psutil.Process) -> str:
     command = process.cmdline()
     if command and command[-1].startswith(_SHELL_PREFIX):
-        return f"shell of {command[-1].removeprefix(_SHELL_PREFIX)}"
+        return f"{_SHELL}{command[-1].removeprefix(_SHELL_PREFIX)}"
     modules = [word for flag, word in itertools.pairwise(command) if flag == "-m"]
     return modules[0] if modules else process.name()
 
 
-def _remove_empty_folder() -> None:
-    with contextlib.suppress(OSError):  # other labs are noted there
-        state_folder().rmdir()
+def _forget(name: str) -> None:
+    """Remove the files of a lab that has ended."""
+    for file in (_file(name), _socket(name), _log(name)):
+        file.unlink(missing_ok=True)
+    remove_if_unused()
 
 
 def _file(name: str) -> Path:
-    return state_folder() / f"{name}.json"
+    return LABS / f"{name}.json"
 
 
 def _socket(name: str) -> Path:
-    return state_folder() / f"{name}.socket"
+    return LABS / f"{name}.socket"
 
 
 def _log(name: str) -> Path:
-    return state_folder() / f"{name}.log"
+    return LABS / f"{name}.log"

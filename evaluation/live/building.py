@@ -8,12 +8,13 @@ from pathlib import Path
 from evaluation.live.confinement import Confinement
 from evaluation.live.containerlab import deployment, topology
 from evaluation.live.messages import BuildRequest
+from evaluation.live.state import LABS
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.document import InputError
 from loko.lab import Lab
 
-CONTAINERS = Path("/run/loko/containers")
+CONTAINERS = LABS / "containers"
 """Where containerlab keeps its files of labs that are up."""
 
 

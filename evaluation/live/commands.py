@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.live.background import BackgroundLab, ProcessLine, state_folder, up
+from evaluation.live.background import BackgroundLab, ProcessLine, up
 from evaluation.live.building import remove
 from evaluation.live.containerlab.topology import topology, topology_file
 from evaluation.live.cores import CorePlan
 from evaluation.live.messages import LabStatus
+from evaluation.live.programs import locate
+from evaluation.live.state import LABS, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
-from loko.flow import Flow, load_flows
+from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
+from loko.requests import load_flows
+
+_ONLY_ADMITTED: Final = (
+    "note: tables of a lab's own controller let only admitted flows pass, UDP with the ports of the flows"
+    " file; a ping is none of them (docs/live-lab.md)"
+)
 
 lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
 
@@ -118,10 +128,51 @@ def lab_status(
     if as_json:
         typer.echo(json.dumps([asdict(view) for view in shown], indent=2))
     elif not shown:
-        typer.echo(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {state_folder()})")
+        typer.echo(f"lab {_name(lab)} is not up" if lab else f"no lab is up (looked in {LABS})")
     else:
         for view in shown:
             view.print()
+
+
+@lab_app.command("exec", context_settings={"allow_interspersed_args": False})
+def lab_exec(
+    lab: Annotated[str, typer.Argument(help="Name of a lab that is up.")],
+    node: Annotated[str, typer.Argument(help="One of its hosts.")],
+    command: Annotated[list[str], typer.Argument(help="A program, with its own options.")],
+) -> None:
+    """Run a command in a host of a lab that is up. Its exit status is the command's. Needs root.
+
+    Example: sudo loko lab exec two-switch H1 ip address
+    """
+    with _errors_end():
+        into = _up(lab).way_into(node)
+        program = locate(command[0])
+        if program is None:
+            raise InputError(f"{command[0]}: there is no such program on this machine")
+    status = _run([*into, program, *command[1:]])
+    if status and Path(command[0]).name.startswith("ping"):
+        typer.echo(_ONLY_ADMITTED, err=True)
+    raise typer.Exit(status)
+
+
+@lab_app.command("shell")
+def lab_shell(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="[LAB] NODE", help="One of the hosts; of which lab, if several are up."),
+    ],
+) -> None:
+    """Open a shell in a host of a lab that is up. Needs root.
+
+    Example: sudo loko lab shell H1
+    """
+    with _errors_end():
+        if len(names) > 2:
+            raise InputError(f"{' '.join(names)}: give a host, or a lab and a host")
+        require_root()
+        running = _up(names[0]) if len(names) == 2 else _the_only_one()
+        into = running.way_into(names[-1])
+    raise typer.Exit(_run([*into, "bash", "--norc"], PS1=f"{names[-1]}:\\w\\$ "))
 
 
 @lab_app.command("draw")
@@ -161,6 +212,40 @@ def lab_clab(
         file = topology_file(the_lab)
         file.write_text(text, encoding="utf-8")
     typer.echo(f"written: {file}")
+
+
+def _up(lab: str) -> BackgroundLab:
+    """The lab of that name, which has to be up. Raises `InputError` or `RunError`."""
+    require_root()
+    name = _name(lab)
+    running = BackgroundLab.find(name)
+    if running is None:
+        raise InputError(f"lab {name} is not up: start it with 'loko lab up {name}'")
+    return running
+
+
+def _the_only_one() -> BackgroundLab:
+    running = list(BackgroundLab.all())
+    if not running:
+        raise InputError("no lab is up: start one with 'loko lab up'")
+    if len(running) > 1:
+        names = ", ".join(one.name for one in running)
+        raise InputError(f"several labs are up ({names}): name one before the host")
+    return running[0]
+
+
+def _run(command: Sequence[str], **surroundings: str) -> int:
+    """Run a command on this terminal and return its status, as a shell tells it.
+
+    Ctrl-C is the command's own affair.
+    """
+    process = subprocess.Popen(command, env={**os.environ, **surroundings})
+    while True:
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:
+            continue
+        return status if status >= 0 else 128 - status
 
 
 def _flows(lab: Lab, file: str | None) -> tuple[Flow, ...]:
@@ -212,4 +297,8 @@ class _View:
         console.print(consoles)
         for switch, said in status.real_boards.items():
             console.print(f"{switch} is a real board: {', '.join(map(' '.join, said.items()))}")
-        console.print("A command in a host: sudo mnexec -a PID COMMAND, with the pid of the host's shell.")
+        console.print(
+            f"A command in a host: sudo loko lab exec {status.lab} HOST COMMAND; a shell there:"
+            f" sudo loko lab shell {status.lab} HOST",
+            soft_wrap=True,
+        )

@@ -33,6 +33,7 @@ from evaluation.live.afterwards import Afterwards
 from evaluation.live.exclusion import claim
 from evaluation.live.programs import require
 from evaluation.live.realtime_limit import RealtimeLimit
+from evaluation.live.state import remove_if_unused, require_root
 from evaluation.runner import RunError
 
 SCRATCH = Path("/dev/shm")  # noqa: S108 (private to the tree: inside() mounts a file system of its own there)
@@ -78,8 +79,7 @@ class Confinement:
         what the lab has outside of the tree before that begins; what it returns removes it afterwards.
         Raises `RunError` without root or the programs that are needed, or while another lab runs.
         """
-        if os.geteuid() != 0:
-            raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+        require_root()
         if importlib.util.find_spec("mininet") is None:
             raise RunError("this Python has no Mininet: use the environment that 'make setup' makes")
         command = [
@@ -137,6 +137,7 @@ class Confinement:
         self._wait()
         for end in self._ends:
             end.wait()
+        remove_if_unused()
 
     def _wait(self) -> int:
         try:

@@ -144,7 +144,7 @@ def _examined(lab: Lab) -> dict[str, dict[str, str]]:
     if not lab.behind(Backend.HARDWARE):
         return {}
     # Only here: half of what a lab's first process would read at its start is for this.
-    from evaluation.bench.live.board_wiring import self_test_of_boards  # noqa: PLC0415
+    from evaluation.live.board_wiring import self_test_of_boards  # noqa: PLC0415
 
     return self_test_of_boards(lab, controller_address(lab))
 

@@ -33,7 +33,7 @@ from evaluation.live.network_namespace import inside, namespace_of
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
-from loko.commands import wrong_input_ends
+from loko.commands.choices import wrong_input_ends
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab, load_lab

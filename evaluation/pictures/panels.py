@@ -41,6 +41,11 @@ _CELL_NAMES: Final = 10
 _MANY_POINTS: Final = 2000
 """So many points are drawn as an image, also in an SVG."""
 _CELL_POINTS: Final = 6.5
+_ROOMY: Final = 5.5
+"""Characters for which a cell has room that may have a number of any length."""
+_CHARACTER: Final = 0.6
+"""Width of one over the size of the type."""
+_TWO_DIGITS: Final = 9.95
 _SMALL: Final = 0.1
 """Below it a number of three digits is wider than a cell."""
 _MARKERS: Final = "os^Dv<>Pp*"
@@ -162,6 +167,7 @@ def draw_heatmap(axes: Axes, panel: HeatPanel) -> None:
 def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None:
     """The number of each cell, light on dark and dark on light."""
     colours = mesh.to_rgba(cells)
+    room = _room(axes) / cells.shape[1]
     for (row, column), value in np.ndenumerate(cells):
         if not np.isnan(value):
             red, green, blue, _ = colours[row, column]
@@ -170,12 +176,24 @@ def _write_cells(axes: Axes, cells: NDArray[np.float64], mesh: QuadMesh) -> None
             axes.text(
                 column + 0.5,
                 row + 0.5,
-                f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}",
+                _in_cell(value, is_narrow=room < _ROOMY),
                 ha="center",
                 va="center",
                 fontsize=_CELL_POINTS,
                 color=colour,
             )
+
+
+def _room(axes: Axes) -> float:
+    """For so many characters of a cell's type the axes are wide enough."""
+    width_points = 72 * axes.get_position().width * cast("Figure", axes.figure).get_figwidth()
+    return float(width_points / (_CHARACTER * _CELL_POINTS))
+
+
+def _in_cell(value: float, *, is_narrow: bool) -> str:
+    if is_narrow:  # three characters
+        return f"{value:.0f}" if value >= _TWO_DIGITS else f"{value:.1f}"
+    return f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}"
 
 
 def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -> None:
@@ -184,7 +202,8 @@ def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -
     places = range(0, len(values), step)
     set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
     names = [f"{values[place]:g}" for place in places]
-    set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS)
+    turned = 90.0 if which == "x" and sum(len(name) + 1 for name in names) > _room(axes) else 0.0
+    set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS, rotation=turned)
 
 
 def draw_histogram(axes: Axes, panel: HistogramPanel, others: Beside = NOTHING_BESIDE) -> None:

@@ -110,6 +110,7 @@ PROGRAMS = {
     "ryu-topology": early("ryu", "--observe-links", "ryu.app.rest_topology"),
     "ryu-firewall": early("ryu", "ryu.app.rest_firewall"),
     "osken-switch": os_ken("simple_switch.py"),
+    "osken-switch-13": os_ken("simple_switch_13.py"),
     "osken-echo": os_ken("simple_switch.py", echo=True),
     "osken-ofctl": os_ken("os_ken.app.ofctl.service", "ask_by_ofctl.py"),
     "osken-early-rest": early("os_ken", "os_ken.app.ofctl_rest"),

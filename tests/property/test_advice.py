@@ -224,6 +224,21 @@ def test_a_deadline_is_rounded_to_what_is_kept() -> None:
     assert str(late).endswith("; none of 2 paths fits")
 
 
+@pytest.mark.parametrize("explicit", [False, True])
+def test_a_deadline_is_advised_only_while_there_is_room(explicit: bool) -> None:
+    admission = empty(TWO, "fifth-rate")
+    flow = a_flow(1, "H1", "H3")
+    path = shortest_path(TWO, "H1", "H3") if explicit else None
+    late = admit(TWO, admission, flow, 1e6, path)
+    assert isinstance(late, Refusal)
+    assert list(late.change.as_values()) == ["deadline_ns"]
+    number = 2
+    while isinstance(admission.request(a_flow(number, "H1", "H3")), Admitted):
+        number += 1
+    assert isinstance(admit(TWO, admission, flow, 1e9, path), Refusal), "there is no room for any deadline"
+    assert late.remedy == ""
+
+
 def test_advice_is_found_only_when_it_is_read() -> None:
     admission = empty(RING, "packet-granular", sizes=(306,))
     asked: list[Flow] = []
@@ -321,3 +336,55 @@ def test_what_the_command_line_advises_is_accepted(scheme: str, tmp_path: Path) 
         place = next(place for place, flow in enumerate(flows) if flow.id == said[1])
         flows[place], _ = follow(said[2], (flows[place], None))
     assert planned().exit_code == 0
+
+
+def planned(folder: Path, requests: Sequence[Request], words: Sequence[str]):
+    """What `loko plan` says of these, in their order."""
+    file = folder / "asked.json"
+    documents = [
+        {**flow._asdict(), **({} if deadline_ns is None else {"deadline_ns": deadline_ns})}
+        for flow, deadline_ns in requests
+    ]
+    file.write_text(json.dumps(documents))
+    return CliRunner().invoke(app, ["plan", words[0], str(file), *words[1:]])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    scheme=st.sampled_from(("loko", "packets", "silo", "qjump")),
+    where=st.sampled_from(("two-switch", "ring/five.yml")),
+    largest=st.booleans(),
+)
+def test_no_advice_of_the_command_line_is_impossible_to_take(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, scheme: str, where: str, largest: bool
+) -> None:
+    """Whatever it says of a flow is a change of that flow alone; made, it fits beside all that fitted."""
+    rng = Random(seed)
+    lab = load_lab(where)
+    folder = tmp_path_factory.mktemp("plan")
+    requests: dict[str, Request] = {}
+    for number in range(rng.choice((2, 6, 9))):
+        flow = drawn_flow(rng, number, list(lab.hosts))
+        requests[flow.id] = flow, rng.choice((None, rng.uniform(1e5, 2e7)))
+    words = (where, "--scheme", scheme, *(["--largest"] if largest else []))
+    result = planned(folder, list(requests.values()), words)
+    assert result.exit_code in {0, 1}, result.output
+    lines = [line for line in result.output.splitlines() if line.startswith("refused: ")]
+    refused_ids = [line.split(": ")[1] for line in lines]
+    fitting = [flow_id for flow_id in requests if flow_id not in refused_ids]
+    for flow_id, line in zip(refused_ids, lines, strict=True):
+        _, said = line.split("; would fit: ")
+        if said == "no smaller rate or burst beside the flows that are there":
+            continue
+        advised = follow(said, requests[flow_id])
+        assert advised != requests[flow_id]
+        # The others stay in the file: their frames are among those that the switches are planned for.
+        rest = [requests[other] for other in refused_ids if other != flow_id]
+        asked = [*(requests[other] for other in fitting), advised, *rest]
+        again = json.loads(planned(folder, asked, (*words, "--json")).stdout)
+        accepted = {one["flow"] for one in again["accepted"]}
+        if largest:  # perhaps others, but not fewer
+            assert len(accepted) > len(fitting), said
+        else:
+            assert accepted >= {*fitting, flow_id}, said

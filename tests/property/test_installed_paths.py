@@ -31,11 +31,12 @@ from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
-from loko.flow import Flow, load_flows
+from loko.flow import Flow
 from loko.lab import Endpoint, Lab, ring_lab
 from loko.mix import FlowKind, Mix
 from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
 from loko.plan import Plan, plan, scenario_of
+from loko.requests import load_flows
 from loko.ring import Ring
 from loko.schemes import CHOICES, SchemeName, admission_of
 

@@ -19,15 +19,7 @@ step "a bare $suite with git, make and ca-certificates"
 mmdebstrap --quiet --variant=apt --include=ca-certificates,git,make "$suite" "$root" \
     ${MIRROR:+"$MIRROR"} >"$folder/mmdebstrap.log" 2>&1 || { tail -n 5 "$folder/mmdebstrap.log" >&2; exit 1; }
 
-# How this machine reaches its registries: addresses, certificates, settings of pip, uv and cargo.
-rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
-for path in /etc/apt/apt.conf.d /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d /etc/resolv.conf /etc/hosts \
-    /etc/pip.conf /etc/uv /etc/ssl/certs /usr/local/share/ca-certificates \
-    "$HOME/.config/pip" "$HOME/.config/uv" "$HOME/.cargo/config.toml"; do
-    if [ ! -e "$path" ]; then continue; fi
-    mkdir -p "$root$(dirname "$path")"
-    cp -aLT "$path" "$root$path" 2>/dev/null || true # a link that leads nowhere does no harm
-done
+tests/roles/same_sources.sh "$root"
 mkdir -p "$root/srv/loko"
 git -c safe.directory='*' ls-files -z | xargs -0 tar -c | tar -x -C "$root/srv/loko"
 

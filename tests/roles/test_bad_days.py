@@ -87,6 +87,21 @@ def test_what_a_killed_installation_of_open_vswitch_left_is_taken_back(machine):
     assert sum("installing openvswitch-switch" in line for line in lines) == 1, lines
 
 
+def test_what_the_set_up_of_another_folder_still_needs_is_left(machine):
+    policy = "/usr/sbin/policy-rc.d"
+    begun = f"""
+        mark=$(sed -n "s/^readonly mark='\\(.*\\)'$/\\1/p" setup/openvswitch.sh)
+        sleep 1000 &
+        printf '#!/bin/sh\\n%s\\n# by process %s\\nexit 101\\n' "$mark" $! >{policy}
+    """
+    status, lines = says(
+        machine,
+        f"{begun}\nsetup/openvswitch.sh; ls {policy}; kill $!; wait $!; setup/openvswitch.sh; ls {policy}",
+    )
+    assert lines[0] == policy, lines
+    assert status == 2, "it is gone with the other one"
+
+
 def test_a_step_that_was_killed_is_done_again_even_if_its_sources_go_back(machine):
     # A set-up begins anew, is killed, and then meets the sources of the last one that was complete.
     key = 'cd "$BUILD"; cp .setup/python.done /tmp/key; echo other >.setup/python.done; cd -'
@@ -105,3 +120,21 @@ def test_a_machine_without_the_repository_is_told(tmp_path):
     play = ["playbooks/provision.yml", "--tags", "capture", "-e", "testbed_root=/nowhere"]
     [refused] = Throwaway(tmp_path).plays(play)
     assert "/nowhere is no copy of the testbed's repository" in refused.complaint
+
+
+def test_the_program_containerlab_outlives_the_folder_that_it_was_built_in(machine):
+    # Also where an earlier set-up had left a link into such a folder.
+    status, lines = says(
+        machine,
+        """
+        prebuilt=$(. setup/environment.sh && echo "$prebuilt")
+        mkdir -p "$prebuilt"
+        printf '#!/bin/sh\\necho built here\\n' >"$prebuilt/containerlab"
+        chmod +x "$prebuilt/containerlab"
+        ln -sfn "$prebuilt/containerlab" /usr/local/bin/containerlab
+        setup/containerlab.sh && setup/containerlab.sh
+        rm "$prebuilt/containerlab"
+        containerlab
+        """,
+    )
+    assert (status, lines) == (0, ["built here"])

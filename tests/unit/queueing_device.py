@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.bench.cases import FCS_BYTES
 from evaluation.bench.device import MISSING, Passage
 from evaluation.bench.equations import Wire
+from evaluation.instruments.numbered_frame import FCS_BYTES
 
 
 class QueueingDevice:
@@ -26,6 +26,8 @@ class QueueingDevice:
     lateness_ns = 0
 
     def begin(self, seed: int) -> None: ...
+
+    def unplugged(self) -> None: ...
 
     def revive(self) -> bool:
         return False

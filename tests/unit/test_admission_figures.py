@@ -15,11 +15,11 @@ import pytest
 from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
-from evaluation.experiments import experiments, load_experiment, select
 from evaluation.kinds.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
 from evaluation.kinds.admission.document import Series
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.trial import carry_out, trial_of
+from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
 from loko.control_traffic import NO_MESSAGES, interference

@@ -222,6 +222,12 @@ def test_a_trial_is_the_same_every_time() -> None:
     assert (first.verdict, first.duration_ns) == (second.verdict, second.duration_ns)
 
 
+def test_a_set_that_cannot_change_is_carried_as_it_is() -> None:
+    result = trial(8987271898691, packets=2_000)
+    assert (result.way, result.failed) == ("critical", False)
+    assert result.verdict.packets > 0
+
+
 def test_a_failure_is_narrowed_down() -> None:
     failed = next(found for seed in range(50) if (found := trial(seed, packets=3_000, scheme="silo")).failed)
     only, most_ns = narrowed(failed, packets=3_000, scheme="silo")

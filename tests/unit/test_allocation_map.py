@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.claims import judge
-from evaluation.experiments import experiments
 from evaluation.kinds import kind_named
+from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 
 FIGURES = experiments()

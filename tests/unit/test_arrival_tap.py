@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.bench.live import arrival_tap
 from evaluation.bench.live.arrival_tap import ArrivalTap
-from evaluation.bench.live.packet_tap import Seen
+from evaluation.instruments.packet_tap import Seen
 
 
 class Listener:

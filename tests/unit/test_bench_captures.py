@@ -16,9 +16,9 @@ from evaluation.bench.captures.files import read_capture
 from evaluation.bench.captures.fingerprint import fingerprint
 from evaluation.bench.captures.pairing import PATIENCE_NS, Pairing, Sighting
 from evaluation.bench.captures.record import Captured
-from evaluation.bench.cases import frame
 from evaluation.bench.device import MISSING
 from evaluation.bench.equations import Wire
+from evaluation.instruments.numbered_frame import frame
 from loko.document import InputError
 
 WIRE = Wire()

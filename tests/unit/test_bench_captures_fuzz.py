@@ -14,7 +14,7 @@ from test_bench_captures import BEGIN_NS, WIRE, erf, pcap, pcapng
 
 from evaluation.bench.captures.analysis import analyse, taps_of
 from evaluation.bench.captures.frame_records import frame_records
-from evaluation.bench.cases import frame
+from evaluation.instruments.numbered_frame import frame
 from loko.document import InputError
 
 PATIENT = settings(

@@ -13,11 +13,11 @@ from os_ken.ofproto import ofproto_v1_0 as of
 
 from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
 from evaluation.bench.live.pacing import at_instants
-from evaluation.bench.live.packet_tap import Clock, Seen, stamps_in_hardware
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.packet_tap import Clock, Seen, stamps_in_hardware
 from evaluation.runner import RunError, Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request

@@ -19,11 +19,11 @@ from evaluation.bench.findings import find
 from evaluation.bench.idle import FASTEST
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.profile_document import form_of
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import BoxPanel
-from evaluation.experiments import experiments
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.integrated_switch.document import IntegratedSwitch
 from evaluation.kinds.integrated_switch.production import compute
 from evaluation.options import Options, Silent

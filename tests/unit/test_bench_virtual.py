@@ -11,12 +11,13 @@ import pytest
 
 from evaluation.bench import backlog, buffer, campaign, data_plane, table_size, throughput
 from evaluation.bench.backlog import busy, timers
-from evaluation.bench.cases import Table, all_cases, flow_mods, frame, number_of, tables
+from evaluation.bench.cases import Table, all_cases, flow_mods, tables
 from evaluation.bench.equations import throughput_bps
 from evaluation.bench.findings import read_samples
 from evaluation.bench.housekeeping import jobs
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
+from evaluation.instruments.numbered_frame import frame, number_of
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
 from loko.scenario import Action, Match, Priorities, Scenario, UsedEntry

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from evaluation.experiments import experiments, select
 from evaluation.figure import LabFigure
 from evaluation.hardware import with_boards_at_hand
+from evaluation.kinds.experiments import experiments, select
 from evaluation.live.real_boards import silence
 from evaluation.pictures.cabling import draw
 from loko.document import LABS, InputError

@@ -17,12 +17,12 @@ from reserved_port import ReservedPort
 from scripted_board import FEATURES_REQUEST, HELLO, ScriptedBoard
 from typer.testing import CliRunner
 
-from loko import commands
+from loko.commands.plan import plan
 from loko.controller.__main__ import admitted_tables
 from loko.document import LABS
 from loko.entries import EVALUATION_ENTRIES
-from loko.flow import load_flows
 from loko.lab import load_lab
+from loko.requests import load_flows
 
 DATAPATHS = (0x000070B3D56C0001, 0x000070B3D56C0002)
 FLOWS = [
@@ -255,7 +255,7 @@ def test_the_controller_admits_exactly_what_loko_plan_admits(
 ) -> None:
     path, two_switch = tmp_path / "flows.json", load_lab("two-switch")
     app = typer.Typer()
-    app.command("plan")(commands.plan)
+    app.command("plan")(plan)
     app.callback()(lambda: None)
 
     def fits(rate_bps: int) -> tuple[bool, bool]:

@@ -9,11 +9,11 @@ import pytest
 from scripted_runner import records
 
 from evaluation.claims import judge
-from evaluation.experiments import experiments
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem
 from evaluation.kinds.deployment.kind import KIND
+from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from loko.document import InputError

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from evaluation.doctor.adapters import stamps_in_hardware
+from evaluation.doctor.commands import _print
 from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Part
-from evaluation.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Level, judge, trusted
+from evaluation.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Finding, Level, judge, trusted
 from evaluation.doctor.noise import parse
 from evaluation.runner import RunError
 
@@ -159,3 +160,17 @@ def test_ethtool_s_answer_tells_whether_both_directions_are_stamped():
     both = "Time stamping parameters for eth0:\nCapabilities:\n\thardware-transmit\n\thardware-receive\n"
     assert stamps_in_hardware(both)
     assert not stamps_in_hardware(both.replace("hardware-transmit", "software-transmit"))
+
+
+def test_what_is_told_is_never_cut_nor_folded(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    command = (
+        "add 'isolcpus=1 nohz_full=1' to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, restart"
+    )
+    found = Finding(
+        level=Level.NOTE, what="core isolated", found="/a/path/of/many/parts" * 5, means="m", change=command
+    )
+    _print([found], quick=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(found.found) for line in lines)
+    assert f"         change: {command}" in lines

@@ -9,6 +9,7 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
+from benchmarks.evidence import attacks
 from benchmarks.evidence.__main__ import main
 from benchmarks.evidence.record import Journal, Record, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
@@ -82,3 +83,11 @@ def test_wrong_numbers_are_refused_in_one_line(capfd: pytest.CaptureFixture[str]
     app.command()(main)
     done = CliRunner().invoke(app, ["--packets", "many"])
     assert done.exit_code == 2
+
+
+def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are faster or slower than equation 6: else the campaign would end before its page."""
+    monkeypatch.setattr(attacks, "_damage", lambda _case: {"worst": 0.0, "lost": 0})
+    rows = list(attacks._capacity())
+    assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
+    assert {row["capacity"] for row in rows if row["told"]} == {one for one in attacks._CAPACITIES if one < 1}

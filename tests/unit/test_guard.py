@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from loko.serve.connections import Clients, Limits
 from loko.serve.guard import Guard
+from loko.serve.hosts import KnownHosts
+from loko.serve.tallies import Tallies
 
 
 class Client:
@@ -13,17 +16,24 @@ class Client:
     def __init__(self, requests_per_s: float) -> None:
         self.now_s = 100.0
         self._guard = Guard(
-            self._inner, token=None, requests_per_s=requests_per_s, clock_s=lambda: self.now_s
+            self._inner,
+            hosts=KnownHosts("127.0.0.1"),
+            clients=Clients(Limits.of(64, files=1024)),
+            tallies=Tallies(),
+            token=None,
+            requests_per_s=requests_per_s,
+            clock_s=lambda: self.now_s,
         )
 
-    def status(self, address: str = "192.0.2.1") -> int:
+    def status(self, address: str = "192.0.2.1", path: str = "/") -> int:
         statuses: list[int] = []
 
         async def send(message) -> None:
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
 
-        scope = {"type": "http", "method": "GET", "headers": [], "client": (address, 1)}
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "client": (address, 1)}
         asyncio.run(self._guard(scope, self._receive, send))
         (status,) = statuses
         return status
@@ -53,3 +63,11 @@ def test_who_asks_too_fast_gets_the_rate() -> None:
         statuses.append(client.status())
     assert statuses[:2] == [200, 200]
     assert statuses[80:].count(200) == 20
+
+
+def test_who_looks_after_the_service_has_requests_of_its_own() -> None:
+    client = Client(1)
+    assert [client.status() for _ in range(2)] == [200, 429]
+    for path in ("/healthz", "/metrics"):
+        client.now_s += 1
+        assert [client.status(path=path) for _ in range(2)] == [200, 429]

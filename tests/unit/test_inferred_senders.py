@@ -12,14 +12,14 @@ from sample_charts import LINES, chart_result
 
 from evaluation.chart import Chart, LinePanel
 from evaluation.evaluate import bands_beside, evaluate
-from evaluation.experiments import experiments, select
+from evaluation.kinds.experiments import experiments, select
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
-from evaluation.kinds.senders.likelihood import Printed, Tried, deviances, log_likelihood
+from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
 from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
-from evaluation.kinds.senders.production import band, claims_table, loss_panels
+from evaluation.kinds.senders.production import claims_table, loss_panels, reach_of
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options, Silent
 from evaluation.result import (
@@ -40,7 +40,7 @@ from loko.document import InputError
 FIGURE = experiments()["loko/senders"]
 
 
-PRINTED = Printed(percent=(6.5, 49.9), seconds=200, decimals=1)
+PRINTED = PrintedShares(percent=(6.5, 49.9), seconds=200, decimals=1)
 
 
 def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -> Tried:
@@ -62,10 +62,10 @@ def test_the_region_has_the_true_sender_as_often_as_it_should() -> None:
     # Among senders of which one is true, 5.99 is the 95 % quantile of its deviance from a perfect fit.
     random, inside = np.random.default_rng(3), 0
     truth = runs_of(6.0, 50.0, runs=4000)
-    best = log_likelihood(truth, Printed(percent=tuple(truth.percent), seconds=200, decimals=1))
+    best = log_likelihood(truth, PrintedShares(percent=tuple(truth.percent), seconds=200, decimals=1))
     for _ in range(400):
         lost, late = random.normal([6.0, 50.0], 1 / np.sqrt(20))
-        seen = Printed(percent=(round(lost, 1), round(late, 1)), seconds=200, decimals=1)
+        seen = PrintedShares(percent=(round(lost, 1), round(late, 1)), seconds=200, decimals=1)
         inside += 2 * (best - log_likelihood(truth, seen)) <= 5.99
     assert 0.91 < inside / 400 < 0.985
 
@@ -75,8 +75,8 @@ def test_few_and_short_runs_tell_less() -> None:
     sure = deviances(far, PRINTED)[0]
     assert sure > 10
     assert deviances([runs_of(7.5, 50.0, runs=4), runs_of(6.5, 49.9, runs=4)], PRINTED)[0] < sure / 2
-    assert deviances(far, Printed(percent=(6.5, 49.9), seconds=20, decimals=1))[0] < sure / 5
-    assert deviances(far, Printed(percent=(6.5, 49.9), seconds=200, decimals=0))[0] < sure
+    assert deviances(far, PrintedShares(percent=(6.5, 49.9), seconds=20, decimals=1))[0] < sure / 5
+    assert deviances(far, PrintedShares(percent=(6.5, 49.9), seconds=200, decimals=0))[0] < sure
 
 
 def test_the_figure_never_predicts_what_it_was_inferred_from() -> None:
@@ -92,8 +92,9 @@ def test_a_grid_has_no_sender_whose_burst_finds_no_room() -> None:
     assert {(one.burst_frames, one.queue_frames) for one in grid.senders} == {(0, 160), (0, 400), (300, 400)}
 
 
-def test_it_is_replayed_only_if_it_is_named() -> None:
-    assert FIGURE not in select([], experiments())
+def test_it_is_replayed_with_all_figures_in_virtual_time_only() -> None:
+    assert FIGURE in select([], experiments())
+    assert FIGURE not in select([], experiments(), "live")
     assert select(["senders"], experiments()) == [FIGURE]
 
 
@@ -153,6 +154,24 @@ def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path)
     assert [one.claim for one in full.claims["fig17a"]] == [one.claim for one in sweep.claims]
 
 
+def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Path) -> None:
+    assert isinstance(FIGURE, SendersFigure)
+    options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
+
+    def why_not(seconds: float) -> list[str]:
+        pair = [
+            one.model_copy(update={"runs": 1, "seconds": length})
+            for one in FIGURE.predicted
+            for name, length in (("fig17a", 0.2), ("fig17b", seconds))
+            if one.figure == name
+        ]
+        claims = predict(pair, "loko", Senders(), options).claims["fig17b"]
+        return [one.because for one in claims if one.because.startswith("fig17a is not in this folder")]
+
+    assert why_not(0.2) == []
+    assert len(why_not(0.3)) == 1
+
+
 def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
     assert isinstance(FIGURE, SendersFigure)
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
@@ -160,6 +179,12 @@ def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
     short = [one.model_copy(update={"runs": 1, "seconds": 0.05}) for one in chosen]
     assert list(predict(short, "loko", Senders(), options).claims) == ["fig3a", "fig3b"]
     assert list(predict(short, "loko", Senders(), options, 1.06).claims) == ["fig3a"]
+
+
+def test_one_run_has_no_spread(tmp_path: Path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True, runs=1, seconds=0.3)
+    with pytest.raises(InputError, match="--runs: senders needs at least 2 runs"):
+        KIND.produce([FIGURE], options, Silent())
 
 
 def test_a_quick_replay(tmp_path: Path) -> None:
@@ -202,9 +227,9 @@ def test_a_band_reaches_over_all_inferred_senders_and_not_over_the_default() -> 
         predicted(50.0, None, holds=False),
         predicted(61.0, 6, holds=True),
     ]
-    assert band("fig17a", "loss_at_11_percent", found) == (72, 58, 50, 61)
-    assert band("fig17a", "loss_starts", found) == (5, 5, 5, 6)
-    assert band("fig3a", "silo_lost_percent", found) is None
+    assert reach_of("fig17a", "loss_at_11_percent", found) == (72, 58, 50, 61)
+    assert reach_of("fig17a", "loss_starts", found) == (5, 5, 5, 6)
+    assert reach_of("fig3a", "silo_lost_percent", found) is None
     (panel,) = loss_panels(one, found)
     assert isinstance(panel, LinePanel)
     default, inferred, paper = panel.curves

@@ -15,6 +15,7 @@ from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
 from loko.serve.outcome import (
+    Became,
     Conflict,
     Denied,
     FlowState,
@@ -188,7 +189,8 @@ def test_switch_that_vanishes_during_installation_takes_the_flow_back(served: Se
     ticket = served.keeper.request(served.now_ns, flow(1))
     served.carry()
     served.unplug("s2")
-    assert served.ask(ticket) == Unavailable("f1", "s2", "the switch has disconnected")
+    reason = "the switch has disconnected"
+    assert served.ask(ticket) == Unavailable("f1", "s2", reason, Became.TAKEN_BACK)
     served.run(20)
     assert served.tables()["s1"] == []
     served.unplug("s2", plugged=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from served_boards import HOSTS, KilledError, ServedBoards, flow
 
-from loko.serve.outcome import FlowState, Gone, Granted
+from loko.serve.outcome import Became, FlowState, Gone, Granted, Interrupted
 
 RUNS, KILLS_A_RUN = 15, 20
 
@@ -103,6 +103,39 @@ def test_random_kills(tmp_path: Path, seed: int) -> None:
         assert set(served.keeper.admission.admitted) == installed == set(served.keeper.promises)
         assert not [event for event in served.events() if "wedged" in event or "DELETE has left" in event]
         customer.granted, customer.unsure, customer.pending = installed, set(), {}
+
+
+def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -> None:
+    """It ends while a flow is installed and another one removed: at the first step, at the second, ..."""
+    said: set[tuple[str, Became]] = set()
+    for steps in range(12):
+        served = ServedBoards(tmp_path / f"{steps}.sqlite")
+        served.settle()
+        served.request(flow(1))
+        asked = served.keeper.request(served.now_ns, flow(2))
+        released = served.keeper.release(served.now_ns, "f1")
+        served.carry()
+        served.run(steps)
+        served.keeper.interrupt(served.now_ns, "the service ends")
+        served.carry()
+        served.kill()
+        answers = [served.answers[ticket] for ticket in (asked, released)]  # everybody has one
+        served.start()
+        served.settle()
+        there = set(served.keeper.promises)
+        for name, answer in zip(("f2", "f1"), answers, strict=True):
+            match answer:
+                case Interrupted(flow_id=flow_id, became=became):
+                    assert flow_id == name
+                    said.add((name, became))
+                    assert name not in there
+                case Granted():
+                    assert name in there
+                case _:
+                    assert answer == Gone("f1")
+                    assert name not in there
+        assert served.tables() == served.promised()
+    assert said == {("f2", Became.TAKEN_BACK), ("f1", Became.GOES_ON)}
 
 
 @pytest.mark.parametrize("safe", [False, True])

@@ -13,9 +13,10 @@ from mirrored_flows import FLOWS
 
 from loko.document import LABS, InputError
 from loko.entries import switch_entries
-from loko.flow import Flow, FlowDocument, dump_flows, load_flows
+from loko.flow import Flow, FlowDocument, dump_flows
 from loko.lab import Backend, Endpoint, load_lab, ring_lab
 from loko.network import Hop, on_shortest_paths, shortest_path
+from loko.requests import load_flows
 from loko.ring import Ring
 
 SOURCE = (LABS / "two-switch" / "lab.yml").read_text()
@@ -226,12 +227,12 @@ def test_a_flow_and_its_document_have_the_same_fields_and_the_five_tuple_is_amon
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"rate_bps": -1}, "0.rate_bps: Input should be greater than 0"),
-        ({"udp_source": 70000}, "0.udp_source: Input should be less than or equal to 65535"),
-        ({"rate": 1}, "0: unknown key 'rate'"),
-        ({"burst_bytes": 100}, "burst_bytes 100 is below frame_bytes 306"),
-        ({"source": "H3", "destination": "H1"}, "have the same hosts and ports; change a port"),
-        ({"id": "H3-H1"}, "flow id 'H3-H1' is used twice"),
+        ({"rate_bps": -1}, "flow 'H1-H3': rate_bps: Input should be greater than 0"),
+        ({"udp_source": 70000}, "flow 'H1-H3': udp_source: Input should be less than or equal to 65535"),
+        ({"rat": 1}, "flow 'H1-H3': unknown key 'rat'"),
+        ({"burst_bytes": 100}, "a burst of 100 bytes is below a frame of 306"),
+        ({"source": "H3", "destination": "H1"}, "has the hosts and ports of 'H1-H3'; change a port"),
+        ({"id": "H3-H1"}, "flow 'H3-H1': this id is used twice"),
     ],
 )
 def test_wrong_flow_is_one_line(tmp_path: Path, change, says) -> None:
@@ -254,7 +255,7 @@ def test_a_rate_may_be_written_as_in_json(tmp_path: Path, rate) -> None:
 def test_flows_that_are_no_list(tmp_path: Path) -> None:
     path = tmp_path / "flows.yml"
     path.write_text("flows: 3")
-    with pytest.raises(InputError, match="Input should be a valid list"):
+    with pytest.raises(InputError, match="is no list of flows"):
         load_flows(path)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from evaluation.experiments import experiments
-from evaluation.traffic import allocation_of
+from evaluation.kinds.allocation import allocation_of
+from evaluation.kinds.experiments import experiments
 from loko.admission import Admitted, LokoAdmission
 from loko.allocation import OPTIMISED, SCHEMES, allocate, frontier
 from loko.calculus import RateLatency, TokenBucket, backlog_bound_bytes
@@ -24,7 +24,7 @@ from loko.control_traffic import Message, MessageRate, interference
 from loko.device import deterministic
 from loko.document import LABS, InputError
 from loko.lab import Lab, lab_of, load_lab, ring_lab
-from loko.lab_allocation import allocations_of, frontiers_of
+from loko.lab_allocation import Allocator, allocations_of
 from loko.mix import Between, FlowKind, Mix, PathLength, load_mix
 from loko.optimised.filling import Network, fill
 from loko.optimised.search import SAMPLES, optimised_splits
@@ -135,7 +135,7 @@ def test_the_order_and_the_names_of_the_kinds_do_not_matter(mix, random) -> None
 
 
 def filled(lab: Lab, mix: Mix) -> tuple[Network, np.ndarray]:
-    network = Network(frontiers_of(lab, EVALUATION), streams_of(lab, mix), entries=10**6)
+    network = Network(Allocator(lab, EVALUATION).frontiers(), streams_of(lab, mix), entries=10**6)
     return network, fill(network, np.ones(len(network.streams), dtype=bool))
 
 
@@ -156,7 +156,7 @@ def star() -> Lab:
 @pytest.mark.parametrize("rate_bps", [50e3, 875e3, 3e6])
 def test_on_one_switch_rate_and_burst_run_out_together(rate_bps) -> None:
     """N b = B - l - N r T0, unless N r = R is reached before."""
-    limits = frontiers_of(star(), EVALUATION)["s1"]
+    limits = Allocator(star(), EVALUATION).frontiers()["s1"]
     _, flows = filled(star(), Mix(kinds=[kind(rate_bps)]))
     by_buffer = limits.room_bytes / (306 + rate_bps * limits.latency_ns / 8e9)
     assert math.isclose(sum(flows), min(by_buffer, limits.max_rate_bps / rate_bps), abs_tol=0.07)

@@ -11,9 +11,9 @@ import pytest
 from sample_charts import LINES
 
 from evaluation.chart import Chart
-from evaluation.experiments import experiments
 from evaluation.finding_checks import FindingFigure
 from evaluation.kinds import kind_named, kind_names
+from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel

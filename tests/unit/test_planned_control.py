@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import switch_emulator
 
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.runner import LOST
-from evaluation.traffic import prepare, traffic
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import echo_request, session_segments
 from loko.document import LABS

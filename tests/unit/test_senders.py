@@ -9,21 +9,27 @@ import numpy as np
 import pytest
 import switch_emulator
 
-from evaluation.experiments import experiments
+from evaluation.figure import lab_of
 from evaluation.flow_figure import SendingFigure, refuse_unless_followed
+from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.document import Deployment
 from evaluation.kinds.deployment.kind import KIND
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.paths.admission import admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.production import plan_of
+from evaluation.kinds.sweep.setting import prepare, traffic
+from evaluation.kinds.versions.document import Versions
+from evaluation.kinds.versions.production import carried_flows
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
-from evaluation.traffic import FlowTraffic, prepare, traffic
+from evaluation.traffic import FlowTraffic
 from evaluation.virtual import VirtualRunner
 from loko.document import InputError
+from loko.scenario import OpenFlow
 
 FIGURES = experiments()
 SENDING = [one for one in FIGURES.values() if isinstance(one, SendingFigure)]
@@ -35,12 +41,23 @@ def sent(figure: SendingFigure, how: Senders | None) -> list[FlowTraffic]:
         return list(traffic(prepare(figure), figure.x.values[-1], how))
     if isinstance(figure, Deployment):
         return [one for system in figure.systems for one in deploy(figure, system, how).senders]
+    if isinstance(figure, Versions):
+        lab = lab_of(figure)
+        allocations = [
+            allocation_of(figure, lab, figure.allocation, entries=figure.entries, openflow=version)
+            for version in OpenFlow
+        ]
+        return [
+            sender
+            for allocation in allocations
+            for sender in carried_flows(figure, how or figure.senders, lab, allocation)[1]
+        ]
     assert isinstance(figure, Paths)
     return list(admit_paths(figure, 1, how).senders)
 
 
 def test_the_kinds_that_send_are_these() -> None:
-    assert {one.kind for one in SENDING} == {"sweep", "deployment", "paths"}
+    assert {one.kind for one in SENDING} == {"sweep", "deployment", "paths", "versions"}
 
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
@@ -223,7 +240,7 @@ def test_a_late_shaper_in_a_lab() -> None:
 def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
     default = sentence([Senders().described()] * 3)
     assert default == (
-        "All hosts send bursts that fill their bucket, at 1 times the rate of their shaper, with room for"
+        "All hosts send bursts that fill their bucket, at the rate of their shaper, with room for"
         " 160 frames before it. The papers print none of this: it is assumed, and fitted to no figure."
     )
     assert "bursts of 50 frames, at 0.8 times" in sentence([LONG.described()])

@@ -1,105 +1,22 @@
-"""A build of the emulator that is killed: what it left does not count, and the next set-up does it again.
+"""A build of the emulator that is killed, interrupted, or meets another one.
 
-The step runs with stand-ins for the compilers, in a copy of the scripts.
+What is half done does not count, the next set-up does it again, and two at once do it in turn.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-STAND_INS = {
-    "rustc": "echo 'rustc 1.90.0 (of a test)'",
-    "cargo": """
-        [ "$1" = build ] || exit 0
-        mkdir -p target/release
-        echo half >target/release/zodiac-fx
-        touch "$WORK/building"
-        [ -e "$WORK/slow" ] && sleep 60
-        cat source >target/release/zodiac-fx
-        chmod +x target/release/zodiac-fx
-    """,
-    "uv": """
-        case $1 in
-        --version) echo "uv 0.9.0" ;;
-        build) mkdir -p "$WORK/.setup/wheels" && touch "$WORK/.setup/wheels/module.whl" ;;
-        pip) [ -f "${@: -1}" ] && touch "$WORK/.venv/module" ;;
-        esac
-    """,
-}
-PATIENCE_S = 120
-PYTHON = 'test -e "$WORK/.venv/module"'
-"""Whether the module can be imported."""
-
-
-def _script(path: Path, body: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/bash\n{body}\n")
-    path.chmod(0o755)
-
-
-class Step:
-    """The step of the set-up that builds the emulator, in a folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.program = folder / "switch-emulator/target/release/zodiac-fx"
-        self.source = folder / "switch-emulator/source"
-        shutil.copytree(ROOT / "setup", folder / "setup")
-        self.source.parent.mkdir()
-        self.source.write_text("first\n")
-        programs = folder / "programs"
-        for name, body in STAND_INS.items():
-            _script(programs / name, body)
-        self.make_environment()
-        self._surroundings = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "WORK": str(folder)}
-
-    def make_environment(self) -> None:
-        """The Python environment, without the module."""
-        shutil.rmtree(self.folder / ".venv", ignore_errors=True)
-        _script(self.folder / ".venv/bin/python", PYTHON)
-
-    def begin(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [self.folder / "setup/emulator.sh"],
-            env=self._surroundings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def run(self) -> str:
-        running = self.begin()
-        output, _ = running.communicate(timeout=PATIENCE_S)
-        assert running.returncode == 0, output
-        return output
-
-    def kill_while_building(self) -> None:
-        (self.folder / "slow").touch()
-        (self.folder / "building").unlink(missing_ok=True)
-        running = self.begin()
-        deadline = time.monotonic() + PATIENCE_S
-        while not (self.folder / "building").exists():
-            assert running.poll() is None, "ended before the build"
-            assert time.monotonic() < deadline, "does not get to the build"
-            time.sleep(0.01)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
-        (self.folder / "slow").unlink()
+from building_step import PATIENCE_S, Step
 
 
 @pytest.fixture
 def step(tmp_path):
-    return Step(tmp_path)
+    step = Step(tmp_path)
+    yield step
+    step.end()
 
 
 def test_the_first_build_killed(step):
@@ -133,3 +50,66 @@ def test_a_python_environment_made_anew_gets_the_module_again(step):
     step.run()
     assert (step.folder / ".venv/module").exists()
     assert step.run() == ""
+
+
+def test_of_two_at_once_the_second_waits_says_for_whom_and_finds_nothing_to_do(step):
+    first = step.begin_building()
+    second = step.begin()
+    waiting = second.stderr.readline()
+    assert waiting == (
+        f"setup: another set-up of this folder is at work (process {first.pid}: bash {step.script}): "
+        "waiting until it has ended\n"
+    )
+    assert second.poll() is None
+
+    step.go_on()
+    said, _ = first.communicate(timeout=PATIENCE_S)
+    assert (first.returncode, said) == (0, "setup: building the emulator (Rust, release)\n")
+    said, _ = second.communicate(timeout=PATIENCE_S)
+    assert (second.returncode, said) == (0, ""), "nothing was left to be built"
+    assert step.builds() == 1
+
+
+def test_the_children_of_a_killed_set_up_are_waited_for_and_what_they_left_does_not_count(step):
+    first = step.begin_building()
+    first.kill()  # alone: its compiler goes on
+    first.wait()
+    second = step.begin()
+    assert "(process " in (waiting := second.stderr.readline()), waiting
+    assert f"process {first.pid}:" not in waiting, "it is dead; its child is named"
+    assert "programs/cargo" in waiting
+
+    step.go_on()
+    said, _ = second.communicate(timeout=PATIENCE_S)
+    assert (second.returncode, said) == (0, "setup: building the emulator (Rust, release)\n")
+    assert step.builds() == 2
+    assert step.program.read_text() == "first\n"
+
+
+def test_who_waits_for_too_long_is_told_whom_to_end(step):
+    first = step.begin_building()
+    second = step.begin(LOKO_SETUP_WAIT_S="0")
+    said, errors = second.communicate(timeout=PATIENCE_S)
+    assert (second.returncode, said) == (1, "")
+    assert errors.splitlines()[-1] == (
+        "setup: another set-up of this folder is still at work after 0 s: "
+        f"end it (process {first.pid}: bash {step.script}), then repeat"
+    )
+
+
+def test_the_lock_ends_with_the_set_up_and_not_with_its_file(step):
+    step.run()
+    (step.folder / ".setup/lock").unlink()  # as `make clean` does
+    assert step.run() == ""
+
+
+def test_ctrl_c_during_a_build_is_one_line_and_the_next_set_up_builds(step):
+    running = step.begin_building()
+    os.killpg(running.pid, signal.SIGINT)
+    said, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    assert said == "setup: building the emulator (Rust, release)\n"
+    assert errors == "setup: interrupted: repeat it to go on; what is done is kept\n"
+    step.go_on()
+    step.run()
+    assert step.program.read_text() == "first\n"

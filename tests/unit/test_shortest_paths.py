@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 
 from loko import network
-from loko.admission import LokoAdmission, Register, register
+from loko.admission import LokoAdmission, PathAlone, Register, register
 from loko.allocation import FULL_RATE
 from loko.document import InputError
 from loko.flow import Flow
@@ -126,9 +126,9 @@ def test_what_is_kept_of_paths_is_bounded_and_changes_no_answer(monkeypatch: pyt
     assert [narrow.request(flow) for flow in asked] == expected
     prepared: list[tuple[Hop, ...]] = []
 
-    def prepare(_source: str, path: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    def prepare(source: str, path: tuple[Hop, ...]) -> PathAlone:
         prepared.append(path)
-        return path
+        return PathAlone.prepare(source, path)
 
     kept = Register(lab, prepare)
     for flow in itertools.chain(asked, asked[-3:], asked[-3:]):

@@ -13,9 +13,9 @@ import pytest
 import switch_emulator
 from pydantic import ValidationError
 
-from evaluation.experiments import experiments
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.traffic import prepare
+from evaluation.kinds.sweep.setting import prepare
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
 from loko.admission import Admission, Admitted, Refusal
 from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme, allocate, frontier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,13 +11,13 @@ from sample_charts import BOXES, chart_result
 
 from evaluation.chart import Chart
 from evaluation.claims import check_reference, judge, kind_of
-from evaluation.experiments import experiments
 from evaluation.facts import fact
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingFigure
 from evaluation.guarantees import guarantee
 from evaluation.kinds.attack.document import AttackFigure, Effort
 from evaluation.kinds.attack.production import compute
+from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.report import render
 from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, Point
@@ -134,6 +135,18 @@ def test_a_fact_of_two_figures_counts_once() -> None:
     assert counts_of_all([first, second])["predicted"] == Count(hold=2, fail=0, untested=0)
     assert counted_with([first, second], second, second.claims[0]) == "loko/a"
     assert counted_with([first, second], first, first.claims[0]) == ""
+
+
+def test_the_order_of_the_figures_changes_no_count() -> None:
+    results = [
+        result("a", claim(True, fact="f")),
+        result("b", claim(True, fact="f"), claim(True, fact="f")),
+        result("c", claim(True, fact="f"), claim(True, fact="f")),
+    ]
+    for order in itertools.permutations(results):
+        assert counts_of_all(order)["predicted"] == Count(hold=2, fail=0, untested=0)
+        assert counted_with(order, results[0], results[0].claims[0]) == "loko/b"
+        assert counted_with(order, results[2], results[2].claims[0]) == "loko/b"
 
 
 def test_a_fact_that_fails_in_one_of_two_figures_counts_as_failed() -> None:

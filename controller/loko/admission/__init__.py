@@ -3,10 +3,10 @@
 `Admission` is what every scheme offers; `LokoAdmission` is the paper's own.
 """
 
-from loko.admission.advice import Ask, what_fits, what_fits_on
+from loko.admission.advice import Ask, Check, what_fits, what_fits_on
 from loko.admission.answer import Admitted, Change, HopTerm, Refusal
-from loko.admission.register import Register
-from loko.admission.scheme import Admission, Share, Usage
+from loko.admission.register import PathAlone, Register
+from loko.admission.scheme import Admission, Demand, Share, Usage
 from loko.admission.token_buckets import ROUNDING, LokoAdmission
 
 __all__ = [
@@ -15,8 +15,11 @@ __all__ = [
     "Admitted",
     "Ask",
     "Change",
+    "Check",
+    "Demand",
     "HopTerm",
     "LokoAdmission",
+    "PathAlone",
     "Refusal",
     "Register",
     "Share",

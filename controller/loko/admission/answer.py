@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loko.calculus import TokenBucket
 from loko.flow import Flow
@@ -152,7 +152,7 @@ class Refusal(NamedTuple):
         }
 
     def __str__(self) -> str:
-        used, requested, allowed = _up(self.used), _up(self.requested), math.floor(self.allowed)
+        used, requested, allowed = _up(self.used), _up(self.requested), _down(self.allowed)
         return (
             f"{self.flow.id}: {self.quantity} at {self.switch}: {used} used + {requested} requested"
             f" > {allowed} {self.unit} allowed"
@@ -160,6 +160,14 @@ class Refusal(NamedTuple):
         )
 
 
-def _up(value: float) -> int:
+_EXACT: Final = 1e15
+"""Below it a double tells one whole number from the next, so that all of its digits say something."""
+
+
+def _up(value: float) -> str:
     """Rounded so that what is too much reads as too much; not by what arithmetic has added."""
-    return math.ceil(round(value, 3))
+    return str(math.ceil(round(value, 3))) if value < _EXACT else f"{value:g}"
+
+
+def _down(value: float) -> str:
+    return str(math.floor(value)) if value < _EXACT else f"{value:g}"

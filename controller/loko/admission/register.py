@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from loko.admission.answer import Admitted
 from loko.document import InputError
-from loko.flow import FiveTuple, Flow
+from loko.flow import DoubleFlowError, FiveTuple, Flow
 from loko.lab import Lab
 from loko.network import Hop, ShortestPaths
 
-Route = TypeVar("Route")
-"""What a scheme has to know of a path."""
+
+class OnPath(Protocol):
+    """What a scheme has to know of a path."""
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """The path."""
+
+
+class PathAlone(NamedTuple):
+    """Of schemes that need no more."""
+
+    path: tuple[Hop, ...]
+
+    @classmethod
+    def prepare(cls, _source: str, path: tuple[Hop, ...]) -> PathAlone:
+        """As `Register` asks for it."""
+        return cls(path)
+
+
+Route = TypeVar("Route", bound=OnPath)
 _KEPT: Final = 1 << 16
 """Switches on the paths that are kept, in each of two generations: of all paths in a ring of 31."""
 _KEPT_PER_SWITCH: Final = 64
@@ -35,8 +54,8 @@ class Register(Generic[Route]):
         self._paths = ShortestPaths(lab)
         self._admitted: dict[str, Admitted] = {}
         self._five_tuples: dict[FiveTuple, str] = {}
-        self._shortest: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
-        self._older: dict[tuple[str, str], tuple[tuple[Hop, ...], Route]] = {}
+        self._shortest: dict[tuple[str, str], Route] = {}
+        self._older: dict[tuple[str, str], Route] = {}
         self._kept = max(_KEPT, _KEPT_PER_SWITCH * len(lab.switches))
         self._room = self._kept
         self.admitted: Mapping[str, Admitted] = MappingProxyType(self._admitted)
@@ -45,15 +64,15 @@ class Register(Generic[Route]):
     def route(self, flow: Flow, path: Sequence[Hop] | None) -> Route:
         """The path asked for, or the shortest, as the scheme has prepared it.
 
-        Raises `InputError` if it does not lead from the flow's source to its destination, or if the flow's id
-        or its hosts and ports are in use.
+        Raises `InputError` if it does not lead from the flow's source to its destination, `DoubleFlowError`
+        if the flow's id or its hosts and ports are in use.
         """
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._double(flow)
         ends = flow[1:3]
         known = self._shortest.get(ends) or self._shortest_route(ends)
-        if path is None or path is known[0]:
-            return known[1]
+        if path is None or path is known.path:
+            return known
         self._refuse_broken(flow, path)
         return self._prepare(flow.source, tuple(path))
 
@@ -76,23 +95,24 @@ class Register(Generic[Route]):
         self._admitted.clear()
         self._five_tuples.clear()
 
-    def _shortest_route(self, ends: tuple[str, str]) -> tuple[tuple[Hop, ...], Route]:
+    def _shortest_route(self, ends: tuple[str, str]) -> Route:
         """Of the older generation, or looked for. Once the younger one is full, it takes that one's place."""
         known = self._older.get(ends)
         if known is None:
-            path = self._paths.between(*ends)
-            known = path, self._prepare(ends[0], path)
-        self._room -= max(len(known[0]), _LEAST_SWITCHES)
+            known = self._prepare(ends[0], self._paths.between(*ends))
+        self._room -= max(len(known.path), _LEAST_SWITCHES)
         if self._room < 0:
             self._older, self._shortest, self._room = self._shortest, {}, self._kept
         self._shortest[ends] = known
         return known
 
-    def _double(self, flow: Flow) -> InputError:
+    def _double(self, flow: Flow) -> DoubleFlowError:
         if flow.id in self._admitted:
-            return InputError(f"flow id '{flow.id}' is admitted already; choose another or release it")
+            return DoubleFlowError(f"flow id '{flow.id}' is admitted already; choose another or release it")
         other = self._five_tuples[flow[1:5]]
-        return InputError(f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port")
+        return DoubleFlowError(
+            f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port"
+        )
 
     def _refuse_broken(self, flow: Flow, path: Sequence[Hop]) -> None:
         lab = self.lab

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from loko.admission.answer import Admitted, Refusal
@@ -42,6 +42,18 @@ class Usage(NamedTuple):
     def used(self, quantity: str) -> float:
         """What is used of it. Raises `KeyError`."""
         return self.share(quantity).used
+
+
+class Demand(NamedTuple):
+    """What an admitted flow takes of one thing that it shares with others."""
+
+    server: str
+    """Where: mostly a switch."""
+    quantity: str
+    """As a `Refusal` names it."""
+    amount: float
+    capacity: float
+    """What all flows may take together; rounding is forgiven."""
 
 
 class Admission(Protocol):
@@ -106,3 +118,10 @@ class Admission(Protocol):
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now."""
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """What a flow that is admitted, or would be, takes of each thing that it shares.
+
+        Flows of which the amounts exceed a capacity do not fit together. Whether those do that exceed none
+        depends on the scheme: with sums of rates and bursts they do; packet-granular counts more than this.
+        """

@@ -16,7 +16,7 @@ from loko.admission.advice import what_fits_on
 from loko.admission.answer import Admitted, Change, Refusal
 from loko.admission.debt import Clock, Debt, patience
 from loko.admission.register import Register
-from loko.admission.scheme import Share, Usage
+from loko.admission.scheme import Demand, Share, Usage
 from loko.allocation import Allocation
 from loko.calculus import NOTHING, TokenBucket, time_ns
 from loko.document import InputError
@@ -168,6 +168,17 @@ class LokoAdmission:
         It depends on the set of flows, and on what was released shortly before, not on older history.
         """
         return self._switches[switch].usage()
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """As `Admission.demands`: flows that exceed none fit."""
+        rate_bps = admitted.flow.rate_bps
+        for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
+            name, limits = hop.switch, self._switches[hop.switch].limits
+            free_bps = limits.max_rate_bps * (1 + ROUNDING) - limits.control.rate_bps
+            free_bytes = limits.max_burst_bytes * (1 + ROUNDING) - limits.control.burst_bytes
+            yield Demand(name, "rate", rate_bps, free_bps)
+            yield Demand(name, "burst", burst_bytes, free_bytes)
+            yield Demand(name, "entries", 1.0, float(limits.max_entries))
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """Of each switch on the path, how long a flow counts there after its last frame was sent.

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import typer
 
 from loko.allocation import FIFTH_RATE
-from loko.commands import wrong_input_ends
+from loko.commands.choices import wrong_input_ends
 from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
@@ -25,10 +25,11 @@ from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
-from loko.flow import Flow, load_flows
+from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
 from loko.plan import plan, scenario_of
+from loko.requests import load_flows
 from loko.schemes import admission_of, choice_named
 
 TICK_S: Final = 0.05

@@ -35,7 +35,7 @@ class Listener(Protocol):
 
 
 class Relay(asyncio.Protocol):
-    """The service's end of the socket to the application."""
+    """The service's end of the socket to an application, from its start to its end."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -43,6 +43,7 @@ class Relay(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._ending = False
+        self._is_over = False
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
         """Start the application on a bound socket, with one of the `FRAMEWORKS` of this interpreter."""
@@ -63,13 +64,18 @@ class Relay(asyncio.Protocol):
                 start_new_session=True,  # Ctrl-C is for the service, which ends it
             )
         except OSError as error:
+            near.close()
             raise InputError(f"--framework-python {python}: {error.strerror}") from None
-        far.close()
+        finally:
+            far.close()
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self, near)
         self._watch = asyncio.create_task(self._wait(self._child))
 
     async def _wait(self, child: asyncio.subprocess.Process) -> None:
         status = await child.wait()
+        self._is_over = True  # what it may have said at last is of connections that are gone
+        if self._transport is not None:
+            self._transport.abort()
         if not self._ending:
             self._listener.application_ended(status)
 
@@ -97,15 +103,23 @@ class Relay(asyncio.Protocol):
         self._write(Frame(Kind.LOAD, 0, str(echoes_per_s).encode("ascii")))
 
     def _write(self, frame: Frame) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not (self._is_over or self._transport.is_closing()):
             self._transport.write(frame.encoded())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
         self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by name
 
+    def connection_lost(self, _: Exception | None) -> None:
+        """Called by asyncio. An application that cannot be talked to is of no use."""
+        self._is_over = True
+        if self._child is not None and self._child.returncode is None and not self._ending:
+            self._child.kill()
+
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""
+        if self._is_over:
+            return
         for frame in self._reader.frames(data):
             match frame.kind:
                 case Kind.CONNECTED:

@@ -40,7 +40,11 @@ class Switchboard:
         self._names = {switch.datapath_id: name for name, switch in lab.switches.items()}
 
     async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the application on a bound socket, with this framework of this interpreter (`relay`)."""
+        """Start the application on a bound socket, with this framework of this interpreter (`relay`).
+
+        Also again, once it has ended.
+        """
+        self._relay = Relay(self)
         await self._relay.start(listening, framework, python)
 
     async def end(self) -> None:
@@ -90,5 +94,7 @@ class Switchboard:
             self._subscriber.switch_disconnected(name)
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application should not end."""
+        """The OpenFlow application should not end. All connections ended with it."""
+        for connection in list(self._switch_of):
+            self.switch_disconnected(connection)
         self._subscriber.application_ended(status)

@@ -16,7 +16,7 @@ from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.lab_allocation import allocations_of, frontiers_of
+from loko.lab_allocation import Allocator
 from loko.mix import Mix
 from loko.optimised.filling import Flags, Network, Vector, fill
 from loko.optimised.streams import Stream, expected_requests, streams_of
@@ -67,7 +67,8 @@ class Judge:
         self.streams = streams_of(lab, mix)
         entries = [switch.profile.table.entries.value for switch in lab.switches.values()]
         self.entries = min(entries) if isinstance(scenario.entries, Unknown) else scenario.entries
-        self._scenario, self._traffic, self._control = scenario, traffic, control
+        self.allocator = Allocator(lab, scenario, traffic)
+        self._control = control
         self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
         self._values = np.array([stream.kind.value for stream in self.streams])
         self._known: dict[tuple[int, tuple[Scheme, ...]], Vector] = {}
@@ -97,7 +98,7 @@ class Judge:
         return flows
 
     def _allocations(self, splits: Splits) -> dict[str, Allocation]:
-        return allocations_of(self.lab, splits, self._scenario, self._traffic)
+        return self.allocator.allocations(splits)
 
     def _delays_ns(self, allocations: Mapping[str, Allocation]) -> dict[str, float]:
         return {name: allocation.delay_ns for name, allocation in allocations.items()}
@@ -118,11 +119,11 @@ def optimised_splits(
     """The split of every switch with which most of the mix, or what is worth most, is accepted.
 
     At least as much as with either fixed scheme, whatever the order of the mix's kinds is. `traffic` and
-    `control` are reserved as in `allocations_of` and `LokoAdmission`. Raises `InputError` if nothing of the
+    `control` are reserved as in `Allocator` and `LokoAdmission`. Raises `InputError` if nothing of the
     mix fits, or for hosts that the lab does not have.
     """
     judge = Judge(lab, scenario, mix, traffic=traffic, control=control)
-    frontiers = frontiers_of(lab, scenario, traffic)
+    frontiers = judge.allocator.frontiers()
     network = Network(frontiers, judge.streams, entries=judge.entries, control=control)
     fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in SCHEMES.values()]
     best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.judged)

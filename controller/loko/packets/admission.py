@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar, Final, NamedTuple
 
-from loko.admission import Admitted, Refusal, Register, Usage, what_fits_on
+from loko.admission import Admitted, Demand, Refusal, Register, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
 from loko.allocation import FULL_RATE
 from loko.calculus import bytes_in
@@ -276,6 +276,13 @@ class PacketAdmission:
     def usage(self, switch: str) -> Usage:
         """What is used of a switch now. It depends on the set of flows that count only."""
         return self._switches[switch].usage()
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """As `Admission.demands`; how frames meet, which decides on delays, is no part of it."""
+        flow, path = admitted.flow, admitted.path
+        route = self._routes.get(flow.id) or self._register.route(flow, path)
+        for switch, load in route.loads(flow):
+            yield from switch.demands(load)
 
     def _advised(self, refusal: Refusal, path: Sequence[Hop] | None) -> Refusal:
         """With what finds the remedy, unless waiting helps."""

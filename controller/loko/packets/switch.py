@@ -7,12 +7,12 @@ the longer ones. The numbers are those of the whole grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from loko.admission import Refusal, Share, Usage
+from loko.admission import Demand, Refusal, Share, Usage
 from loko.admission.debt import NONE, Clock, Debt
 from loko.admission.exact import ExactSum
 from loko.document import InputError
@@ -304,6 +304,11 @@ class SwitchUse:
             Share("entries", self._entries, self._max_entries, "entries"),
         )
         return Usage(shares, self._allowed_ns)
+
+    def demands(self, load: Load) -> Iterator[Demand]:
+        """What a flow takes whatever others do: an entry, and of the CPU's time in the long run."""
+        yield Demand(self.name, "rate", load.share, self._whole)
+        yield Demand(self.name, "entries", 1.0, float(self._max_entries))
 
     @property
     def room(self) -> Curve:

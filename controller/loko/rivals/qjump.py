@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Change, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission import (
+    ROUNDING,
+    Admitted,
+    Change,
+    Demand,
+    PathAlone,
+    Refusal,
+    Register,
+    Share,
+    Usage,
+    what_fits_on,
+)
 from loko.admission.debt import Clock, patience
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
@@ -94,7 +105,7 @@ class QJumpAdmission:
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
-        self._register = Register(lab, lambda _source, path: path)
+        self._register = Register(lab, PathAlone.prepare)
         self._parameters = parameters
         self._clock = Clock()
         self._senders = {
@@ -118,7 +129,7 @@ class QJumpAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: it looks at the sending host only, not at any switch."""
-        path = self._register.route(flow, path)
+        path = self._register.route(flow, path).path
         sender, parameters = self._senders[flow.source], self._parameters
         used_bps, used_bytes = sender.used()
         limits = (
@@ -207,3 +218,9 @@ class QJumpAdmission:
         allowed = self._parameters.host_rate_bps * self._parameters.hosts
         share = Share(quantity="rate", used=through.value, allowed=allowed, unit="bit/s")
         return Usage(shares=(share,), delay_ns=self._parameters.epoch_ns)
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """As `Admission.demands`: flows that exceed none fit."""
+        flow, sender = admitted.flow, self._senders[admitted.flow.source]
+        yield Demand(flow.source, "rate", flow.rate_bps, sender.rate_bps * (1 + ROUNDING))
+        yield Demand(flow.source, "burst", flow.burst_bytes, sender.burst_bytes * (1 + ROUNDING))

@@ -9,7 +9,18 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from loko.admission import ROUNDING, Admitted, Change, Refusal, Register, Share, Usage, what_fits_on
+from loko.admission import (
+    ROUNDING,
+    Admitted,
+    Change,
+    Demand,
+    PathAlone,
+    Refusal,
+    Register,
+    Share,
+    Usage,
+    what_fits_on,
+)
 from loko.admission.debt import Clock, patience
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
@@ -71,7 +82,7 @@ class SiloAdmission:
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
-        self._register = Register(lab, lambda _source, path: path)
+        self._register = Register(lab, PathAlone.prepare)
         self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
         self._queues: dict[Hop, SharedBucket] = {}
         self._clock = Clock()
@@ -88,7 +99,7 @@ class SiloAdmission:
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
-        path = self._register.route(flow, path)
+        path = self._register.route(flow, path).path
         bursts = self._bursts_bytes(flow, path)
         for hop, burst_bytes in zip(path, bursts, strict=True):
             requested = {"rate": flow.rate_bps, "burst": burst_bytes}
@@ -176,6 +187,14 @@ class SiloAdmission:
             for share in _shares(queue)
         )
         return Usage(shares=tuple(shares), delay_ns=self._ports[switch].capacity_ns)
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """As `Admission.demands`: flows that exceed none fit."""
+        for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
+            port, queue = hop.output_port, self._queue(hop)
+            rate_bps = admitted.flow.rate_bps
+            yield Demand(hop.switch, f"rate of port {port}", rate_bps, queue.rate_bps * (1 + ROUNDING))
+            yield Demand(hop.switch, f"burst of port {port}", burst_bytes, queue.burst_bytes * (1 + ROUNDING))
 
     def queue_bound_ns(self, switch: str, output_port: int) -> float:
         """p_i of an output port now (equation 9)."""

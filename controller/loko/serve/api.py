@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import secrets
-from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from loko.document import InputError
-from loko.flow import FlowDocument
 from loko.routing import path_through
-from loko.serve.guard import TOO_LARGE, Asgi, TooLargeError
+from loko.serve.connections import Clients
+from loko.serve.events import EventFeed
+from loko.serve.guard import BODY_BYTES, Asgi
+from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
+from loko.serve.metrics import exposition
 from loko.serve.outcome import (
+    Became,
     Conflict,
     Denied,
     Gone,
     Granted,
-    Happening,
+    Interrupted,
     NotTaken,
     Outcome,
     Unavailable,
@@ -31,62 +34,40 @@ from loko.serve.outcome import (
 )
 from loko.serve.page import add_pages
 from loko.serve.plain import PlainRoutes
-from loko.serve.run import News, Operation
+from loko.serve.run import Operation
+from loko.serve.shapes import (
+    DelaysShown,
+    ErrorBody,
+    FlowRemoving,
+    FlowRequest,
+    FlowShown,
+    FlowsShown,
+    HealthShown,
+    ServiceShown,
+    SwitchesShown,
+    TopologyShown,
+)
+from loko.serve.tallies import Tallies
 from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
 
-_KEEPALIVE_S: Final = 10.0
-_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
+_ALWAYS: Final[dict[int, str]] = {
+    400: "This is no HTTP, or does not name the service once by `Host`.",
+    408: "The request took too long to come.",
+    413: f"The body has more than {BODY_BYTES} bytes.",
+    421: "The service does not go by this name.",
+    429: "Too many requests a second, or at once, from this address.",
+    431: "The headers are too long.",
+    500: "The service has failed; its log says how.",
+    503: "The service works for too many others, ends, or cannot do this now.",
+}
+"""Errors that any request may get."""
+_CHANGES: Final[dict[int, str]] = {
+    401: "This needs the token.",
+    403: "A page of another site may not change anything.",
+}
 
 
-class FlowRequest(FlowDocument):
-    """A flow that is asked for. Rate and burst count frames with their FCS, without preamble."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "id": "H1-H3",
-                "source": "H1",
-                "destination": "H3",
-                "udp_source": 5000,
-                "udp_destination": 6000,
-                "rate_bps": 100000,
-                "burst_bytes": 306,
-                "frame_bytes": 306,
-                "deadline_ns": 5000000,
-            }
-        },
-    )
-
-    id: str = Field(
-        pattern=_NAME,
-        description="Your name for it; one is made up without any.",
-        default_factory=lambda: f"flow-{secrets.token_hex(6)}",
-    )
-    source: str = Field(max_length=64)
-    destination: str = Field(max_length=64)
-    path: list[Annotated[str, Field(max_length=64)]] | None = Field(
-        None, min_length=1, max_length=256, description="Switches to cross; routed without."
-    )
-    deadline_ns: float | None = Field(None, gt=0, description="The guarantee must not exceed it.")
-
-
-class ErrorDetail(BaseModel):
-    """What went wrong. Of a flow that does not fit, also which limit of which switch it would exceed."""
-
-    model_config = ConfigDict(extra="allow")
-
-    code: str
-    message: str
-    switch: str | None = None
-
-
-class ErrorBody(BaseModel):
-    """The shape of all errors."""
-
-    error: ErrorDetail
-
-
-def application(operation: Operation, view: ServiceView) -> Asgi:
+def application(operation: Operation, clients: Clients, view: ServiceView) -> Asgi:
     """The interface to a service in operation, and its page."""
     app = FastAPI(
         title="Loko",
@@ -96,25 +77,77 @@ def application(operation: Operation, view: ServiceView) -> Asgi:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    errors: dict[int | str, dict[str, Any]] = {
-        status: {"model": ErrorBody} for status in (401, 403, 404, 409, 413, 415, 422, 429, 503)
-    }
-    app.add_exception_handler(HTTPException, _http_error)
-    _add_changes(app, operation, errors)
+
+    async def explain(_: Request, problem: Exception) -> Response:
+        return _http_error(operation.tallies, problem)
+
+    app.add_exception_handler(HTTPException, explain)
+    _add_changes(app, operation)
     _add_views(app, operation, view)
+    _add_watching(app, operation, clients)
     add_pages(app)
+    _describe(app, needs_token=view.needs_token)
     return PlainRoutes(app)
 
 
-def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dict[str, Any]]) -> None:
-    keeper = operation.keeper
+def _describe(app: FastAPI, *, needs_token: bool) -> None:
+    """Put right in the document what FastAPI cannot know.
+
+    It assumes of every path with open parts that it may be invalid; and the token is asked for by the guard.
+    """
+    document = app.openapi()
+    if needs_token:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            if needs_token and method in {"post", "delete"}:
+                operation["security"] = [{"token": []}]
+            if "HTTPValidationError" in json.dumps(operation["responses"].get("422", {})):
+                del operation["responses"]["422"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
+
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _responses(
+    good: Mapping[int, tuple[type[BaseModel] | None, str]], errors: Mapping[int, str] = MappingProxyType({})
+) -> Responses:
+    """What an endpoint may answer, with the shape of each, for the document."""
+    shapes: Responses = {
+        status: {"model": ErrorBody, "description": text} for status, text in {**_ALWAYS, **errors}.items()
+    }
+    for status, (model, text) in good.items():
+        shapes[status] = {"description": text} | ({} if model is None else {"model": model})
+    return dict(sorted(shapes.items(), key=lambda one: int(one[0])))
+
+
+def _add_changes(app: FastAPI, operation: Operation) -> None:
+    keeper, tallies = operation.keeper, operation.tallies
+    granted = _responses(
+        {200: (FlowShown, "The same flow is there already."), 201: (FlowShown, "The flow is installed.")},
+        {
+            **_CHANGES,
+            409: "It does not fit, a switch does not take it, or id or hosts and ports are in use.",
+            415: "The body is not JSON by its `Content-Type`.",
+            422: "The request makes no sense here.",
+        },
+    )
+    gone = _responses(
+        {
+            202: (FlowRemoving, "Gone but at switches that are away."),
+            204: (None, "Gone everywhere."),
+        },
+        {**_CHANGES, 404: "There is no such flow.", 409: "It is being installed."},
+    )
 
     body = {"content": {"application/json": {"schema": FlowRequest.model_json_schema()}}, "required": True}
 
     @app.post(
         "/v1/flows",
         status_code=201,
-        responses=errors,
+        responses=granted,
         tags=["flows"],
         openapi_extra={"requestBody": body},
     )
@@ -125,24 +158,23 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
         the remedy says so where it fits after some milliseconds, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
-        if not request.headers.get("content-type", "").startswith("application/json"):
-            return _error(415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
+        if not _is_json(request.headers.get("content-type", "")):
+            return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
         try:
             wanted = FlowRequest.model_validate_json(await request.body())
             flow = wanted.flow
             path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
-        except TooLargeError:
-            return _error(*TOO_LARGE)
         except ValidationError as problem:
-            return _error(422, "invalid", _explained(problem.errors(include_url=False)[0]))
+            return _error(tallies, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
         except InputError as problem:
-            return _error(422, "invalid", str(problem))
+            return _error(tallies, 422, "invalid", str(problem))
+        request.scope["flow"] = flow.id  # for the log
         outcome = await operation.request(flow, path or None, wanted.deadline_ns)
         if isinstance(outcome, Granted) and flow.id in keeper.promises:
             return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
-        return _refused(outcome)
+        return _refused(tallies, outcome)
 
-    @app.delete("/v1/flows/{flow_id}", status_code=204, responses=errors, tags=["flows"])
+    @app.delete("/v1/flows/{flow_id}", status_code=204, responses=gone, tags=["flows"])
     async def delete_flow(_: Request, flow_id: str) -> Response:
         """Remove a flow. Its host must have stopped sending it: what it sends later is lost.
 
@@ -156,41 +188,57 @@ def _add_changes(app: FastAPI, operation: Operation, errors: dict[int | str, dic
             if not outcome.waiting_for:
                 return Response(status_code=204)
             return _json(202, {"id": flow_id, "state": "removing", "waiting_for": list(outcome.waiting_for)})
-        return _refused(outcome)
+        return _refused(tallies, outcome)
 
 
 def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
     keeper = operation.keeper
 
-    @app.get("/v1/service", tags=["operation"])
+    @app.get("/v1/service", responses=_responses({200: (ServiceShown, "The service.")}), tags=["operation"])
     async def show_service(_: Request) -> Response:
         """What is served under which options, whether changes need a token, whether delays are measured."""
         return _json(200, service_values(keeper, view))
 
-    @app.get("/v1/flows", tags=["flows"])
+    @app.get("/v1/flows", responses=_responses({200: (FlowsShown, "All flows.")}), tags=["flows"])
     async def list_flows(_: Request) -> Response:
         """All flows, in the order in which they were requested."""
         return _json(200, {"flows": [flow_values(keeper, name) for name in keeper.promises]})
 
-    @app.get("/v1/flows/{flow_id}", responses={404: {"model": ErrorBody}}, tags=["flows"])
+    @app.get(
+        "/v1/flows/{flow_id}",
+        responses=_responses({200: (FlowShown, "The flow.")}, {404: "There is no such flow."}),
+        tags=["flows"],
+    )
     async def show_flow(_: Request, flow_id: str) -> Response:
         """One flow."""
         if flow_id not in keeper.promises:
-            return _refused(Unknown(flow_id))
+            return _refused(operation.tallies, Unknown(flow_id))
         return _json(200, flow_values(keeper, flow_id))
 
-    @app.get("/v1/switches", tags=["network"])
+    @app.get("/v1/switches", responses=_responses({200: (SwitchesShown, "All switches.")}), tags=["network"])
     async def list_switches(_: Request) -> Response:
         """The switches: connection, use against allocation, entries of others."""
         return _json(200, {"switches": [switch_values(keeper, name) for name in keeper.lab.switches]})
 
-    @app.get("/v1/topology", tags=["network"])
+    @app.get("/v1/topology", responses=_responses({200: (TopologyShown, "The network.")}), tags=["network"])
     async def show_topology(_: Request) -> Response:
         """Switches, hosts and cables."""
         return _json(200, topology_values(keeper))
 
-    @app.get("/healthz", tags=["operation"])
-    @app.get("/v1/healthz", tags=["operation"])
+    @app.get("/v1/delays", responses=_responses({200: (DelaysShown, "By flow.")}), tags=["flows"])
+    async def show_delays(_: Request) -> Response:
+        """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
+        return _json(200, {"flows": operation.delays.values()})
+
+
+def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
+    keeper = operation.keeper
+    feed = EventFeed(operation)
+    health = _responses({200: (HealthShown, "Every switch holds exactly what it should.")})
+    health[503] = {"description": "Some do not, or the service ends.", "model": HealthShown | ErrorBody}
+
+    @app.get("/healthz", responses=health, tags=["operation"])
+    @app.get("/v1/healthz", responses=health, tags=["operation"])
     async def show_health(_: Request) -> Response:
         """200 if every switch holds exactly what it should, else 503 with those that do not."""
         late = [name for name, driver in keeper.drivers.items() if not driver.complete]
@@ -198,48 +246,41 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
             503 if late else 200, {"healthy": not late, "scheme": keeper.admission.scheme, "late": late}
         )
 
-    @app.get("/v1/delays", tags=["flows"])
-    async def show_delays(_: Request) -> Response:
-        """Measured delays of each flow that sends, beside its guarantee; empty if nothing is measured."""
-        return _json(200, {"flows": operation.delays.values()})
+    @app.get(
+        "/metrics",
+        responses=_responses({200: (None, "The metrics.")}),
+        response_class=PlainTextResponse,
+        tags=["operation"],
+    )
+    async def show_metrics(_: Request) -> Response:
+        """Metrics in the text format of Prometheus."""
+        text = exposition(
+            keeper, operation.delays, clients, operation.tallies, restarts=operation.application.count
+        )
+        return Response(text, media_type=METRICS_TYPE)
 
-    @app.get("/v1/events", tags=["operation"])
+    @app.get(
+        "/v1/events",
+        responses=_responses({200: (None, "The stream.")}),
+        response_class=EventStream,
+        tags=["operation"],
+    )
     async def stream_events(_: Request) -> Response:
         """Server-sent events: `note` for what happens, then `switches` and `flows` as they are after it.
 
         `delays`, at most twice a second, while they are measured.
         """
-        return StreamingResponse(_events(operation), media_type="text/event-stream")
+        return EventStream(feed.stream())
 
 
-async def _events(operation: Operation) -> AsyncIterator[bytes]:
-    keeper = operation.keeper
-    with operation.watching() as queue:
-        news: list[News] = []
-        while True:
-            notes = [one for one in news if isinstance(one, Happening)]
-            for one in notes:
-                values = {"kind": one.kind, "name": one.name, "text": one.text, "warning": one.warning}
-                yield _event("note", values)
-            if notes or not news:  # the first time, and now and then to show that it lives
-                yield _event("switches", [switch_values(keeper, name) for name in keeper.lab.switches])
-                yield _event("flows", [flow_values(keeper, name) for name in keeper.promises])
-            yield _event("delays", operation.delays.values())
-            try:
-                news = [await asyncio.wait_for(queue.get(), _KEEPALIVE_S)]
-                await asyncio.sleep(0.1)  # what happens together is shown together
-                while not queue.empty():
-                    news.append(queue.get_nowait())
-            except TimeoutError:
-                news = []
+class EventStream(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
 
 
-def _event(name: str, values: object) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(values)}\n\n".encode()
-
-
-def _refused(outcome: Outcome) -> Response:
-    """The answer to a request that was not granted."""
+def _refused(tallies: Tallies, outcome: Outcome) -> Response:
+    """The answer to a request that was not granted, counted."""
     details: dict[str, object] = {}
     match outcome:
         case Denied(refusal=refusal):
@@ -248,9 +289,13 @@ def _refused(outcome: Outcome) -> Response:
         case NotTaken(switch=switch, reason=reason):
             details = {"switch": switch}
             status, code, message = 409, "switch-refused", f"{switch} did not take the entry: {reason}"
-        case Unavailable(switch=switch, reason=reason):
-            details = {"switch": switch}
-            status, code, message = 503, "switch-unavailable", f"{switch}: {reason}"
+        case Unavailable(flow_id=flow_id, switch=switch, reason=reason, became=became):
+            details = {"switch": switch, "became": became.value}
+            text = f"{switch}: {reason}; {_told(flow_id, became)}"
+            status, code, message = 503, "switch-unavailable", text
+        case Interrupted(flow_id=flow_id, reason=reason, became=became):
+            details = {"became": became.value}
+            status, code, message = 503, "service-ending", f"{reason}; {_told(flow_id, became)}"
         case Conflict(flow_id=flow_id, reason=reason):
             status, code, message = 409, "conflict", f"flow '{flow_id}': {reason}"
         case Unknown(flow_id=flow_id):
@@ -259,15 +304,34 @@ def _refused(outcome: Outcome) -> Response:
             status, code, message = 422, "invalid", reason
         case _:
             status, code, message = 409, "conflict", "the flow was removed meanwhile"
-    return _error(status, code, message, **details)
+    return _error(tallies, status, code, message, **details)
 
 
-def _error(status: int, code: str, message: str, **details: object) -> Response:
+def _told(flow_id: str, became: Became) -> str:
+    """What became of a request that was not carried out, in words."""
+    match became:
+        case Became.NOTHING:
+            return "nothing of the request was begun: ask again"
+        case Became.TAKEN_BACK:
+            return f"flow '{flow_id}' was not granted and is taken back: ask again"
+        case Became.GOES_ON:
+            return f"flow '{flow_id}' is being removed, and goes on so after a restart"
+        case Became.UNKNOWN:
+            return f"what became of flow '{flow_id}' is not known: look for it when the service is back"
+
+
+def _error(tallies: Tallies, status: int, code: str, message: str, **details: object) -> Response:
+    tallies.refusals[code, str(details.get("quantity", ""))] += 1
     return _json(status, {"error": {"code": code, "message": message, **details}})
 
 
 def _json(status: int, values: object) -> Response:
     return Response(json.dumps(values), status_code=status, media_type="application/json")
+
+
+def _is_json(content_type: str) -> bool:
+    """Whether that is `application/json`, whatever its parameters."""
+    return content_type.partition(";")[0].strip().lower() == "application/json"
 
 
 def _explained(problem: Mapping[str, Any]) -> str:
@@ -276,6 +340,8 @@ def _explained(problem: Mapping[str, Any]) -> str:
     return f"{where}: {text}" if where else text
 
 
-async def _http_error(_: Request, problem: Exception) -> Response:
+def _http_error(tallies: Tallies, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
-    return _error(problem.status_code, "http", str(problem.detail))
+    response = _error(tallies, problem.status_code, "http", str(problem.detail))
+    response.headers.update(problem.headers or {})
+    return response

@@ -15,6 +15,8 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from typing import Final
 
+from loko.controller.restarts import Restarts
+from loko.document import InputError
 from loko.flow import Flow, dump_flows
 from loko.serve.delays import decode_observation
 from loko.serve.outcome import FlowState, Happening
@@ -25,33 +27,58 @@ _LIMIT_BYTES: Final = 1 << 20
 
 
 class Companion:
-    """One such program, while it runs."""
+    """One such program. When it ends before the service does, it is started again, and told of all flows."""
 
     def __init__(self, operation: Operation, *, measures: bool) -> None:
         """`measures`: whether it is told of flows and asked for observations."""
         self._operation = operation
         self._measures = measures
         self._process: Process | None = None
+        self._restarts: Restarts | None = None
+        self._is_ending = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, command: Sequence[str]) -> None:
-        """Start it."""
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=PIPE,
-            stdout=PIPE if self._measures else None,
-            limit=_LIMIT_BYTES,
-            start_new_session=True,
-        )
+        """Start it. Raises `InputError`."""
+        self._restarts = Restarts("the program beside the service", lambda: self._start(command))
+        await self._restarts.begin()
+
+    async def _start(self, command: Sequence[str]) -> None:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=PIPE,
+                stdout=PIPE if self._measures else None,
+                limit=_LIMIT_BYTES,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InputError(f"{command[0]}: {error.strerror}") from None
         self._process = process
+        self._tasks = [asyncio.create_task(self._watch(process))]
         if self._measures:
-            self._tasks = [
+            self._tasks += [
                 asyncio.create_task(self._tell(process)),
                 asyncio.create_task(self._listen(process)),
             ]
 
+    async def _watch(self, process: Process) -> None:
+        """Start it again when it has ended."""
+        status = await process.wait()
+        if self._is_ending or self._restarts is None:
+            return
+        if self._measures:
+            _LOG.warning("measurement: has ended; no delays are measured until it is back")
+            self._operation.delays.keep({})  # old ones would look like new ones
+        for task in self._tasks[1:]:
+            task.cancel()
+        self._restarts.ended(status)
+
     async def end(self) -> None:
         """End it, and wait until it has."""
+        self._is_ending = True
+        if self._restarts is not None:
+            self._restarts.end()
         for task in self._tasks:
             task.cancel()
         process = self._process
@@ -94,5 +121,3 @@ class Companion:
                 self._operation.observed(decode_observation(line))
             except ValueError:
                 _LOG.warning("measurement: said something else than an observation: %.80r", line)
-        _LOG.warning("measurement: has ended; delays are no longer measured")
-        self._operation.delays.keep({})  # old ones would look like new ones

@@ -1,80 +1,186 @@
-"""What stands before the REST interface: token, origin, size and rate of requests."""
+"""What stands before the REST interface: host, token, origin, size, rate, and how much is asked at once."""
 
 from __future__ import annotations
 
 import hmac
 import json
+import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
 
+from starlette.requests import ClientDisconnect
+
+from loko.serve.connections import Clients, Counts, client_of
+from loko.serve.hosts import KnownHosts
+from loko.serve.journal import REQUEST, fields, request_id
+from loko.serve.seldom import Seldom
+from loko.serve.tallies import Tallies
+
+Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refusal = tuple[int, str, str]
+"""Status, code and message of an error."""
 
 BODY_BYTES: Final = 16_384
-TOO_LARGE: Final = (413, "too-large", f"the body has more than {BODY_BYTES} bytes")
+TOO_LARGE: Final = 413, "too-large", f"the body has more than {BODY_BYTES} bytes"
+FOREIGN_HOST: Final = (
+    *(421, "foreign-host"),
+    "the service does not go by the name in 'Host'; ask it by its address, or start it with --allow-host",
+)
+INTERNAL: Final = 500, "internal", "the service has failed at this request; its log says how, by X-Request-Id"
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_STREAMS: Final = frozenset({"/v1/events"})
+_WATCHING: Final = frozenset({"/healthz", "/v1/healthz", "/metrics"})
+"""Who looks after the service has requests of its own, whatever else comes from the same address."""
 _MOST_CLIENTS: Final = 10_000
-
-
-class TooLargeError(Exception):
-    """The body turns out to have more than `BODY_BYTES`."""
+_LOG: Final = logging.getLogger("loko.serve")
 
 
 class Guard:
     """Lets requests pass to `inner`, or answers them with an error in the shape of all errors.
 
     `requests_per_s` bounds each client address, with a burst of a second's worth. `token` is asked of calls
-    that change something, if it is given.
+    that change something, if it is given. What passes has its whole body, and a name for the log.
     """
 
     def __init__(
         self,
         inner: Asgi,
         *,
+        hosts: KnownHosts,
+        clients: Clients,
+        tallies: Tallies,
         token: str | None,
         requests_per_s: float,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._clock_s = clock_s
+        self._hosts = hosts
+        self._clients = clients
+        self._tallies = tallies
         self._token = token
         self._rate = requests_per_s
         self._buckets: dict[str, tuple[float, float]] = {}
+        self._seldom = Seldom(_LOG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
+        began_s, status = self._clock_s(), 0
         headers = dict(scope["headers"])
+        name = request_id(headers.get(b"x-request-id"))
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        before = REQUEST.set(name)
+        try:
+            await self._handle(scope, headers, receive, named)
+        except ClientDisconnect:
+            self._seldom.warning("clients have left before they had asked, or were answered")
+        except Exception:  # noqa: BLE001 - whatever it was, the client gets an answer, and others theirs
+            _LOG.exception("%s %s has failed", scope["method"], scope["path"])
+            if not status:
+                await self._refuse(named, INTERNAL)
+        finally:
+            self._told(scope, status, self._clock_s() - began_s)
+            REQUEST.reset(before)
+
+    def _told(self, scope: Scope, status: int, took_s: float) -> None:
+        if status:
+            self._tallies.answers[scope["method"], status] += 1
+        if _LOG.isEnabledFor(logging.DEBUG):
+            values = fields(
+                method=scope["method"],
+                path=scope["path"],
+                status=status or None,
+                took_ms=round(took_s * 1e3, 3),
+                client=_client(scope),
+                **({"flow": scope["flow"]} if "flow" in scope else {}),
+            )
+            _LOG.debug("%s %s: %s", scope["method"], scope["path"], status or "not answered", extra=values)
+
+    async def _handle(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await answer(send, *refusal)
+            await self._refuse(send, refusal)
             return
-        received = 0
+        client = client_of(_client(scope))
+        if scope["method"] not in _READING:
+            body = await _whole_body(receive)
+            if body is None:
+                await self._refuse(send, TOO_LARGE)
+            else:
+                await self._within(
+                    self._clients.changes,
+                    client,
+                    lambda: self._inner(scope, _again(body, receive), send),
+                    send,
+                )
+        elif scope["path"] in _STREAMS and scope["method"] == "GET":
+            await self._within(self._clients.streams, client, lambda: self._inner(scope, receive, send), send)
+        else:
+            await self._inner(scope, receive, send)
 
-        async def limited() -> MutableMapping[str, Any]:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > BODY_BYTES:
-                raise TooLargeError
-            return message
+    async def _within(
+        self, counts: Counts, client: str, work: Callable[[], Awaitable[None]], send: Send
+    ) -> None:
+        """Do what is asked if there is room for one more of its kind, of this client and in all."""
+        if not counts.has_room(client):
+            is_clients = counts.of(client) >= counts.limit.by_address
+            of_whom = "from your address" if is_clients else "in all"
+            text = (
+                f"as many requests of this kind as may be, {of_whom}, are open at once; end one, or ask again"
+            )
+            self._seldom.warning(f"requests are refused: too many are open at once {of_whom}")
+            await self._refuse(send, (429 if is_clients else 503, "busy", text), [(b"connection", b"close")])
+            return
+        counts.add(client)
+        try:
+            await work()
+        finally:
+            counts.remove(client)
 
-        await self._inner(scope, limited, send)
+    async def _refuse(
+        self, send: Send, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        self._tallies.refusals[refusal[1], ""] += 1
+        await answer(send, *refusal, headers=headers)
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
-        client = scope["client"][0] if scope.get("client") else ""
-        if not self._has_room(client):
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+        return (
+            self._unknown_host(scope)
+            or self._too_much(scope, headers)
+            or (None if scope["method"] in _READING else self._not_allowed(headers))
+        )
+
+    def _unknown_host(self, scope: Scope) -> Refusal | None:
+        named = [value for name, value in scope["headers"] if name == b"host"]
+        if len(named) != 1:
+            return 400, "no-host", "name the service once: 'Host: ADDRESS'"
+        reached = scope["server"][0] if scope.get("server") else ""
+        return None if self._hosts.know(named[0], reached) else FOREIGN_HOST
+
+    def _too_much(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+        client = client_of(_client(scope))
+        if not self._has_room(f"{client} watching" if scope["path"] in _WATCHING else client):
             return 429, "too-many-requests", f"more than {self._rate:g} requests a second; ask more slowly"
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > BODY_BYTES:
-            return TOO_LARGE
-        if scope["method"] in _READING:
-            return None
+        return TOO_LARGE if not length.isdigit() or int(length) > BODY_BYTES else None
+
+    def _not_allowed(self, headers: dict[bytes, bytes]) -> Refusal | None:
+        """Of a request that changes something."""
         origin = headers.get(b"origin")
         if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
             return 403, "foreign-origin", "a page of another site may not change anything here"
@@ -96,13 +202,50 @@ class Guard:
         return has_room
 
 
-async def answer(send: Send, status: int, code: str, message: str) -> None:
+def _client(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
+
+
+async def _whole_body(receive: Receive) -> bytes | None:
+    """The body, or none if it is too large. Raises `ClientDisconnect`.
+
+    It is here before anything else is done, so that who sends it slowly takes no more than a connection.
+    """
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was received already, then whatever else comes."""
+    is_given = False
+
+    async def give() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return give
+
+
+async def answer(
+    send: Send, status: int, code: str, message: str, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
     """Answer with an error."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 429:
-        headers.append((b"retry-after", b"1"))
+    sent = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+    if status in {429, 503}:
+        sent.append((b"retry-after", b"1"))
     if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+        sent.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": sent})
     await send({"type": "http.response.body", "body": body})

@@ -19,11 +19,12 @@ from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Entry, Reply, entry_of
 from loko.document import InputError
 from loko.entries import FlowEntry, flow_entry
-from loko.flow import Flow
+from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.routing import admit
 from loko.serve.outcome import (
+    Became,
     Change,
     Conflict,
     Denied,
@@ -34,6 +35,7 @@ from loko.serve.outcome import (
     Granted,
     Happening,
     Insert,
+    Interrupted,
     NotTaken,
     Outcome,
     Owe,
@@ -161,6 +163,9 @@ class FlowKeeper:
             return self._ticket
         try:
             answer = admit(self.lab, self.admission, flow, deadline_ns, path)
+        except DoubleFlowError as error:
+            self._answer(Conflict(flow.id, str(error)))
+            return self._ticket
         except InputError as error:
             self._answer(Wrong(str(error)))
             return self._ticket
@@ -217,12 +222,23 @@ class FlowKeeper:
         for promise in list(self._promises.values()):
             if promise.state is FlowState.ACCEPTED and now_ns - promise.since_ns > PATIENCE_NS:
                 silent = min(promise.waiting)
+                reason = "no confirmation in time"
                 self._take_back(
-                    now_ns, promise, Unavailable(promise.flow.id, silent, "no confirmation in time")
+                    now_ns, promise, Unavailable(promise.flow.id, silent, reason, Became.TAKEN_BACK)
                 )
         for promise in list(self._removing.values()):
             self._review_removal(now_ns, promise)
         self._write_debts(server for server in list(self._owing) if self.admission.debt(server) is None)
+
+    def interrupt(self, now_ns: int, reason: str) -> None:
+        """The service ends, and says so to all who wait. Nothing is to be asked for after this."""
+        self._advance(now_ns)
+        for promise in list(self._promises.values()):
+            flow_id = promise.flow.id
+            if promise.state is FlowState.ACCEPTED:
+                self._take_back(now_ns, promise, Interrupted(flow_id, reason, Became.TAKEN_BACK))
+            elif promise.state is FlowState.REMOVING:
+                self._answer_all(promise, Interrupted(flow_id, reason, Became.GOES_ON))
 
     # Requests.
 
@@ -458,7 +474,8 @@ class FlowKeeper:
             if all(hop.switch != switch for hop in promise.admitted.path):
                 continue
             if promise.state is FlowState.ACCEPTED:
-                self._take_back(now_ns, promise, Unavailable(promise.flow.id, switch, reason))
+                outcome = Unavailable(promise.flow.id, switch, reason, Became.TAKEN_BACK)
+                self._take_back(now_ns, promise, outcome)
             elif promise.state is FlowState.INSTALLED:
                 promise.waiting.add(switch)
                 self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)

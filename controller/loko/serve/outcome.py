@@ -98,18 +98,41 @@ class NotTaken:
     reason: str
 
 
+class Became(StrEnum):
+    """What became of a request that was not carried out."""
+
+    NOTHING = "nothing"
+    """Nothing of it was begun."""
+    TAKEN_BACK = "taken-back"
+    """Its flow was not granted: what was begun of it is undone, also by a restart. Then its id is free."""
+    GOES_ON = "goes-on"
+    """Its flow is being removed, also by a restart."""
+    UNKNOWN = "unknown"
+    """The disk did not answer: whether the flow is there shows when the service is back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A switch of the path is away or fell silent; nothing remains of the request."""
+    """A switch of the path is away or fell silent."""
 
     flow_id: str
     switch: str
     reason: str
+    became: Became = Became.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The service ended before the request was carried out."""
+
+    flow_id: str
+    reason: str
+    became: Became
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The id is in use, or the flow is in a state that forbids the request."""
+    """The id, or the hosts and ports, are in use, or the flow is in a state that forbids the request."""
 
     flow_id: str
     reason: str
@@ -129,7 +152,7 @@ class Wrong:
     reason: str
 
 
-Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Conflict | Unknown | Wrong
+Outcome = Granted | Gone | Denied | NotTaken | Unavailable | Interrupted | Conflict | Unknown | Wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from re import Pattern
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 
-from loko.serve.guard import Asgi, Receive, Scope, Send
+from loko.serve.guard import Asgi, Receive, Scope, Send, answer
 
 Endpoint = Callable[..., Awaitable[Response]]
 
@@ -20,37 +20,54 @@ Endpoint = Callable[..., Awaitable[Response]]
 class PlainRoutes:
     """Answers what is asked of the routes of an application, and passes on all else.
 
-    Each endpoint takes the request, and the open parts of its path by name. The application's own pages,
-    unknown paths and wrong methods are answered by itself.
+    Each endpoint takes the request, and the open parts of its path by name. What can be got can be asked for
+    its headers alone (HEAD). The application's own pages and unknown paths are answered by itself.
     """
 
     def __init__(self, app: FastAPI) -> None:
         self._app: Asgi = app
-        self._fixed: dict[tuple[str, str], Endpoint] = {}
-        self._open: dict[str, list[tuple[Pattern[str], Endpoint]]] = {}
+        self._fixed: dict[str, dict[str, Endpoint]] = {}
+        """By path, then by method."""
+        self._open: dict[str, tuple[Pattern[str], dict[str, Endpoint]]] = {}
         for route in app.routes:
             if not isinstance(route, APIRoute):
                 continue
-            for method in route.methods or ():
-                if route.param_convertors:
-                    self._open.setdefault(method, []).append((route.path_regex, route.endpoint))
-                else:
-                    self._fixed[method, route.path] = route.endpoint
+            if route.param_convertors:
+                _, methods = self._open.setdefault(route.path, (route.path_regex, {}))
+            else:
+                methods = self._fixed.setdefault(route.path, {})
+            methods.update(dict.fromkeys(route.methods or (), route.endpoint))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        endpoint, parts = self._find(scope) if scope["type"] == "http" else (None, {})
-        if endpoint is None:
+        methods, parts = self._find(scope["path"]) if scope["type"] == "http" else (None, {})
+        if methods is None:
             await self._app(scope, receive, send)
             return
+        method = scope["method"]
+        endpoint = methods.get("GET" if method == "HEAD" else method)
+        if endpoint is None:
+            await _refuse(send, method, methods)
+            return
         response = await endpoint(Request(scope, receive), **parts)
+        if method == "HEAD":  # what is streamed would never end
+            start = {"status": response.status_code, "headers": response.raw_headers}
+            await send({"type": "http.response.start", **start})
+            await send({"type": "http.response.body"})
+            return
         await response(scope, receive, send)
 
-    def _find(self, scope: Scope) -> tuple[Endpoint | None, dict[str, str]]:
-        method, path = scope["method"], scope["path"]
-        if endpoint := self._fixed.get((method, path)):
-            return endpoint, {}
-        for pattern, candidate in self._open.get(method, ()):
+    def _find(self, path: str) -> tuple[dict[str, Endpoint] | None, dict[str, str]]:
+        """The endpoints of a path by method, and what stands in its open parts."""
+        if methods := self._fixed.get(path):
+            return methods, {}
+        for pattern, candidates in self._open.values():
             if found := pattern.match(path):
-                return candidate, found.groupdict()
+                return candidates, found.groupdict()
         return None, {}
+
+
+async def _refuse(send: Send, method: str, methods: dict[str, Endpoint]) -> None:
+    allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
+    text = f"{method} is not possible here; {allowed} is"
+    await answer(send, 405, "http", text, headers=[(b"allow", allowed.encode())])

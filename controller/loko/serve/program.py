@@ -23,19 +23,27 @@ from loko.controller.driver import driver_of
 from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.entries import filler_entries
-from loko.lab import Lab
+from loko.lab import Lab, stays_loaded
 from loko.serve.api import application
 from loko.serve.companion import Companion
+from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
+from loko.serve.front import Front, files_allowed
 from loko.serve.guard import Guard
+from loko.serve.hosts import KnownHosts
 from loko.serve.keeper import FlowKeeper
 from loko.serve.run import Operation
 from loko.serve.store import Store
+from loko.serve.systemd import Systemd
 from loko.serve.views import ServiceView
 
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
 _GRACE_NS: Final = 250_000_000
 """Hosts of a companion hear that a flow is to go when the service does, and need some time to stop."""
+_LEAVING_S: Final = 8
+"""When the service ends, answers that are on their way get so long."""
+_TOKEN_CHARACTERS: Final = 16
+"""A shorter token could be guessed."""
 _TURN_S: Final = 0.0005
 """How long a thread may keep the interpreter from another. At each statement of a transaction the disk's
 thread waits for the event loop's; at Python's own 5 ms, a busy loop would make a commit take tens of them."""
@@ -51,11 +59,15 @@ class Settings:
     """What the guarantees depend on; flows in the store were admitted with the same."""
     store: Path
     rest: str = "127.0.0.1:8080"
+    allow_hosts: tuple[str, ...] = ()
+    """Names by which the service may be asked, beside its own address and those of loopback."""
     openflow: str = "127.0.0.1:6633"
     framework: str = "os-ken"
     framework_python: str | None = None
     token: str | None = None
     requests_per_s: float = 1000.0
+    connections: int = 512
+    """Of clients, at most."""
     changes_per_s: float = 0.0
     """Changes that a switch gets a second; 0 for as many as it takes."""
     fillers: int = 0
@@ -79,14 +91,17 @@ def serve(settings: Settings) -> None:
             " listen on 127.0.0.1"
         )
     interpreter(settings.framework, settings.framework_python)
+    hosts = KnownHosts(rest_host, settings.allow_hosts)
+    limits = Limits.of(settings.connections, files=files_allowed(settings.connections + OWN_FILES))
     sys.setswitchinterval(_TURN_S)
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
         with settings.openflow_place():
             openflow = open_.enter_context(_listening("--openflow", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
+        stays_loaded()
         with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
-            uvloop.run(_serve(settings, _keeper(settings, store), store, rest, openflow))
+            uvloop.run(_Service(settings, hosts, limits).run(_keeper(settings, store), store, rest, openflow))
 
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
@@ -110,58 +125,113 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
     )
 
 
-async def _serve(
-    settings: Settings,
-    keeper: FlowKeeper,
-    store: Store,
-    rest: socket.socket,
-    openflow: socket.socket,
-) -> None:
-    server: uvicorn.Server | None = None
-    failures: list[str] = []
+class _Service:
+    """A service from its start to its end."""
 
-    def fatal(text: str) -> None:
-        failures.append(text)
+    def __init__(self, settings: Settings, hosts: KnownHosts, limits: Limits) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._clients = Clients(limits)
+        self._failures: list[str] = []
+        self._server: Server | None = None
+
+    async def run(
+        self, keeper: FlowKeeper, store: Store, rest: socket.socket, openflow: socket.socket
+    ) -> None:
+        """Until SIGTERM or Ctrl-C. Ends the program with status 1 if the service cannot go on."""
+        settings = self._settings
+        operation = Operation(keeper, store, fatal=self._fatal)
+        python = interpreter(settings.framework, settings.framework_python)
+        await operation.start(openflow, settings.framework, python)
+        config = self._configuration(operation)
+        front = Front(rest, config, self._clients)
+        systemd = Systemd()
+
+        def ending() -> None:
+            systemd.ending()
+            operation.interrupt(self._why)
+
+        self._server = Server(config, front, ready=lambda: systemd.ready(operation.works), ending=ending)
+        companion = Companion(operation, measures=settings.measures is not None)
+        if settings.companion is not None:
+            await companion.start(settings.companion(_text_of(openflow)))
+        where = _text_of(rest)
+        _LOG.info(
+            "%s: page at http://%s, REST at http://%s/docs, %d flows",
+            *(keeper.lab.name, where, where, len(keeper.promises)),
+        )
+        try:
+            await self._server.serve(sockets=[])
+        finally:
+            await companion.end()
+            await operation.end()
+        if self._failures:
+            raise SystemExit(1)
+
+    def _configuration(self, operation: Operation) -> uvicorn.Config:
+        settings = self._settings
+        view = ServiceView(
+            options=settings.options, needs_token=settings.token is not None, measures=settings.measures
+        )
+        guarded = Guard(
+            application(operation, self._clients, view),
+            hosts=self._hosts,
+            clients=self._clients,
+            tallies=operation.tallies,
+            token=settings.token,
+            requests_per_s=settings.requests_per_s,
+        )
+        return uvicorn.Config(
+            guarded,
+            log_config=None,
+            log_level="error",  # what clients do wrong is counted, and said seldom
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            proxy_headers=False,  # the limit goes by the address that is really there
+            server_header=False,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=_LEAVING_S,
+        )
+
+    @property
+    def _why(self) -> str:
+        return self._failures[0] if self._failures else "the service ends"
+
+    def _fatal(self, text: str) -> None:
+        self._failures.append(text)
         _LOG.critical("%s; ending", text)
-        if server is not None:
-            server.should_exit = True
+        if self._server is not None:
+            self._server.should_exit = True
 
-    operation = Operation(keeper, store, fatal=fatal)
-    python = interpreter(settings.framework, settings.framework_python)
-    await operation.switches.start(openflow, settings.framework, python)
-    view = ServiceView(
-        options=settings.options, needs_token=settings.token is not None, measures=settings.measures
-    )
-    guarded = Guard(
-        application(operation, view),
-        token=settings.token,
-        requests_per_s=settings.requests_per_s,
-    )
-    config = uvicorn.Config(
-        guarded,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        proxy_headers=False,  # the limit goes by the address that is really there
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    companion = Companion(operation, measures=settings.measures is not None)
-    if settings.companion is not None:
-        await companion.start(settings.companion(_text_of(openflow)))
-    where = _text_of(rest)
-    _LOG.info(
-        "%s: page at http://%s, REST at http://%s/docs, %d flows",
-        *(keeper.lab.name, where, where, len(keeper.promises)),
-    )
-    try:
-        await server.serve(sockets=[rest])
-    finally:
-        await companion.end()
-        await operation.end()
-    if failures:
-        raise SystemExit(1)
+
+class Server(uvicorn.Server):
+    """Has its connections from a front. Before it closes them, those who wait are told."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        front: Front,
+        *,
+        ready: Callable[[], None],
+        ending: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._front = front
+        self._ready = ready
+        self._ending = ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called by the server when it begins."""
+        await super().startup(sockets)
+        self._front.open(self.server_state)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called by the server when it is to end."""
+        self._front.close()
+        self._ending()
+        await super().shutdown(sockets)
 
 
 def _text_of(listening: socket.socket) -> str:
@@ -198,11 +268,15 @@ def _listening(option: str, host: str, port: int) -> socket.socket:
 def read_token(path: Path | None) -> str | None:
     """The token of a file, or of the environment variable LOKO_TOKEN, or none. Raises `InputError`."""
     if path is None:
-        return os.environ.get("LOKO_TOKEN") or None
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--token-file {path}: cannot be read: {error}") from None
-    if len(token) < 16:
-        raise InputError(f"--token-file {path}: has {len(token)} characters; give at least 16")
+        token, where = os.environ.get("LOKO_TOKEN", "").strip(), "$LOKO_TOKEN"
+        if not token:
+            return None
+    else:
+        where = f"--token-file {path}"
+        try:
+            token = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{where}: cannot be read: {error}") from None
+    if len(token) < _TOKEN_CHARACTERS:
+        raise InputError(f"{where}: has {len(token)} characters; give at least {_TOKEN_CHARACTERS}")
     return token

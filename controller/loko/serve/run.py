@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
+from loko.controller.restarts import Restarts
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.flow import Flow
 from loko.network import Hop
 from loko.serve.delays import DelayBook, Measured, Observation
+from loko.serve.journal import fields
 from loko.serve.keeper import FlowKeeper
-from loko.serve.outcome import Effects, Happening, Outcome
+from loko.serve.outcome import Became, Effects, Happening, Interrupted, Outcome
 from loko.serve.store import Store
+from loko.serve.tallies import Tallies
 
 TICK_S: Final = 0.05
-News = Happening | Measured
+STALL_S: Final = 0.25
+"""A tick that is so late was kept by something: a long computation, a machine that does other work."""
+
+
+class Over:
+    """The service ends; nothing more happens."""
+
+
+News = Happening | Measured | Over
+DISK_PATIENCE_S: Final = 20.0
+"""A disk that takes longer for a transaction does not come back by itself."""
 _MEASURED_S: Final = 0.5
 """Who watches hears of measured delays so often at most."""
+_ANSWERS_S: Final = 5.0
+"""Who waits while the service ends hears within this time what became of the request."""
 _LOG: Final = logging.getLogger("loko.serve")
 
 
@@ -38,27 +55,62 @@ class Operation:
         self.switches = Switchboard(keeper.lab, self)
         self._store = store
         self._fatal = fatal
-        self._waiting: dict[int, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}
+        """Who waits for the answer of a ticket, and for which flow."""
+        self._ending: str | None = None
+        self.tallies = Tallies()
         self.delays = DelayBook()
         self._watchers: set[asyncio.Queue[News]] = set()
         self._is_measured = False
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="disk")
         self._flush_is_due = self._is_flushing = self._is_waking = False
         self._loop = asyncio.get_running_loop()
+        # What is carried out for many belongs to no request, also not to the one that has set it off.
+        self._context = contextvars.copy_context()
         self._ticking = self._loop.create_task(self._tick_forever())
+        self._ticking.add_done_callback(self._check_ticking)
+        self._waits_for_disk_s: float | None = None
+        """Since when."""
         self._flush_soon()
+
+    async def start(self, listening: socket.socket, framework: str, python: str) -> None:
+        """Start the OpenFlow application on a bound socket, and again when it ends. Raises `InputError`."""
+        self.application = Restarts(
+            "the OpenFlow application", lambda: self.switches.start(listening, framework, python)
+        )
+        await self.application.begin()
 
     async def request(self, flow: Flow, path: tuple[Hop, ...] | None, deadline_ns: float | None) -> Outcome:
         """Admit and install a flow; comes back when that is decided."""
-        return await self._outcome(self.keeper.request(time.monotonic_ns(), flow, path, deadline_ns))
+        if self._ending is not None:
+            return Interrupted(flow.id, self._ending, Became.NOTHING)
+        ticket = self.keeper.request(time.monotonic_ns(), flow, path, deadline_ns)
+        return await self._outcome(ticket, flow.id)
 
     async def release(self, flow_id: str) -> Outcome:
         """Remove a flow; comes back when it is gone."""
-        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id))
+        if self._ending is not None:
+            return Interrupted(flow_id, self._ending, Became.NOTHING)
+        return await self._outcome(self.keeper.release(time.monotonic_ns(), flow_id), flow_id)
 
-    async def _outcome(self, ticket: int) -> Outcome:
+    def interrupt(self, reason: str) -> None:
+        """The service ends: tell all who wait what becomes of their requests. Nothing is begun any more."""
+        if self._ending is None:
+            self._ending = reason
+            self.keeper.interrupt(time.monotonic_ns(), reason)
+            self._flush_soon()
+            self._tell(Over())
+            self._loop.call_later(_ANSWERS_S, self._answer_rest)
+
+    def _answer_rest(self) -> None:
+        """The disk has not answered in time."""
+        for flow_id, future in self._waiting.values():
+            if not future.done():
+                future.set_result(Interrupted(flow_id, str(self._ending), Became.UNKNOWN))
+
+    async def _outcome(self, ticket: int, flow_id: str) -> Outcome:
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        self._waiting[ticket] = future
+        self._waiting[ticket] = flow_id, future
         self._flush_soon()
         try:
             return await future
@@ -67,8 +119,13 @@ class Operation:
 
     @contextmanager
     def watching(self) -> Iterator[asyncio.Queue[News]]:
-        """Meanwhile everything that happens is put there; a queue that is full misses it."""
+        """Meanwhile everything that happens is put there; a queue that is full misses it.
+
+        Who comes when the service is ending already hears that at once.
+        """
         queue: asyncio.Queue[News] = asyncio.Queue(maxsize=1000)
+        if self._ending is not None:
+            queue.put_nowait(Over())
         self._watchers.add(queue)
         try:
             yield queue
@@ -88,12 +145,15 @@ class Operation:
 
     def _tell(self, news: News) -> None:
         for queue in self._watchers:
+            if queue.full() and isinstance(news, Over):
+                queue.get_nowait()
             if not queue.full():
                 queue.put_nowait(news)
 
     async def end(self) -> None:
         """End the OpenFlow application, and let the disk finish."""
         self._ticking.cancel()
+        self.application.end()
         await self.switches.end()
         self._disk.shutdown()
 
@@ -115,23 +175,45 @@ class Operation:
         self._flush_soon()
 
     def application_ended(self, status: int) -> None:
-        """The OpenFlow application should not end."""
-        self._fatal(f"the OpenFlow application has ended with status {status}; its messages are above")
+        """The OpenFlow application should not end. Switches connect again when it is back."""
+        self.application.ended(status)
+        text = "has ended; it is started again"
+        self._tell(Happening(kind="note", name="OpenFlow application", text=text, warning=True))
 
     # Effects.
 
+    def works(self) -> bool:
+        """Whether time passes for the keeper and the disk answers: else it is better started again."""
+        since_s = self._waits_for_disk_s
+        stuck = since_s is not None and self._loop.time() - since_s > DISK_PATIENCE_S
+        return not (stuck or self._ticking.done())
+
+    def _check_ticking(self, ticking: asyncio.Task[None]) -> None:
+        if not ticking.cancelled() and (problem := ticking.exception()) is not None:
+            _LOG.error("the keeper of flows has failed", exc_info=problem)
+            self._fatal(f"the keeper of flows has failed: {problem!r}")
+
     async def _tick_forever(self) -> None:
         while True:
+            due_s = self._loop.time() + TICK_S
             await asyncio.sleep(TICK_S)
+            self._note_stall(self._loop.time() - due_s)
             self.keeper.tick(time.monotonic_ns())
             self._flush_soon()
+
+    def _note_stall(self, late_s: float) -> None:
+        if late_s >= STALL_S:
+            self.tallies.stalls += 1
+            self.tallies.stalled_s += late_s
+            _LOG.debug("the service was kept from its work for %.2f s", late_s)
 
     def _wake_when_due(self) -> None:
         """A flow that is being removed waits for milliseconds, not for the next tick."""
         due_ns = self.keeper.due_ns
         if due_ns is not None and not self._is_waking:
             self._is_waking = True
-            self._loop.call_later(max(0, due_ns - time.monotonic_ns()) / 1e9, self._wake)
+            wait_s = max(0, due_ns - time.monotonic_ns()) / 1e9
+            self._loop.call_later(wait_s, self._wake, context=self._context)
 
     def _wake(self) -> None:
         self._is_waking = False
@@ -142,7 +224,7 @@ class Operation:
         self._flush_is_due = True
         if not self._is_flushing:
             self._is_flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush, context=self._context)
 
     def _flush(self) -> None:
         """Carry out the effects. While the disk is busy with some, more come together for the next time."""
@@ -150,6 +232,8 @@ class Operation:
         effects = self.keeper.effects()
         self._wake_when_due()
         if effects.writes:
+            if self._waits_for_disk_s is None:
+                self._waits_for_disk_s = self._loop.time()
             written = self._loop.run_in_executor(self._disk, self._store.write, effects.writes)
             written.add_done_callback(self._check_disk)
             if effects.must_wait:
@@ -162,12 +246,18 @@ class Operation:
             self._flushed(effects)
 
     def _check_disk(self, done: asyncio.Future[None]) -> None:
+        self._waits_for_disk_s = None
         if (problem := done.exception()) is not None:
             self._fatal(f"{problem}: nothing more can be promised")
 
     def _flushed(self, effects: Effects) -> None:
         """The disk has what must be there before the rest may follow."""
-        self._carry_out(effects)
+        try:
+            self._carry_out(effects)
+        except Exception as problem:  # noqa: BLE001 - half of them are lost, so nothing may follow
+            _LOG.exception("effects were not carried out")
+            self._fatal(f"effects were not carried out: {problem!r}")
+            return
         self._is_flushing = False
         if self._flush_is_due:
             self._flush_soon()
@@ -178,12 +268,13 @@ class Operation:
         for switch in effects.closes:
             self.switches.close(switch)
         for ticket, outcome in effects.answers:
-            future = self._waiting.get(ticket)
+            _, future = self._waiting.get(ticket, ("", None))
             if future is not None and not future.done():
                 future.set_result(outcome)
         for happening in effects.happenings:
             level = logging.WARNING if happening.warning else logging.DEBUG
             if happening.kind == "switch" and not happening.warning:
                 level = logging.INFO
-            _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text)
+            values = fields(kind=happening.kind, name=happening.name, warning=happening.warning)
+            _LOG.log(level, "%s %s: %s", happening.kind, happening.name, happening.text, extra=values)
             self._tell(happening)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from evaluation.bench.live.packet_tap import PacketTap, Seen
+from evaluation.instruments.packet_tap import PacketTap, Seen
 
 
 class ArrivalTap:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from evaluation.bench.cables import port_cable
 from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, Entry, Hardware, Port
 from evaluation.bench.live.arrival_tap import ArrivalTap
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
-from evaluation.bench.live.packet_tap import PacketTap, clock_of, stamps_in_hardware
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.runner import Stall
 
 SWITCH: Final = "s1"
@@ -99,6 +101,7 @@ def assemble(
         renew=renew,
         enter=enter,
         lateness=lateness,
+        cables=CableWatch(_cables(around)),
     )
     stack.callback(device.close)
     return Bench(
@@ -107,3 +110,13 @@ def assemble(
         device=device,
         stamps="the network card" if hardware else "the kernel",
     )
+
+
+def _cables(around: Surroundings) -> dict[str, list[str]]:
+    """The interfaces at each cable, by what it is called."""
+    ends = {port_cable(port): around.ports[port] for port in (IN_PORT, OUT_PORT)}
+    ends["the controller's cable"] = around.controller
+    return {
+        f"{cable} ({end.interface})": list(dict.fromkeys([end.interface, end.tap_interface]))
+        for cable, end in ends.items()
+    }

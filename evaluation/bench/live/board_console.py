@@ -9,7 +9,7 @@ import tty
 from typing import Final
 
 from evaluation.bench.inventory import Hardware
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.runner import RunError
 
 _TAKE_BACK: Final = b"\x7f" * 63 + b"\r"

@@ -21,9 +21,9 @@ from evaluation.bench.live.bench import (
     Surroundings,
     assemble,
 )
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.live_device import Mode
 from evaluation.bench.live.own_network import own_network
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.boards import Boards
 from evaluation.live.cores import CorePlan
 from evaluation.live.programs import require_emulator, run

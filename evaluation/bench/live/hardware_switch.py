@@ -12,8 +12,8 @@ from typing import Final
 from evaluation.bench.inventory import Hardware
 from evaluation.bench.live.bench import Bench, Surroundings, assemble
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.live_device import Mode
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.cores import CorePlan
 from evaluation.live.interfaces import switch_off_offloads
 from loko.document import InputError

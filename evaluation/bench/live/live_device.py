@@ -14,14 +14,15 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import FCS_BYTES, announcement, number_of
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
 from evaluation.bench.live.arrival_tap import ArrivalTap
-from evaluation.bench.live.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
+from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
-from evaluation.bench.live.packet_tap import PacketTap, Seen, packet_socket
+from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
+from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
+from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import PROTOCOL, echo_request, serialized
@@ -90,12 +91,13 @@ class LiveDevice:
         renew: Callable[[], None] | None = None,
         enter: EnterMode = lambda mode: mode is Mode.USUAL,
         lateness: Callable[[], int] = int,
+        cables: CableWatch | None = None,
     ) -> None:
         """Begin to work with a switch that connects.
 
         `stalls` tells when the switch's host lost time since the last call, if that is known; `renew`
         switches it off and on again, if the bench can; `enter` brings it into another mode;
-        `lateness` tells how late its frames usually left since then.
+        `lateness` tells how late its frames usually left since then; `cables` whether they kept their links.
         """
         self.name = name
         self.warm_up_frames = _WARM_UP_FRAMES
@@ -105,6 +107,7 @@ class LiveDevice:
         self._renew = renew
         self._enter = enter
         self._lateness = lateness
+        self._cables = cables or CableWatch({})
         self._mode = Mode.USUAL
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
@@ -208,7 +211,12 @@ class LiveDevice:
     def begin(self, seed: int) -> None:
         """As `Device.begin`; a real switch is at a phase that nobody sets."""
         del seed
+        self._cables.begin()
         self._into(Mode.USUAL)
+
+    def unplugged(self) -> str | None:
+        """As `Device.unplugged`."""
+        return self._cables.unplugged()
 
     def with_housekeeping(self) -> Self | None:
         """As `Device.with_housekeeping`."""

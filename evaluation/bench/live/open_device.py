@@ -15,8 +15,8 @@ from evaluation.bench.live.live_device import LiveDevice
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import self_test
 from evaluation.bench.live.software_switch import software_switch
-from evaluation.live.background import state_folder
 from evaluation.live.exclusion import claim
+from evaluation.live.state import state_folder
 from evaluation.runner import RunError
 
 

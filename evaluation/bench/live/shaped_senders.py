@@ -29,6 +29,7 @@ from evaluation.senders import Senders
 from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
 
+_PAUSE_FRAMES: Final = 10
 FRAME_BYTES: Final = 306
 _NEAR: Final = "sender"
 _FAR: Final = "nobody"
@@ -213,6 +214,3 @@ def train_length(stamps: NDArray[np.int64], *, frame_ns: float) -> float | None:
     pauses = np.flatnonzero(np.diff(stamps) > _PAUSE_FRAMES * frame_ns)
     lengths = [int(second - first) for first, second in itertools.pairwise(pauses)]
     return float(np.median(lengths)) if lengths else None
-
-
-_PAUSE_FRAMES: Final = 10

@@ -20,8 +20,8 @@ from evaluation.bench.live.bench import (
     Surroundings,
     assemble,
 )
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
 from evaluation.bench.live.own_network import own_network
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.cores import CorePlan
 from evaluation.live.openvswitch import OpenVSwitch
 from evaluation.runner import RunError

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from evaluation.analysis import box_of
 from evaluation.chart import (
     BoxGroup,
     BoxPanel,
-    BoxStatistics,
     Chart,
     ChartAxis,
     Curve,
@@ -75,7 +75,7 @@ def _use_chart(figure: AdmissionFigure, rows: _Places, hops: Sequence[int], capt
                 BoxGroup(
                     label=label,
                     boxes=[
-                        _box([value for row in here[length] for value in values(row)]) for length in shown
+                        box_of([value for row in here[length] for value in values(row)]) for length in shown
                     ],
                 )
                 for label, values in groups
@@ -179,17 +179,3 @@ def _means(rows: _Places, series: Series, hops: Sequence[int]) -> list[float]:
 def _guarantee_ms(rows: Sequence[RunRow]) -> float | None:
     """The largest of any flow, for each switch of its path; none without any flow."""
     return max(row.guarantee_ns / (row.hops + 1) for row in rows) / 1e6 or None
-
-
-def _box(values: Sequence[float]) -> BoxStatistics:
-    low, q1, median, q3, high = (float(value) for value in np.percentile(values, [1, 25, 50, 75, 99]))
-    return BoxStatistics(
-        whisker_low=low,
-        q1=q1,
-        median=median,
-        q3=q3,
-        whisker_high=high,
-        min=float(min(values)),
-        max=float(max(values)),
-        mean=float(np.mean(values)),
-    )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from evaluation.figure import lab_of
+from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, allocation_of
+from evaluation.traffic import FlowTraffic
 from loko.admission import Admission, Admitted
 from loko.calculus import TokenBucket
 from loko.control_traffic import AS_PRINTED

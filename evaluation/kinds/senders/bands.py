@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.experiments import experiments
 from evaluation.kinds.deployment.document import SHARES, Deployment
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.senders.document import Predicted, SendersFigure
 from evaluation.kinds.senders.predictions import Prediction
 from evaluation.result import LOSS_PERCENT, MEDIAN_MS, Band, runs_of

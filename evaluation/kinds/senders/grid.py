@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.executor import each_done
-from evaluation.experiments import experiments
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution
 from evaluation.kinds.deployment.document import Deployment, System
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.senders.likelihood import Tried
 from evaluation.options import Options
 from evaluation.provenance import commit

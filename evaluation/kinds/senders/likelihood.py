@@ -11,7 +11,7 @@ from evaluation.senders import Senders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PrintedShares:
     """What the paper prints: shares in per cent, of how long a measurement, with how many decimals."""
 
     percent: tuple[float, ...]
@@ -47,7 +47,7 @@ class Tried:
         return np.cov(100 * self.counts[:, 1:] / self.counts[:, :1], rowvar=False)
 
 
-def log_likelihood(tried: Tried, printed: Printed) -> float:
+def log_likelihood(tried: Tried, printed: PrintedShares) -> float:
     """Logarithm of the density of what is printed, if the hosts sent like this.
 
     The paper's mean over its runs and ours over ours both spread as runs do, and are taken as normal; the
@@ -61,7 +61,7 @@ def log_likelihood(tried: Tried, printed: Printed) -> float:
     return float(-(apart @ np.linalg.solve(spread, apart)) / 2 - log_determinant / 2)
 
 
-def deviances(tried: list[Tried], printed: Printed) -> NDArray[np.float64]:
+def deviances(tried: list[Tried], printed: PrintedShares) -> NDArray[np.float64]:
     """Of each sender: by how much its -2 log likelihood is above the smallest."""
     values = np.array([-2 * log_likelihood(one, printed) for one in tried])
     return np.asarray(values - values.min())

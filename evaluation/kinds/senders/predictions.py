@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.claims import judge
-from evaluation.experiments import experiments
+from evaluation.claims import judge_beside
 from evaluation.figure import Figure, LabFigure
 from evaluation.kinds import kind_named
+from evaluation.kinds.experiments import experiments
 from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.kinds.sweep.document import Sweep
@@ -58,12 +58,12 @@ def predict(
     out = options.out / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)
     results: dict[str, FigureResult] = {}
-    shorter: dict[str, str] = {}
+    chosen: dict[str, Options] = {}
     for one in figures:
         figure = known[f"{paper}/{one.figure}"]
         if capacity_factor is not None and not _has_capacity(figure):
             continue
-        chosen = replace(
+        chosen[one.figure] = replace(
             options,
             out=out,
             quick=False,
@@ -72,9 +72,8 @@ def predict(
             senders=SenderChoice(**senders.model_dump()),
             capacity_factor=capacity_factor,
         )
-        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen, Silent())
-        shorter[one.figure] = figure.shorter(chosen)
-    sweeps = {name: one for name, one in results.items() if isinstance(known[f"{paper}/{name}"], Sweep)}
+        (results[one.figure],) = kind_named(figure.kind).produce([figure], chosen[one.figure], Silent())
+    sweeps = {name: one for name, one in results.items() if isinstance(known[one.name], Sweep)}
     return Prediction(
         senders=senders,
         capacity_factor=capacity_factor,
@@ -86,17 +85,7 @@ def predict(
         over_x={name: over_x_of(result) for name, result in sweeps.items()},
         x_label={name: " ".join((result.x.name, result.x.unit)).strip() for name, result in results.items()},
         claims={
-            name: judge(
-                known[f"{paper}/{name}"],
-                series=result.series,
-                findings=result.findings,
-                others={
-                    other: result.series
-                    for other, result in results.items()
-                    if other != name and result.series
-                },
-                shorter=shorter[name],
-            )
+            name: judge_beside(known[result.name], result, results.values(), chosen[name])
             for name, result in results.items()
         },
     )
@@ -133,9 +122,5 @@ def onsets_of(result: FigureResult) -> dict[str, float]:
     """The loss at each x of a sweep, and from which x on packets are lost or late."""
     measured = Measured(result.series)
     found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
-
-    for name, counted in (("loss_starts", "lost"), ("late_starts", "late")):
-        begins = (x for x, points in measured.by_x.items() if any(getattr(one, counted) for one in points))
-        if (first := next(begins, None)) is not None:
-            found[name] = first
-    return found
+    onsets = {"loss_starts": measured.lost_from, "late_starts": measured.late_from}
+    return found | {name: x for name, x in onsets.items() if x is not None}

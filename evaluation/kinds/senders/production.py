@@ -15,12 +15,13 @@ from evaluation.facts import fact
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import Trial, source_of, tried
-from evaluation.kinds.senders.likelihood import Printed, Tried, deviances
+from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances
 from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import LOSS_PERCENT, AxisLabel, TableResult
 from evaluation.senders import Senders
+from loko.document import InputError
 
 _DRAWN_DEVIANCE: Final = 30.0
 """Beyond it all cells look alike."""
@@ -33,7 +34,11 @@ _ROOM_FOR_LEGEND: Final = 1.5
 def compute(figure: SendersFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Infer, then predict. Raises `InputError` or `RunError` in one line."""
     grid = figure.quick.grid if options.quick else figure.grid
-    effort = figure.quick if options.quick else figure.effort
+    runs, seconds = options.scale(figure.quick if options.quick else figure.effort)
+    if runs < 2:
+        raise InputError(
+            f"--runs: {figure.figure} needs at least 2 runs of each sender; their spread is the error"
+        )
     source = f"{figure.paper}/{figure.inferred_from.figure}"
     deployment, _ = source_of(source, figure.inferred_from.scheme)
     trials = [
@@ -41,8 +46,8 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
             figure=source,
             scheme=figure.inferred_from.scheme,
             senders=senders,
-            runs=options.runs if options.runs is not None else effort.runs,
-            seconds=options.seconds if options.seconds is not None else effort.seconds,
+            runs=runs,
+            seconds=seconds,
             seed=options.seed,
             capacity_factor=options.capacity_factor,
         )
@@ -55,7 +60,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         by_place[place] = one
         progress.advance(f"{figure.figure}: bursts of {one.senders.burst_frames} frames")
     *cells, default = (by_place[place] for place in range(len(trials)))
-    printed = Printed(
+    printed = PrintedShares(
         percent=tuple(
             fact(figure.paper, one).number for one in (figure.inferred_from.lost, figure.inferred_from.late)
         ),
@@ -74,7 +79,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
                 *loss_panels(figure, predictions),
             ],
             columns=_COLUMNS,
-            caption=f"{len(cells)} senders, {trials[0].runs} runs of {trials[0].seconds:g} s each;"
+            caption=f"{len(cells)} senders, {runs} runs of {seconds:g} s each;"
             f" {len(region)} of them within {figure.deviance:g} of the best"
             " in -2 log L, which the cells show; bars: what these predict",
         ),
@@ -86,8 +91,8 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
         profile="zodiac-fx",
         table=claims_table(predictions),
         bands=bands(figure, predictions[1:]),
-        runs=trials[0].runs,
-        seconds=trials[0].seconds,
+        runs=runs,
+        seconds=seconds,
     )
     shutil.rmtree(options.out / FOLDER, ignore_errors=True)
     kept.unlink(missing_ok=True)
@@ -152,7 +157,7 @@ def _heat(grid: Grid, cells: Sequence[Tried], found: NDArray[np.float64]) -> lis
 def _numbers_panel(figure: SendersFigure, predictions: Sequence[Prediction]) -> list[Panel]:
     """Per cents: what the paper prints, what the default sender gives, and the band of the inferred ones."""
     shown = [
-        (fact(figure.paper, number.fact).number, band(number.figure, number.finding, predictions))
+        (fact(figure.paper, number.fact).number, reach_of(number.figure, number.finding, predictions))
         for number in figure.numbers
         if number.finding.endswith("_percent")
     ]
@@ -242,12 +247,12 @@ def loss_panels(figure: SendersFigure, predictions: Sequence[Prediction]) -> lis
     return panels
 
 
-Band = tuple[float, float, float, float]
+Reach = tuple[float, float, float, float]
 """Of a finding: with the default sender, the best one, and the least and most of all inferred ones."""
 
 
-def band(figure: str, finding: str, predictions: Sequence[Prediction]) -> Band | None:
-    """The band of a finding; None if it was not found with the default or with the best sender."""
+def reach_of(figure: str, finding: str, predictions: Sequence[Prediction]) -> Reach | None:
+    """The reach of a finding; None if it was not found with the default or with the best sender."""
     values = [one.findings.get(figure, {}).get(finding) for one in predictions]
     inferred = [value for value in values[1:] if value is not None]
     if not inferred or values[0] is None or values[1] is None:
@@ -278,7 +283,7 @@ def _findings(
         "region_most_load_percent": 100 * max(one.senders.offered_load for one in region),
     }
     for number in figure.numbers:
-        reach = band(number.figure, number.finding, predictions)
+        reach = reach_of(number.figure, number.finding, predictions)
         if reach is not None:
             stem, percent, _ = number.finding.partition("_percent")
             for name, value in zip(("default", "best", "least", "most"), reach, strict=True):

@@ -16,12 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 from evaluation.analysis import Box, host_of
 from evaluation.files import replacing
 from evaluation.kinds.sweep.document import Sweep
+from evaluation.kinds.sweep.setting import Setting, traffic
 from evaluation.options import Options
 from evaluation.records import RecordWriter, summary
 from evaluation.result import Counters, HostResult, Point, merge_counters, runs_of
 from evaluation.runner import RunError, Runner
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, Setting, traffic
+from evaluation.traffic import FlowTraffic
 from loko.document import InputError
 
 

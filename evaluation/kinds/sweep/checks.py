@@ -50,6 +50,20 @@ class Measured:
         """The largest loss over x, of all flows together."""
         return max(map(self.loss, self.by_x), default=0.0)
 
+    @property
+    def lost_from(self) -> float | None:
+        """The smallest x at which a packet was lost; None if none was."""
+        return self.first(lambda point: point.lost)
+
+    @property
+    def late_from(self) -> float | None:
+        """The smallest x at which a packet was late; None if none was."""
+        return self.first(lambda point: point.late)
+
+    def first(self, count: Callable[[Point], int]) -> float | None:
+        """The smallest x at which this was counted of any flow; None if it was nowhere."""
+        return min((x for x, points in self.by_x.items() if any(map(count, points))), default=None)
+
     def delay_ms(self, x: float, statistic: str) -> float | None:
         """Worst of the flows' statistics at x; None if no packet arrived."""
         found = [getattr(point.delay_ms, statistic) for point in self.by_x[x]]
@@ -206,7 +220,7 @@ class LateAt(NumberCheck):
         if points is None:
             return _not_at([evidence.fact.number])
         late = sum(point.late for point in points)
-        begin = _first(measured, _late)
+        begin = measured.late_from
         onset = "nowhere" if begin is None else f"from {begin:g} on"
         return f"{late} late at {evidence.fact.number:g}; late {onset}", late > 0
 
@@ -223,7 +237,7 @@ class _Starts(NumberCheck):
         expected, measured = evidence.fact.number, Measured(evidence.series)
         if expected not in measured.by_x:
             return _not_at([expected])
-        begin = _first(measured, self.bad)
+        begin = measured.first(self.bad)
         here = "nowhere" if begin is None else f"{begin:g}"
         if begin is not None and begin < expected:
             return here, False
@@ -284,7 +298,7 @@ class LossBeforeLate(Check):
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
         measured = Measured(evidence.series)
-        lost, late = _first(measured, _lost), _first(measured, _late)
+        lost, late = measured.lost_from, measured.late_from
         here = f"{_onset('lost', lost)}, {_onset('late', late)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
         if missing:
@@ -309,7 +323,7 @@ class LossEarlier(Check):
         if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
         measured, other = Measured(evidence.series), Measured(evidence.others[full_name(self.figure)])
-        begin, theirs = _first(measured, _lost), _first(other, _lost)
+        begin, theirs = measured.lost_from, other.lost_from
         here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
         if missing:
@@ -467,14 +481,6 @@ def _mark(fact: Fact, finding: str, x: float, text: str, value: float | None = N
     return Printed(finding=finding, x=x, value=value, text=text, fact=fact.reference)
 
 
-def _lost(point: Point) -> int:
-    return point.lost
-
-
-def _late(point: Point) -> int:
-    return point.late
-
-
 def _onset(what: str, x: float | None) -> str:
     return f"none {what}" if x is None else f"{what} from {x:g} on"
 
@@ -493,10 +499,6 @@ def _count(counts: Sequence[int], points: Sequence[Point]) -> Finding:
         return f"0 of {sum(point.packets for point in points)}", True
     where = sorted({point.x for point, count in zip(points, counts, strict=True) if count})
     return f"{bad} of {sum(point.packets for point in points)} (at {_list(where)})", False
-
-
-def _first(measured: Measured, count: Callable[[Point], int]) -> float | None:
-    return min((x for x, points in measured.by_x.items() if any(map(count, points))), default=None)
 
 
 def _percent(share: float) -> str:

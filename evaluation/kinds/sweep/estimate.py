@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.traffic import prepare, traffic
+from evaluation.kinds.sweep.setting import prepare, traffic
 
 PACKETS_PER_CPU_S = 1_500_000
 """Simulated, analysed and written in virtual time; measured on an x86-64 VM."""

@@ -21,6 +21,7 @@ from evaluation.kinds.sweep.campaign import (
 )
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.runners import Runners
+from evaluation.kinds.sweep.setting import Setting, prepare
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
@@ -35,7 +36,6 @@ from evaluation.result import (
     merge_counters,
     runs_of,
 )
-from evaluation.traffic import Setting, prepare
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from evaluation.figure import lab_of, notes_of
+from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.table.document import Table
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, versions
 from evaluation.result import AxisLabel, FigureResult, HostResult, Provenance, TableResult
-from evaluation.traffic import allocation_of
 
 _KB: Final = 1024
 

@@ -2,6 +2,8 @@
 
 mod standard;
 
+pub(crate) use standard::adjust as adjust_checksum;
+
 use crate::openflow::bytes::be16;
 use crate::port::PortMask;
 
@@ -149,7 +151,8 @@ pub(crate) enum Destination {
 #[derive(Debug)]
 pub(crate) struct Rewriter<'a> {
     pub(crate) frame: &'a mut Vec<u8>,
-    pub(crate) in_port: u16,
+    /// Where the frame came in; of the number of a port the firmware looks at the low byte here.
+    ingress: u16,
     /// Whether the frame had a tag when the search began; it is not looked at again after tag changes.
     pub(crate) tagged: bool,
     /// Ports that FLOOD reaches, and those that ALL reaches.
@@ -172,7 +175,7 @@ impl<'a> Rewriter<'a> {
     ) -> Self {
         Self {
             frame,
-            in_port,
+            ingress: if standard { in_port } else { in_port & 0xff },
             tagged,
             flooded,
             all,
@@ -185,13 +188,13 @@ impl<'a> Rewriter<'a> {
     pub(crate) fn perform(&mut self, action: Action) -> Option<Destination> {
         let ip = if self.tagged { 18 } else { 14 };
         match action {
-            Action::Output(port) if port == self.in_port => {}
+            Action::Output(port) if port == self.ingress => {}
             Action::Output(port) => {
                 return Some(Destination::Ports(PortMask::from_bits(tail_tag(port))))
             }
             Action::OutputToIngress => {
                 return Some(Destination::Ports(PortMask::from_bits(tail_tag(
-                    self.in_port,
+                    self.ingress,
                 ))))
             }
             Action::Flood => return Some(self.all_but_ingress(self.flooded)),
@@ -208,7 +211,9 @@ impl<'a> Rewriter<'a> {
                 let vid = if self.tagged { self.vlan_vid } else { 0 };
                 self.set_vlan(u16::from(pcp & 7) << 13 | vid);
             }
-            Action::StripVlan if self.tagged => drop(self.frame.drain(12..16)),
+            Action::StripVlan if self.tagged && self.frame.len() >= 16 => {
+                self.frame.drain(12..16);
+            }
             Action::SetDlSrc(address) => self.put(6, &address),
             Action::SetDlDst(address) => self.put(0, &address),
             Action::SetNwSrc(address) => self.put_checksummed(ip, 12, &address),
@@ -222,7 +227,7 @@ impl<'a> Rewriter<'a> {
     }
 
     const fn all_but_ingress(&self, ports: PortMask) -> Destination {
-        let ingress = tail_tag(self.in_port);
+        let ingress = tail_tag(self.ingress);
         Destination::Ports(PortMask::from_bits(ports.bits() & !ingress))
     }
 
@@ -231,7 +236,7 @@ impl<'a> Rewriter<'a> {
         let [high, low] = control.to_be_bytes();
         if self.tagged {
             self.put(14, &[high, low]);
-        } else {
+        } else if self.frame.len() >= 12 {
             self.frame.splice(12..12, [0x81, 0x00, high, low]);
         }
     }
@@ -252,7 +257,7 @@ impl<'a> Rewriter<'a> {
 ///
 /// The transport checksum covers everything to the end of the frame, Ethernet padding included, so it is wrong for
 /// short packets, as on the board.
-fn update_checksums(frame: &mut [u8], ip: usize) {
+pub(crate) fn update_checksums(frame: &mut [u8], ip: usize) {
     let Some(packet) = frame.get_mut(ip..).filter(|packet| packet.len() >= 20) else {
         return;
     };

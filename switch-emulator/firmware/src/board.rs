@@ -10,6 +10,7 @@ use crate::event::{Counters, Event};
 use crate::integrated_switch::{pause_request, Egress, FlowControl, Ingress, LearningSwitch, Wire};
 use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
+use crate::openflow13::Flow13;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
 use crate::port::{PortMask, PortNumber};
 use crate::profile::Profile;
@@ -168,15 +169,26 @@ impl Board {
         Some(self.controller()).filter(|address| *address != configured)
     }
 
-    /// The TCP session with the controller is established. This and the two doors that follow are those of a session that
-    /// the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
+    /// The TCP session with the controller is established. This and the doors that follow, up to [`segment`](Self::segment),
+    /// are those of a session that the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
         self.control(now, Control::Connected);
     }
 
-    /// The TCP session with the controller has ended, or an attempt has failed.
+    /// There is no TCP session with the controller any more, or an attempt has failed.
     pub fn disconnected(&mut self, now: Instant) {
         self.control(now, Control::Disconnected);
+    }
+
+    /// The controller has ended its half of the TCP session. The board's half stays open: until it connects again, a board
+    /// in safe mode still writes what its table misses.
+    pub fn finished(&mut self, now: Instant) {
+        self.control(now, Control::Finished);
+    }
+
+    /// The controller has reset the TCP session.
+    pub fn reset(&mut self, now: Instant) {
+        self.control(now, Control::Reset);
     }
 
     /// A TCP segment of the controller has completely arrived at the native port; `payload` is what it carries. The
@@ -249,6 +261,7 @@ impl Board {
         self.booted = true;
         self.main_loop.power_up(now);
         self.console.power_up(now);
+        self.agent.power_up(now, &mut self.out);
         self.tick_at = now + TICK;
         self.plan();
     }
@@ -286,6 +299,18 @@ impl Board {
     #[must_use]
     pub fn flows(&self) -> Vec<Flow> {
         self.agent.table().flows()
+    }
+
+    /// The entries of OpenFlow 1.3 in the order of their list.
+    #[must_use]
+    pub fn flows13(&self) -> Vec<Flow13> {
+        self.agent.flows13()
+    }
+
+    /// The OpenFlow version of the session on the wire, 1 or 4; 0 before the controller's HELLO.
+    #[must_use]
+    pub const fn openflow_version(&self) -> u8 {
+        self.agent.version()
     }
 
     /// Whether the board keeps its TCP connection to the controller itself
@@ -490,6 +515,8 @@ impl Board {
         match self.controls.pop_front() {
             Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
             Some((_, Control::Disconnected)) => self.agent.disconnected(),
+            Some((_, Control::Finished)) => self.agent.finished(),
+            Some((_, Control::Reset)) => self.agent.reset(),
             Some((_, Control::Segment { arrived, payload })) => {
                 return self
                     .agent

@@ -105,10 +105,16 @@ impl FramePool {
 
     /// A copy of `data`, padded to the minimum length of a frame.
     pub(crate) fn copy(&mut self, data: &[u8]) -> Vec<u8> {
+        let mut frame = self.copy_unpadded(data);
+        pad(&mut frame);
+        frame
+    }
+
+    /// A copy of `data` as it is.
+    pub(crate) fn copy_unpadded(&mut self, data: &[u8]) -> Vec<u8> {
         let mut frame = self.free.pop().unwrap_or_default();
         frame.clear();
         frame.extend_from_slice(data);
-        pad(&mut frame);
         frame
     }
 

@@ -37,7 +37,8 @@ pub struct Config {
     pub native_ports: Vec<PortNumber>,
     /// What happens to flows and frames while the controller is away.
     pub fail_state: FailState,
-    /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers).
+    /// 0: as the controller asks; 1 or 4: always OpenFlow 1.0 or 1.3 (wire version numbers). The emulator does not carry
+    /// 1.3: a session that speaks it is told of in an event, has nothing but ECHO answered, and ends after 3 s.
     pub openflow_version: u8,
     /// Drop frames whose type field is not one of the eight usual ones.
     pub ethertype_filter: bool,

@@ -152,6 +152,11 @@ impl Costs {
         }
     }
 
+    /// What the actions of an entry cost.
+    pub(crate) const fn action(&self) -> &ActionCosts {
+        &self.action
+    }
+
     /// What messages of the controller cost.
     pub(crate) const fn control(&self) -> &ControlCosts {
         &self.control
@@ -172,6 +177,6 @@ impl Costs {
     }
 }
 
-fn at_length(cost: ActionCost, length: usize) -> i64 {
+pub(crate) fn at_length(cost: ActionCost, length: usize) -> i64 {
     cost.fixed_ps + cost.per_byte_ps * (length as i64 - cost.offset_bytes).max(0)
 }

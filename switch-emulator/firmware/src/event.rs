@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::openflow13::Hang;
+
 /// Something went wrong. Its `Display` says what, where, and how to mend it; it never ends the emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -28,11 +30,22 @@ pub enum Event {
         /// Length in the header.
         length_bytes: u16,
     },
-    /// The controller's HELLO names a version that the firmware does not speak.
+    /// The controller's HELLO gives no version that the board speaks.
     VersionUnusable {
         /// Version byte of the HELLO.
         version: u8,
     },
+    /// The board has been switched on with `openflow_version = 4`.
+    NewerVersionForced,
+    /// The session speaks OpenFlow 1.3, as the board would. This emulated one does not: its profile has no costs for it.
+    NewerVersionNegotiated {
+        /// Version byte of the controller's HELLO.
+        version: u8,
+        /// Whether `openflow_version` is 4; otherwise the controller asked for it.
+        forced: bool,
+    },
+    /// No `FEATURES_REQUEST` was understood in time, because the session speaks OpenFlow 1.3: connection closed.
+    NewerVersionClosed,
     /// A `FLOW_MOD` was refused with an error message.
     FlowModRefused {
         /// OpenFlow error type.
@@ -64,6 +77,12 @@ pub enum Event {
         /// Whether the connection is wedged anyway.
         wedged: bool,
     },
+    /// Quirk 192: a message for the controller was lost because the heap of the IP stack was full. Said once until there is
+    /// room.
+    ReplyHeapFull {
+        /// Type byte of the message.
+        message_type: u8,
+    },
     /// Quirks 51 and 52: an entry has timed out, by its memory address and not by its timeouts.
     FlowExpired {
         /// Age of the entry.
@@ -85,6 +104,35 @@ pub enum Event {
         /// How many.
         entries: u16,
     },
+    /// OpenFlow 1.3: a message was refused with an error.
+    RefusedIn13 {
+        /// OpenFlow error type.
+        error_type: u16,
+        /// OpenFlow error code.
+        error_code: u16,
+    },
+    /// OpenFlow 1.3, quirks 118 and 119: a `FLOW_MOD` with this command does nothing.
+    FlowModIgnored {
+        /// Command of the message.
+        command: u8,
+    },
+    /// OpenFlow 1.3, quirk 100: a multipart request of a type that the firmware does not know gets no reply.
+    MultipartIgnored {
+        /// Type of the request.
+        kind: u16,
+    },
+    /// OpenFlow 1.3, quirk 86: the multipart replies of a segment were lost.
+    MultipartLost,
+    /// OpenFlow 1.3, quirk 85: the version has changed while there were entries of the other one.
+    ForeignEntries {
+        /// How many.
+        entries: u16,
+    },
+    /// OpenFlow 1.3: the board hangs until power-cycled.
+    BoardHung {
+        /// Why.
+        cause: Hang,
+    },
     /// A frame that no Ethernet port would have received was ignored.
     FrameMalformed {
         /// Its length without FCS.
@@ -98,7 +146,44 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What is said of the session's version and of the memory for its replies.
+    fn of_session(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewerVersionForced => f.write_str(
+                "openflow_version = 4: the board speaks OpenFlow 1.3 with every controller, and this emulated \
+                 board does not (1.3 needs cpu.openflow13 in the profile): only ECHO is answered and each session ends after 3 s; set it to 0, or to 1 for a controller that \
+                 speaks OpenFlow 1.0",
+            ),
+            Self::NewerVersionNegotiated { version, forced } => write!(
+                f,
+                "the session speaks OpenFlow 1.3 (the controller's HELLO has wire version {version}{}), which this emulated \
+                 board does not (it needs cpu.openflow13 in the profile): only ECHO is answered, and \
+                 the board closes the session after 3 s, again and again. {} A controller that speaks 1.3 only, such as \
+                 Faucet, cannot drive it",
+                if forced { ", openflow_version is 4" } else { "" },
+                if forced {
+                    "Set openflow_version = 1 if the controller speaks OpenFlow 1.0."
+                } else {
+                    "If the controller speaks OpenFlow 1.0 too, let it begin with that, or set openflow_version = 1."
+                }
+            ),
+            Self::NewerVersionClosed => f.write_str(
+                "connection closed after 3 s: the session speaks OpenFlow 1.3, which this emulated board does not, so \
+                 whatever the controller asked for, features included, was not understood",
+            ),
+            Self::ReplyHeapFull { message_type } => write!(
+                f,
+                "message of type {message_type} to the controller lost: replies that wait for acknowledgement fill the \
+                 6 KB that the board has for all of them; wait for the reply to a request before the next one (quirk 192)"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Event {
+    #[allow(clippy::too_many_lines)] // a text for each
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::MessageSplit { message_type, length_bytes, available_bytes } => write!(
@@ -114,9 +199,14 @@ impl fmt::Display for Event {
             ),
             Self::VersionUnusable { version } => write!(
                 f,
-                "the controller's HELLO has wire version {version}, which is not carried here; let it speak OpenFlow \
-                 1.0 (wire version 1) or set openflow_version = 1 (quirk 2)"
+                "the controller's HELLO has wire version {version}, and no version that this board speaks comes of it; let the \
+                 controller speak OpenFlow 1.0 (wire version 1) or set openflow_version = 1; 1.3 needs cpu.openflow13 in the \
+                 profile (quirk 2)"
             ),
+            Self::NewerVersionForced
+            | Self::NewerVersionNegotiated { .. }
+            | Self::NewerVersionClosed
+            | Self::ReplyHeapFull { .. } => self.of_session(f),
             Self::FlowModRefused { error_type: 3, .. } => f.write_str(
                 "FLOW_MOD refused: the table or its memory is full (deleted entries free no memory until the next \
                  connection); install fewer entries, or reconnect (quirk 47)",
@@ -167,7 +257,7 @@ impl fmt::Display for Event {
             ),
             Self::RequestIgnored { message_type, statistics: None } => write!(
                 f,
-                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk 18)"
+                "message of type {message_type} is ignored: the firmware does not know it; expect no reply (quirk 18; in OpenFlow 1.3 quirk 93)"
             ),
             Self::RequestIgnored { statistics: Some(kind), .. } => write!(
                 f,
@@ -182,6 +272,43 @@ impl fmt::Display for Event {
             Self::AddAfterUnderflow => f.write_str(
                 "an entry was added to a table with -1 entries: it is lost, and the board has overwritten memory in \
                  front of its tables; start the board again (quirk 52)",
+            ),
+            Self::RefusedIn13 { error_type: 5, error_code: 1 } => f.write_str(
+                "FLOW_MOD refused with error 5/1: 512 entries, no free block of memory, or more than 96 bytes of match or \
+                 instructions; what was to be replaced is gone, and memory is lost until the flows are cleared \
+                 (quirks 121 to 123, 125)",
+            ),
+            Self::RefusedIn13 { error_type, error_code } => write!(
+                f,
+                "message refused with error {error_type}/{error_code}; docs/quirks.md says under OpenFlow 1.3 what for"
+            ),
+            Self::FlowModIgnored { command } => write!(
+                f,
+                "FLOW_MOD with command {command} does nothing: the firmware knows ADD, DELETE and DELETE_STRICT in OpenFlow \
+                 1.3; add the entry again with the same match and priority instead (quirks 118, 119)"
+            ),
+            Self::MultipartIgnored { kind } => write!(
+                f,
+                "multipart request of type {kind} is ignored: the firmware does not know it; expect no reply (quirk 100)"
+            ),
+            Self::MultipartLost => f.write_str(
+                "multipart replies lost: their TCP segment ended with ECHO_REQUEST, HELLO, or with what is no whole message; \
+                 send multipart requests in a segment of their own (quirk 86)",
+            ),
+            Self::ForeignEntries { entries } => write!(
+                f,
+                "the OpenFlow version has changed while {entries} entries of the other one are installed: they match no frame, \
+                 and flow statistics of OpenFlow 1.0 hang the board; clear the flows first (quirk 85)"
+            ),
+            Self::BoardHung { cause } => write!(
+                f,
+                "the board hangs: {}; start it again",
+                match cause {
+                    Hang::Instruction => "a frame has hit an entry with an instruction of length 0 or of an unknown type; send whole instructions (quirks 154, 155)",
+                    Hang::Action => "a frame has hit an action of length 0, or a list of actions longer than its message; send whole actions (quirk 154)",
+                    Hang::ShortFlowMod => "flow statistics of an entry whose FLOW_MOD was shorter than its match; send whole messages (quirk 139)",
+                    Hang::ForeignEntries => "flow statistics of OpenFlow 1.0 over entries of 1.3; clear the flows before the version changes (quirk 85)",
+                }
             ),
             Self::FrameMalformed { length_bytes } => write!(
                 f,

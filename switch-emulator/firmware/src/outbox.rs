@@ -61,6 +61,9 @@ struct Returning {
 /// Longest frame, without FCS, that the driver of the MAC sends: 1518 bytes with the tail tag.
 const MAX_SENT_BYTES: usize = 1_517;
 
+/// Bit of a tail tag: the integrated switch is to find the port by the destination address.
+const LOOK_UP: u8 = 0x80;
+
 /// Ethernet, IP and TCP header of a segment from or to the controller.
 pub(crate) const CONTROL_HEADER_BYTES: usize = 54;
 
@@ -145,11 +148,26 @@ impl Outbox {
         self.send(now, ports, copy);
     }
 
-    /// The CPU hands `frame` to its MAC at `now`.
-    pub(crate) fn send(&mut self, now: Instant, ports: PortMask, mut frame: Vec<u8>) {
+    /// The CPU hands `frame` to its MAC at `now`, with the tail tag `tag`. With the highest bit set the integrated switch
+    /// looks the address up; it has learnt none. The frame counts for the ports of the other bits all the same.
+    pub(crate) fn send_tagged(&mut self, now: Instant, tag: u8, frame: Vec<u8>) {
+        let ports = PortMask::from_bits(tag);
+        if tag & LOOK_UP == 0 {
+            return self.send(now, ports, frame);
+        }
+        self.count_transmitted(ports);
+        self.send(now, PortMask::EMPTY, frame);
+    }
+
+    fn count_transmitted(&mut self, ports: PortMask) {
         for port in ports.iter() {
             self.transmitted[usize::from(port.get()) - 1] += 1;
         }
+    }
+
+    /// The CPU hands `frame` to its MAC at `now`.
+    pub(crate) fn send(&mut self, now: Instant, ports: PortMask, mut frame: Vec<u8>) {
+        self.count_transmitted(ports);
         pad(&mut frame);
         if frame.len() > MAX_SENT_BYTES {
             self.counters.dropped_size += 1;

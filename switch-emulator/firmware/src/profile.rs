@@ -8,10 +8,12 @@ use serde::Deserialize;
 mod console;
 mod control;
 mod number;
+mod openflow13;
 
 pub use console::ConsoleCosts;
 pub use control::{ControlCosts, Housekeeping};
 pub use number::number;
+pub use openflow13::{FieldCost, OpenFlow13Costs};
 
 /// The profile of the Zodiac FX that comes with the crate (`profiles/zodiac-fx.toml`).
 pub const ZODIAC_FX: &str = include_str!("../../profiles/zodiac-fx.toml");
@@ -249,6 +251,8 @@ pub struct Cpu {
     /// The serial console; without the table it costs nothing.
     #[serde(default = "ConsoleCosts::free")]
     pub console: ConsoleCosts,
+    /// OpenFlow 1.3 where it differs from 1.0. Without the table a board of this profile speaks 1.0 only.
+    pub openflow13: Option<OpenFlow13Costs>,
 }
 
 /// Table search: an examined entry costs `base` and each field of it that is not a wildcard.

@@ -93,6 +93,11 @@ impl Duration {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
+
+    /// Seconds that have passed completely.
+    pub(crate) const fn whole_seconds(self) -> u32 {
+        (self.0 / 1_000_000_000) as u32
+    }
 }
 
 impl Add<Duration> for Instant {

@@ -7,6 +7,8 @@ use crate::time::Instant;
 pub(crate) enum Control {
     Connected,
     Disconnected,
+    Finished,
+    Reset,
     Segment {
         /// When it arrived at the native port.
         arrived: Instant,

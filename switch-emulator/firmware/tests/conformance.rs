@@ -169,8 +169,12 @@ impl Bench {
             ["tick"] => self.pass(TICK),
             ["tick", count] => (0..count.parse().unwrap()).for_each(|_| self.pass(TICK)),
             ["ms", count] => self.pass(Duration::from_millis(count.parse().unwrap())),
-            ["fin" | "rst"] => {
-                self.board.disconnected(self.now);
+            [end @ ("fin" | "rst")] => {
+                if end == "fin" {
+                    self.board.finished(self.now);
+                } else {
+                    self.board.reset(self.now);
+                }
                 self.settle(SETTLE_SEGMENT);
             }
             ["link", port, state] => {

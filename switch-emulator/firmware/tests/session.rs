@@ -19,14 +19,15 @@ fn bed() -> Testbed {
 }
 
 fn bed_with_housekeeping(config: Config) -> Testbed {
-    Testbed::new(
-        &quiet_profile(),
-        Config {
-            ofchecks: true,
-            loop_phase_ns: Some(0),
-            ..config
-        },
-    )
+    Testbed::new(&quiet_profile(), with_housekeeping(config))
+}
+
+fn with_housekeeping(config: Config) -> Config {
+    Config {
+        ofchecks: true,
+        loop_phase_ns: Some(0),
+        ..config
+    }
 }
 
 fn ticks(bed: &mut Testbed, count: usize) {
@@ -83,6 +84,55 @@ fn a_version_that_is_not_spoken_is_reported() {
     bed.exchange(&[2, HELLO, 0, 8, 0, 0, 0, 9]);
     assert_eq!(bed.events, [Event::VersionUnusable { version: 2 }]);
     assert!(bed.exchange(&message(BARRIER_REQUEST, &[])).is_empty());
+}
+
+/// On a board without OpenFlow 1.3 a controller that speaks nothing else sees its sessions end; the events say why, not that
+/// it did something wrong.
+#[test]
+fn a_session_in_openflow_1_3_is_told_of() {
+    for (openflow_version, hello, start) in [
+        (0, 4, vec![]),
+        (0, 5, vec![]),
+        (4, 1, vec![Event::NewerVersionForced]),
+    ] {
+        let config = Config {
+            openflow_version,
+            ..Config::default()
+        };
+        let mut profile = quiet_profile();
+        profile.cpu.openflow13 = None;
+        let mut bed = Testbed::new(&profile, with_housekeeping(config));
+        bed.wait(SETTLE);
+        assert_eq!(bed.events, start);
+        bed.board.connected(bed.now);
+        bed.exchange(&[hello, HELLO, 0, 8, 0, 0, 0, 9]);
+        bed.exchange(&[4, FEATURES_REQUEST, 0, 8, 0, 0, 0, 10]);
+        ticks(&mut bed, 7);
+        assert_eq!(bed.closes.len(), 1);
+        let told = [
+            Event::NewerVersionNegotiated {
+                version: hello,
+                forced: openflow_version == 4,
+            },
+            Event::NewerVersionClosed,
+        ];
+        assert_eq!(bed.events[start.len()..], told);
+        for event in &bed.events {
+            let text = event.to_string();
+            assert!(text.contains("OpenFlow 1.3"), "{text}");
+            assert!(!text.contains("(quirk"), "{text}");
+        }
+        // What the advice names works.
+        let mut bed = Testbed::connected(
+            &quiet_profile(),
+            Config {
+                openflow_version: 1,
+                ..Config::default()
+            },
+        );
+        assert_eq!(bed.exchange(&message(BARRIER_REQUEST, &[])).len(), 1);
+        assert!(bed.events.is_empty());
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Writes the inputs that fuzzing begins with: `seeds EXCHANGES CORPUS` turns the exchanges recorded from the firmware
-//! into one input a case for each target, in `CORPUS/TARGET`.
+//! Writes the inputs that fuzzing begins with: `seeds EXCHANGES CORPUS TARGET ...` turns the exchanges recorded from the
+//! firmware into one input a case for each target, in `CORPUS/TARGET`.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -21,9 +21,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [exchanges, corpus] = &arguments[..] else {
+    let [exchanges, corpus, targets @ ..] = &arguments[..] else {
         return Err(
-            "seeds EXCHANGES CORPUS: folder of recorded exchanges, folder to write to".into(),
+            "seeds EXCHANGES CORPUS TARGET ...: folder of recorded exchanges, folder to write to"
+                .into(),
         );
     };
     let mut count = 0;
@@ -40,7 +41,11 @@ fn main() -> Outcome<()> {
             let name = case["name"].as_str().ok_or("a case without a name")?;
             let events = case["events"].as_array().ok_or("a case without events")?;
             let events: Vec<&str> = events.iter().filter_map(|event| event.as_str()).collect();
-            write(corpus, name, &events)?;
+            let safe = events.contains(&"config failstate 1")
+                || case["config"]["fail_state"].as_str() == Some("safe");
+            for target in targets {
+                write(&corpus.join(target), name, &events, safe)?;
+            }
             count += 1;
         }
     }
@@ -51,30 +56,26 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn write(corpus: &Path, name: &str, events: &[&str]) -> Outcome<()> {
+/// Writes a case into the folder of a target.
+fn write(folder: &Path, name: &str, events: &[&str], safe: bool) -> Outcome<()> {
     let start = Start {
-        safe: events.contains(&"config failstate 1"),
+        safe,
         ..Start::factory()
     };
-    let mut openflow = start.bytes().to_vec();
-    let mut frames = [&start.bytes()[..], &ENTRIES].concat();
+    let frames_only = folder.ends_with("frames");
+    let mut bytes = start.bytes().to_vec();
+    if frames_only {
+        bytes.extend(ENTRIES);
+    }
     for event in events {
         for step in steps(event)? {
-            openflow.extend(step.bytes());
-            if matches!(step, Step::Frame(..) | Step::Wait(_) | Step::Link(..)) {
-                frames.extend(step.bytes());
+            if !frames_only || matches!(step, Step::Frame(..) | Step::Wait(_) | Step::Link(..)) {
+                bytes.extend(step.bytes());
             }
         }
     }
-    for (target, bytes) in [
-        ("openflow", &openflow),
-        ("console", &openflow),
-        ("frames", &frames),
-    ] {
-        let folder = corpus.join(target);
-        std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join(name), bytes)?;
-    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(folder.join(name), bytes)?;
     Ok(())
 }
 
@@ -83,12 +84,15 @@ fn steps(event: &str) -> Outcome<Vec<Step>> {
     let words: Vec<&str> = event.split(' ').collect();
     Ok(match words[..] {
         ["connect"] => vec![TICK, TICK, TICK, TICK, Step::Connected, SETTLE],
-        ["of", bytes] => {
-            let bytes = hexadecimal(bytes)?;
-            let segments = bytes.len().div_ceil(MSS);
-            let mut steps = vec![Step::Write(bytes)];
-            steps.extend(std::iter::repeat_n(Step::Send(MSS), segments));
-            steps.push(SETTLE);
+        ["of", ref payloads @ ..] => {
+            let mut steps = Vec::new();
+            for payload in payloads {
+                let bytes = hexadecimal(payload)?;
+                let segments = bytes.len().div_ceil(MSS);
+                steps.push(Step::Write(bytes));
+                steps.extend(std::iter::repeat_n(Step::Send(MSS), segments));
+                steps.push(SETTLE);
+            }
             steps
         }
         ["pkt", port, bytes] => vec![Step::Frame(number(port)?, hexadecimal(bytes)?), SETTLE],

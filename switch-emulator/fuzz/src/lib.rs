@@ -6,6 +6,7 @@
 
 mod frame;
 mod message;
+mod message13;
 mod reply;
 mod start;
 mod step;
@@ -32,6 +33,9 @@ pub fn run(bytes: &[u8], steps: Steps) {
         return;
     };
     let mut board = WatchedBoard::new(start);
+    if steps == Steps::OpenFlow13 {
+        board.handshake_13();
+    }
     if steps == Steps::Frames && install(&mut board, &mut input).is_err() {
         return;
     }

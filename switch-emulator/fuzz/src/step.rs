@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use zodiac_firmware::{Duration, PortNumber};
 
-use crate::{frame, message, typing};
+use crate::{frame, message, message13, typing};
 
 /// Something that a driver does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum Steps {
     Frames,
     /// Also what a controller does.
     OpenFlow,
+    /// The same with messages of OpenFlow 1.3.
+    OpenFlow13,
     /// Also what someone types at the serial console.
     Console,
 }
@@ -57,7 +59,7 @@ impl Step {
         let [kind, value]: [u8; 2] = input.arbitrary()?;
         let kind = match steps {
             Steps::Frames => kind % 8,
-            Steps::OpenFlow => kind % 16,
+            Steps::OpenFlow | Steps::OpenFlow13 => kind % 16,
             Steps::Console => kind % 24,
         };
         Ok(match kind {
@@ -71,7 +73,7 @@ impl Step {
             7 => Self::Link(port(value), value & 4 != 0),
             8 => Self::Send(MSS),
             9 => Self::Send(usize::from(value) + 1),
-            10 | 11 => Self::Write(message::read(input)?),
+            10 | 11 => Self::Write(written(input, steps)?),
             12 => {
                 let length: u16 = input.arbitrary()?;
                 let length = usize::from(length).min(input.len());
@@ -80,9 +82,10 @@ impl Step {
             13 => match value % 4 {
                 0 => Self::Connected,
                 1 => Self::Disconnected,
+                _ if steps == Steps::OpenFlow13 => Self::Message(message13::hello()),
                 _ => Self::Handshake,
             },
-            14 | 15 => Self::Message(message::read(input)?),
+            14 | 15 => Self::Message(written(input, steps)?),
             _ => Self::Type(typing::read(input)?),
         })
     }
@@ -109,6 +112,14 @@ impl Step {
             Self::Link(port, up) => vec![7, (port.get() - 1) | (u8::from(*up) << 2)],
             _ => panic!("recordings have no such step: {self:?}"),
         }
+    }
+}
+
+fn written(input: &mut Unstructured, steps: Steps) -> Result<Vec<u8>> {
+    if steps == Steps::OpenFlow13 {
+        message13::read(input)
+    } else {
+        message::read(input)
     }
 }
 

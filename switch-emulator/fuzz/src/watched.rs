@@ -7,7 +7,7 @@ use zodiac_firmware::{
 
 use crate::start::HELD_FRAMES;
 use crate::testbed::{message, SETTLE};
-use crate::{reply, Start, Step};
+use crate::{message13, reply, Start, Step};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -18,6 +18,8 @@ const SENT_BYTES: std::ops::RangeInclusive<usize> = 60..=1_517;
 const RECEIVED_BYTES: std::ops::RangeInclusive<usize> = 14..=1_531;
 /// Entries of the table.
 const ENTRIES: usize = 128;
+/// Entries of all tables of OpenFlow 1.3.
+const ENTRIES_13: usize = 512;
 /// Units of the receive ring.
 const RING_UNITS: u64 = 24;
 /// Frames on their way to the CPU at most: those in the ring, and those that the integrated switch holds.
@@ -27,7 +29,7 @@ const MOST_CALLS: u32 = 4_000;
 /// Time that one input may take on the board's clock.
 const LONGEST: Duration = Duration::from_millis(4 * 3_600_000);
 /// What a board at rest may hold: its table, its pool of frames, its queues.
-const MOST_BYTES_AT_REST: usize = 600_000;
+const MOST_BYTES_AT_REST: usize = 2_000_000;
 /// What it may hold besides for each character typed. Queues keep the room that the longest backlog needed, at most twice
 /// as much: for a character with its instant, and for what was printed for it.
 const MOST_BYTES_TYPED: usize = 2 * (size_of::<(Instant, u8)>() + size_of::<Output>());
@@ -60,6 +62,8 @@ pub struct WatchedBoard {
     ignored: u64,
     /// When each port is free again, counted from what has left by it.
     free_at: [Instant; 4],
+    /// Whether a session has spoken OpenFlow 1.3.
+    spoke_13: bool,
     /// When the last message left for the controller.
     replied_at: Instant,
     /// Live bytes before the board was made.
@@ -96,6 +100,7 @@ impl WatchedBoard {
             departures: 0,
             ignored: 0,
             free_at: [Instant::ZERO; 4],
+            spoke_13: false,
             replied_at: Instant::ZERO,
             bytes_before,
         };
@@ -161,6 +166,15 @@ impl WatchedBoard {
         self.connect();
         for kind in [0, 5] {
             let payload = message(kind, &[]);
+            self.both(|board, now| board.segment(now, &payload));
+            self.wait(SETTLE);
+        }
+    }
+
+    /// A controller connects that speaks OpenFlow 1.3.
+    pub fn handshake_13(&mut self) {
+        self.connect();
+        for payload in [message13::hello(), message13::features_request()] {
             self.both(|board, now| board.segment(now, &payload));
             self.wait(SETTLE);
         }
@@ -265,6 +279,7 @@ impl WatchedBoard {
             .expect("a board always has a next tick");
         assert!(next > self.now, "next pass at {next}, now {}", self.now);
         assert_eq!(self.board.poll_at(), self.other.poll_at(), "next pass");
+        self.spoke_13 |= self.board.openflow_version() == 4;
         while let Some(output) = self.board.poll_output() {
             let same = self.other.poll_output();
             assert_eq!(same.as_ref(), Some(&output), "output of the same calls");
@@ -323,7 +338,13 @@ impl WatchedBoard {
                 assert!(self.connected, "a message without a session");
                 assert!(output.at >= self.replied_at, "messages out of order");
                 self.replied_at = output.at;
-                reply::check(message, self.start.specification);
+                if self.start.specification && message.first() == Some(&4) {
+                    reply::check_standard_13(message);
+                } else if self.spoke_13 && !self.start.specification {
+                    reply::check_13(message);
+                } else {
+                    reply::check(message, self.start.specification);
+                }
             }
             OutputKind::Event(event) => {
                 let text = event.to_string();
@@ -417,6 +438,9 @@ impl WatchedBoard {
         let flows = self.board.flows();
         assert!(flows.len() <= ENTRIES, "{} entries", flows.len());
         assert_eq!(flows, self.other.flows(), "tables of the same calls");
+        let flows = self.board.flows13();
+        assert!(flows.len() <= ENTRIES_13, "{} entries of 1.3", flows.len());
+        assert_eq!(flows, self.other.flows13(), "tables of the same calls");
     }
 
     /// Lets the board come to rest, and looks at what is left.

@@ -15,10 +15,11 @@ use rand_chacha::ChaCha8Rng;
 use zodiac_fuzz::{run, Steps};
 
 /// Names of the targets, and of their folders.
-const TARGETS: [(&str, Steps); 3] = [
+const TARGETS: [(&str, Steps); 4] = [
     ("frames", Steps::Frames),
     ("openflow", Steps::OpenFlow),
     ("console", Steps::Console),
+    ("openflow13", Steps::OpenFlow13),
 ];
 /// Inputs that are made for each target.
 const MADE: u64 = 1_000;

@@ -82,11 +82,11 @@ impl Boards {
         boards
     }
 
-    /// No cable is plugged into this port. To be called before anything else.
-    pub fn unplug(&mut self, at: PortAddress) {
-        self.slots[at.board]
-            .board
-            .link_state(Instant::ZERO, at.port, false);
+    /// A cable was plugged into this port, or pulled out of it; all are in at first.
+    pub fn link(&mut self, at: PortAddress, now: Instant, is_up: bool) {
+        let slot = &mut self.slots[at.board];
+        let now = slot.step_to(now);
+        slot.board.link_state(now, at.port, is_up);
         self.called(at.board);
     }
 
@@ -104,11 +104,19 @@ impl Boards {
         self.called(board);
     }
 
-    /// The controller's connection has ended.
-    pub fn disconnected(&mut self, board: usize, now: Instant) {
+    /// The controller has ended its half of the connection.
+    pub fn finished(&mut self, board: usize, now: Instant) {
         let slot = &mut self.slots[board];
         let now = slot.step_to(now);
-        slot.board.disconnected(now);
+        slot.board.finished(now);
+        self.called(board);
+    }
+
+    /// Nothing is left of the controller's connection.
+    pub fn reset(&mut self, board: usize, now: Instant) {
+        let slot = &mut self.slots[board];
+        let now = slot.step_to(now);
+        slot.board.reset(now);
         self.called(board);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -34,7 +34,7 @@ pub type SessionNumber = u64;
 pub enum Command {
     /// Begin a new connection; one that exists is given up. The address counts if the board's console has set one.
     Connect(SessionNumber, Option<SocketAddrV4>),
-    /// Close the connection.
+    /// Close the connection, behind what was to be sent before.
     Close,
     /// Send one message.
     Send(Vec<u8>),
@@ -45,8 +45,10 @@ pub enum Command {
 pub enum Notice {
     /// The connection is established.
     Connected(SessionNumber),
-    /// The connection has ended.
-    Disconnected(SessionNumber),
+    /// The controller has ended its half of the connection, by a FIN; it may be one that the board has closed.
+    Finished(SessionNumber),
+    /// The controller has reset the connection, or it was lost.
+    Reset(SessionNumber),
     /// The payload of what a board would have got as one TCP segment.
     Segment(SessionNumber, Vec<u8>),
 }
@@ -211,9 +213,22 @@ struct Link {
 struct Session {
     number: SessionNumber,
     socket: Socket,
-    established: bool,
+    stage: Stage,
     cutter: StreamCutter,
     unsent: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// On its way.
+    Connecting,
+    Established,
+    /// The controller has ended its half; the board's stays open until it connects again (quirk 16).
+    HalfOpen,
+    /// The board has closed the connection; some of what it has sent before still waits.
+    Closing,
+    /// The board has ended its half, and listens for the end of the controller's (quirk 200).
+    Closed,
 }
 
 /// Where a connection's notices and lines go.
@@ -278,11 +293,12 @@ impl Link {
 
     fn interest(&self) -> Option<PollFd<'_>> {
         let session = self.session.as_ref()?;
+        // A reset shows without being asked for.
         let mut flags = PollFlags::empty();
-        if session.established && self.outlet.waiting.is_empty() {
+        if session.is_heard() && self.outlet.waiting.is_empty() {
             flags |= PollFlags::IN;
         }
-        if !session.established || !session.unsent.is_empty() {
+        if session.stage == Stage::Connecting || !session.unsent.is_empty() {
             flags |= PollFlags::OUT;
         }
         Some(PollFd::from_borrowed_fd(session.socket.as_fd(), flags))
@@ -295,16 +311,7 @@ impl Link {
                     self.controller = redirected.map_or(self.configured, SocketAddr::V4);
                     self.connect(now, number);
                 }
-                Command::Close => {
-                    if self
-                        .session
-                        .take()
-                        .is_some_and(|session| session.established)
-                    {
-                        let text = format!("board closed the connection to {}", self.controller);
-                        self.outlet.tell(now, text, Some(false));
-                    }
-                }
+                Command::Close => self.close(now),
                 Command::Send(message) => self.send(now, message),
             }
         }
@@ -314,7 +321,7 @@ impl Link {
         if self
             .session
             .take()
-            .is_some_and(|session| session.established)
+            .is_some_and(|session| session.stage == Stage::Established)
         {
             self.outlet.tell(
                 now,
@@ -327,7 +334,7 @@ impl Link {
                 self.session = Some(Session {
                     number,
                     socket,
-                    established: false,
+                    stage: Stage::Connecting,
                     cutter: StreamCutter::new(),
                     unsent: Vec::new(),
                 });
@@ -349,19 +356,52 @@ impl Link {
         }
     }
 
-    fn ended(&mut self, now: Instant, how: &str) {
-        if let Some(session) = self.session.take() {
-            self.outlet.tell(
-                now,
-                format!("controller {} {how}", self.controller),
-                Some(false),
-            );
-            self.outlet.notify(Notice::Disconnected(session.number));
+    /// The board's end of the connection: its FIN leaves behind all that it has sent.
+    fn close(&mut self, now: Instant) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        match session.stage {
+            Stage::Established => {
+                session.stage = Stage::Closing;
+                let text = format!("board closed the connection to {}", self.controller);
+                self.outlet.tell(now, text, Some(false));
+            }
+            Stage::Closing | Stage::Closed => {}
+            Stage::Connecting | Stage::HalfOpen => self.session = None,
         }
     }
 
+    /// The controller has ended its half.
+    fn finished(&mut self, now: Instant) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        let number = session.number;
+        if session.stage == Stage::Established {
+            session.stage = Stage::HalfOpen;
+            let text = format!("controller {} closed the connection", self.controller);
+            self.outlet.tell(now, text, Some(false));
+        } else {
+            self.session = None;
+        }
+        self.outlet.notify(Notice::Finished(number));
+    }
+
+    /// Nothing is left of the connection.
+    fn lost(&mut self, now: Instant, error: &io::Error) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        if session.stage == Stage::Established {
+            let text = format!("controller {} {}", self.controller, ending(error));
+            self.outlet.tell(now, text, Some(false));
+        }
+        self.outlet.notify(Notice::Reset(session.number));
+    }
+
     fn send(&mut self, now: Instant, message: Vec<u8>) {
-        let Some(session) = self.session.as_mut().filter(|session| session.established) else {
+        let Some(session) = self.session.as_mut().filter(|session| session.takes()) else {
             return;
         };
         if session.unsent.len() + message.len() > MAX_UNSENT_BYTES {
@@ -376,22 +416,33 @@ impl Link {
     }
 
     fn serve(&mut self, now: Instant, buffer: &mut [u8]) {
-        if self
-            .session
-            .as_ref()
-            .is_some_and(|session| !session.established)
-        {
+        let is = |session: &Session, stage| session.stage == stage;
+        if matches!(&self.session, Some(session) if is(session, Stage::Connecting)) {
             self.finish_connect(now);
         }
-        let Some(session) = self.session.as_mut().filter(|session| session.established) else {
+        let Some(session) = &mut self.session else {
             return;
         };
+        if is(session, Stage::Connecting) {
+            return;
+        }
         let cut = session.cutter.give_up(now);
         self.outlet.cut(now, session.number, cut);
-        if let Err(error) = session.flush() {
-            return self.ended(now, &ending(&error));
+        // First what the controller has said: its FIN may wait in front of an RST, by which sending fails.
+        if session.is_heard() {
+            self.read(now, buffer);
         }
-        self.read(now, buffer);
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        if let Err(error) = session.flush() {
+            return self.lost(now, &error);
+        }
+        if is(session, Stage::HalfOpen) {
+            if let Ok(Some(error)) | Err(error) = session.socket.take_error() {
+                self.lost(now, &error);
+            }
+        }
     }
 
     fn finish_connect(&mut self, now: Instant) {
@@ -400,7 +451,7 @@ impl Link {
         };
         match session.socket.take_error() {
             Ok(None) if session.socket.peer_addr().is_ok() => {
-                session.established = true;
+                session.stage = Stage::Established;
                 self.refusal = None;
                 let number = session.number;
                 self.outlet.tell(
@@ -421,20 +472,36 @@ impl Link {
                 return;
             };
             match (&session.socket).read(buffer) {
-                Ok(0) => return self.ended(now, "closed the connection"),
+                Ok(0) => return self.finished(now),
+                // What comes to a board that has closed the connection is lost.
+                Ok(_) if session.stage != Stage::Established => {}
                 Ok(length) => {
                     let cut = session.cutter.read(now, &buffer[..length]);
                     self.outlet.cut(now, session.number, cut);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return self.ended(now, &ending(&error)),
+                Err(error) => return self.lost(now, &error),
             }
         }
     }
 }
 
 impl Session {
+    /// Whether messages for the controller are taken.
+    fn takes(&self) -> bool {
+        matches!(self.stage, Stage::Established | Stage::HalfOpen)
+    }
+
+    /// Whether the controller can still say something, if only that it has ended.
+    fn is_heard(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Established | Stage::Closing | Stage::Closed
+        )
+    }
+
+    /// Sends what waits, as far as it goes, and the FIN behind it if the board has closed the connection.
     fn flush(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             match (&self.socket).write(&self.unsent) {
@@ -443,6 +510,10 @@ impl Session {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        if self.stage == Stage::Closing {
+            self.socket.shutdown(Shutdown::Write)?;
+            self.stage = Stage::Closed;
         }
         Ok(())
     }

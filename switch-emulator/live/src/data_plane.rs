@@ -1,6 +1,7 @@
 //! The data thread: reads interfaces, runs the boards, sends frames at their departure instants.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
 
 use zodiac_firmware::{Duration, Instant, Output, OutputKind, PortMask, PortNumber};
 
@@ -13,8 +14,9 @@ use crate::console::{self, ConsolePort};
 use crate::control::{Command, ControlPort, Notice, SessionNumber};
 use crate::data_port::{DataPorts, Trouble};
 use crate::head_start::HeadStart;
+use crate::link_watch::LinkChange;
 use crate::news::News;
-use crate::packet_socket::ReceiveBuffer;
+use crate::packet_socket::{is_link_down, Link, ReceiveBuffer};
 use crate::segmentation;
 use crate::send_lead::SendLead;
 use crate::stall::StallWatch;
@@ -41,6 +43,8 @@ const READS_PER_PASS: usize = 64;
 struct Session {
     control: ControlPort,
     number: SessionNumber,
+    /// The connection that the board has closed, until it begins another.
+    closed: Option<SessionNumber>,
     behind_told: bool,
     /// Whether the board's own connection, if it keeps one, was established at the last look.
     was_connected: bool,
@@ -53,6 +57,8 @@ pub struct Channels {
     pub controls: Vec<ControlPort>,
     /// Ends of the boards' consoles, one a board.
     pub consoles: Vec<ConsolePort>,
+    /// What becomes of the links of the data ports.
+    pub links: Receiver<LinkChange>,
     /// Whether any of them has something.
     pub news: News,
 }
@@ -72,6 +78,7 @@ pub struct DataPlane {
     emptied: Instant,
     sessions: Vec<Session>,
     consoles: Vec<ConsolePort>,
+    links: Receiver<LinkChange>,
     news: News,
     /// Boards on a network of their own.
     networked: Vec<usize>,
@@ -120,6 +127,7 @@ impl DataPlane {
             .map(|control| Session {
                 control,
                 number: 0,
+                closed: None,
                 behind_told: false,
                 was_connected: false,
             })
@@ -134,6 +142,7 @@ impl DataPlane {
             emptied: pair.now,
             sessions,
             consoles: channels.consoles,
+            links: channels.links,
             news: channels.news,
             networked,
             outgoing: Agenda::new(),
@@ -197,6 +206,9 @@ impl DataPlane {
         self.receive(now);
         self.run_boards(now);
         if self.news.any() {
+            while let Ok(change) = self.links.try_recv() {
+                self.change_link(change, now);
+            }
             for board in 0..self.sessions.len() {
                 self.take_notices(board, now);
                 while let Some(typed) = self.consoles[board].typed() {
@@ -293,6 +305,7 @@ impl DataPlane {
                     }
                     self.arrive(index, received.stamp_realtime_ns, received.data);
                 }
+                Err(error) if is_link_down(&error) => return true,
                 Err(error) => {
                     self.trouble(index, Trouble::Receive, || {
                         format!("cannot be read: {error}")
@@ -344,19 +357,52 @@ impl DataPlane {
         })
     }
 
+    /// The carrier of an interface has come or gone.
+    fn change_link(&mut self, LinkChange { address, link }: LinkChange, now: Instant) {
+        let Some(index) = self.ports.find(address.board, address.port) else {
+            return;
+        };
+        let port = &mut self.ports[index];
+        port.is_up = link == Link::Up;
+        let text = format!(
+            "port {} is {}: interface {} {}",
+            address.port,
+            if port.is_up { "up again" } else { "down" },
+            port.socket.interface(),
+            match link {
+                Link::Up => "has a carrier",
+                Link::NoCarrier => "has lost its carrier; set its other end up",
+                Link::Down => "is down; set it up",
+                Link::Gone => "is gone; it is taken up again when it comes back",
+            }
+        );
+        self.boards.link(address, now, link == Link::Up);
+        self.note(address.board, text);
+    }
+
     fn take_notices(&mut self, board: usize, now: Instant) {
         while let Some(notice) = self.sessions[board].control.notice() {
-            let current = self.sessions[board].number;
+            let Session {
+                number: current,
+                closed,
+                ..
+            } = self.sessions[board];
             match notice {
                 Notice::Connected(number) if number == current => self.boards.connected(board, now),
-                Notice::Disconnected(number) if number == current => {
-                    self.boards.disconnected(board, now);
+                Notice::Finished(number) if number == current || Some(number) == closed => {
+                    self.boards.finished(board, now);
+                }
+                Notice::Reset(number) if number == current || Some(number) == closed => {
+                    self.boards.reset(board, now);
                 }
                 Notice::Segment(number, bytes) if number == current => {
                     self.boards.segment(board, now, &bytes);
                 }
                 // Of a connection that the board has given up since.
-                Notice::Connected(_) | Notice::Disconnected(_) | Notice::Segment(..) => {}
+                Notice::Connected(_)
+                | Notice::Finished(_)
+                | Notice::Reset(_)
+                | Notice::Segment(..) => {}
             }
         }
     }
@@ -379,13 +425,16 @@ impl DataPlane {
                 OutputKind::Controller(message) => self.command(board, Command::Send(message)),
                 OutputKind::Connect => {
                     self.sessions[board].number += 1;
+                    self.sessions[board].closed = None;
                     let redirected = self.boards.redirected(board);
                     let number = self.sessions[board].number;
                     self.command(board, Command::Connect(number, redirected));
                 }
                 OutputKind::Close => {
-                    // Whatever is still on its way belongs to no connection any more.
-                    self.sessions[board].number += 1;
+                    // What is still on its way belongs to no connection any more; the controller's end counts.
+                    let session = &mut self.sessions[board];
+                    session.closed.get_or_insert(session.number);
+                    session.number += 1;
                     self.command(board, Command::Close);
                 }
                 OutputKind::Console(text) => self.console(board, console::Command::Print(text)),
@@ -399,10 +448,13 @@ impl DataPlane {
 
     fn send(&mut self, board: usize, at: Instant, ports: PortMask, frame: &[u8]) {
         for port in ports.iter() {
-            // A port without an interface has no link: what leaves by it is gone.
+            // A port without an interface, or whose interface has no carrier, has no link: what leaves by it is gone.
             let Some(index) = self.ports.find(board, port) else {
                 continue;
             };
+            if !self.ports[index].is_up {
+                continue;
+            }
             let next_at = self.outgoing.next_at();
             let native = self.ports[index].native;
             let lead = self.head_start.of(native, frame.len(), at, next_at);
@@ -426,6 +478,7 @@ impl DataPlane {
             self.look();
             match result {
                 Ok(()) => self.account(board, port, at, now + lead.time, frame),
+                Err(error) if is_link_down(&error) => {}
                 Err(error) => self.trouble(index, Trouble::Send, || {
                     format!("refuses a frame: {error}: it is lost")
                 }),

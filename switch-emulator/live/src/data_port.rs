@@ -22,6 +22,8 @@ pub struct DataPort {
     pub receive: ReceivePort,
     /// Whether the board's own connection passes here.
     pub native: bool,
+    /// Whether its link is up; what leaves by it otherwise is gone.
+    pub is_up: bool,
     /// Troubles that were told already.
     told: Vec<Trouble>,
 }
@@ -55,6 +57,7 @@ impl DataPort {
             socket,
             receive,
             native,
+            is_up: true,
             told: Vec::new(),
         }
     }

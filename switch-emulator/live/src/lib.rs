@@ -16,6 +16,7 @@
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
+//! | [`link_watch`] | whether they have a carrier |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
 //! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`head_start`], [`send_lead`], [`warm_up`], [`realtime`] | the operating system |
 //!
@@ -38,6 +39,7 @@ pub mod head_start;
 pub mod histogram;
 pub mod host_noise;
 pub mod journal;
+pub mod link_watch;
 pub mod news;
 pub mod packet_socket;
 pub mod pseudo_terminal;

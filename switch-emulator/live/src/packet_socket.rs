@@ -232,6 +232,18 @@ impl PacketSocket {
             .map(|_| ())
     }
 
+    /// A watch of this socket's interface for another thread.
+    ///
+    /// # Errors
+    /// No free file descriptor.
+    pub fn carrier(&self) -> io::Result<Carrier> {
+        Ok(Carrier {
+            socket: self.socket.try_clone()?,
+            interface: self.interface.clone(),
+            bound: name_to_index(&self.socket, &self.interface).ok(),
+        })
+    }
+
     /// A reader of this socket's losses for another thread.
     ///
     /// # Errors
@@ -243,6 +255,65 @@ impl PacketSocket {
             lost: 0,
         })
     }
+}
+
+/// The link behind an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// The interface is up and has a carrier.
+    Up,
+    /// It is up, and the other end of its cable is not.
+    NoCarrier,
+    /// It is down.
+    Down,
+    /// There is no such interface now.
+    Gone,
+}
+
+/// Watches the interface of a packet socket from another thread, and binds the socket again when an interface of that name
+/// comes back.
+#[derive(Debug)]
+pub struct Carrier {
+    socket: Socket,
+    interface: String,
+    /// Index of the interface that the socket is bound to, while there is one.
+    bound: Option<u32>,
+}
+
+impl Carrier {
+    /// How the link is now.
+    pub fn look(&mut self) -> Link {
+        let index = name_to_index(&self.socket, &self.interface).ok();
+        let Some(index) = index.filter(|index| self.is_bound_to(*index)) else {
+            return Link::Gone;
+        };
+        self.bound = Some(index);
+        match interface_flags(&self.socket, &self.interface) {
+            Err(_) => Link::Gone,
+            Ok(flags) if flags & libc::IFF_UP == 0 => Link::Down,
+            Ok(flags) if flags & libc::IFF_RUNNING == 0 => Link::NoCarrier,
+            Ok(_) => Link::Up,
+        }
+    }
+
+    /// Whether the socket is bound to the interface with this index, from now on if it was not.
+    fn is_bound_to(&mut self, index: u32) -> bool {
+        if self.bound == Some(index) {
+            return true;
+        }
+        self.bound = None;
+        configure(&self.socket, index).is_ok()
+            && bind(&self.socket, index, libc::ETH_P_ALL as u16).is_ok()
+    }
+}
+
+/// Whether an error only says that the interface is down or gone, which [`Carrier`] tells.
+#[must_use]
+pub fn is_link_down(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV)
+    )
 }
 
 impl AsFd for PacketSocket {

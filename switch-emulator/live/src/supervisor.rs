@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration as Pause, Instant as Deadline};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
-use zodiac_firmware::{Duration, PortMask, Profile};
+use zodiac_firmware::{Duration, Instant, PortMask, Profile};
 
 use crate::boards::Boards;
 use crate::clock::Clock;
@@ -19,8 +19,9 @@ use crate::data_port::{DataPort, DataPorts};
 use crate::eeprom;
 use crate::error::{RunError, StartError};
 use crate::journal::Journal;
+use crate::link_watch::LinkWatch;
 use crate::news::News;
-use crate::packet_socket::{Losses, PacketSocket};
+use crate::packet_socket::{Carrier, Losses, PacketSocket};
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::receive_port::{LinkTiming, ReceivePort};
 use crate::send_lead::SendLead;
@@ -68,13 +69,19 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         check_cpu(cpu)?;
     }
     let clock = Clock::start();
-    let (ports, losses) = open_ports(config)?;
+    let OpenPorts {
+        ports,
+        losses,
+        carriers,
+    } = open_ports(config)?;
     let boards = power_up(config)?;
     let shared = Arc::new(Shared::default());
     let (telemetry, messages) = Telemetry::channel(Arc::clone(&shared));
     let (line_sender, lines) = mpsc::channel();
     let controllers: Vec<_> = config.boards.iter().map(|board| board.controller).collect();
     let news = News::default();
+    let (mut link_watch, changed_links) = LinkWatch::new(carriers, news.clone())
+        .map_err(|error| start_failed("watch the links", error))?;
     let (consoles, console_ports) = Consoles::open(config, clock, &news, &line_sender)?;
     let (control, controls) = Control::new(clock, &controllers, &news, line_sender)
         .map_err(|error| start_failed("set up the control thread", error))?;
@@ -87,6 +94,7 @@ pub fn run(config: &Config) -> Result<(), RunError> {
     let channels = Channels {
         controls,
         consoles: console_ports,
+        links: changed_links,
         news,
     };
     let data = start_data_thread(
@@ -110,17 +118,18 @@ pub fn run(config: &Config) -> Result<(), RunError> {
         control,
         consoles,
     };
-    watch(&signals, &threads, &mut journal);
+    watch(&signals, &threads, &mut link_watch, &mut journal);
     let ended = threads.end();
     journal.collect();
     journal.close();
     ended
 }
 
-/// Keeps the journal until a signal comes or a thread ends.
-fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
+/// Looks after the links and keeps the journal until a signal comes or a thread ends.
+fn watch(signals: &Signals, threads: &Threads, link_watch: &mut LinkWatch, journal: &mut Journal) {
     let mut report_due: Option<Deadline> = None;
     while !signals.stop.load(Relaxed) && !threads.any_ended() {
+        link_watch.look();
         journal.collect();
         if signals.report.swap(false, Relaxed) {
             journal.expect_counters();
@@ -139,8 +148,15 @@ fn watch(signals: &Signals, threads: &Threads, journal: &mut Journal) {
     }
 }
 
-fn open_ports(config: &Config) -> Result<(DataPorts, Vec<Losses>), StartError> {
-    let (mut ports, mut losses) = (Vec::new(), Vec::new());
+/// The data ports, and what other threads look at of their sockets.
+struct OpenPorts {
+    ports: DataPorts,
+    losses: Vec<Losses>,
+    carriers: Vec<(PortAddress, Carrier)>,
+}
+
+fn open_ports(config: &Config) -> Result<OpenPorts, StartError> {
+    let (mut ports, mut losses, mut carriers) = (Vec::new(), Vec::new(), Vec::new());
     for (board, settings) in config.boards.iter().enumerate() {
         for (&port, interface) in &settings.ports {
             let socket = PacketSocket::open(interface, &format!("board {}", settings.name))?;
@@ -148,12 +164,17 @@ fn open_ports(config: &Config) -> Result<(DataPorts, Vec<Losses>), StartError> {
             let receive = ReceivePort::new(link_timing(&settings.profile));
             let native = settings.is_on_network() && settings.settings.native_ports.contains(&port);
             let address = PortAddress { board, port };
+            carriers.push((address, socket.carrier().map_err(StartError::new)?));
             ports.push(DataPort::new(address, socket, receive, native));
         }
     }
     let ports = DataPorts::new(ports, config.boards.len())
         .map_err(|error| StartError::new(format!("cannot watch the interfaces: {error}")))?;
-    Ok((ports, losses))
+    Ok(OpenPorts {
+        ports,
+        losses,
+        carriers,
+    })
 }
 
 fn power_up(config: &Config) -> Result<Boards, StartError> {
@@ -183,7 +204,7 @@ fn power_up(config: &Config) -> Result<Boards, StartError> {
                     .flatten()
                     .any(|end| *end == address)
             {
-                boards.unplug(address);
+                boards.link(address, Instant::ZERO, false);
             }
         }
     }

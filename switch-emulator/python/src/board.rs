@@ -85,6 +85,39 @@ pub(crate) struct Flow {
     bytes: i64,
 }
 
+/// An entry of a board's tables of 1.3.
+#[pyclass(frozen, eq, get_all, module = "switch_emulator")]
+#[derive(PartialEq)]
+pub(crate) struct Flow13 {
+    head: Vec<u8>,
+    oxms: Vec<u8>,
+    instructions: Vec<u8>,
+    packets: u64,
+    bytes: i64,
+}
+
+#[pymethods]
+impl Flow13 {
+    fn __repr__(&self) -> String {
+        format!(
+            "Flow13(table={}, packets={}, bytes={}, ...)",
+            self.head[24], self.packets, self.bytes
+        )
+    }
+}
+
+impl From<firmware::Flow13> for Flow13 {
+    fn from(flow: firmware::Flow13) -> Self {
+        Self {
+            head: flow.head,
+            oxms: flow.oxms,
+            instructions: flow.instructions,
+            packets: flow.packets,
+            bytes: flow.bytes,
+        }
+    }
+}
+
 #[pymethods]
 impl Flow {
     fn __repr__(&self) -> String {
@@ -131,6 +164,11 @@ impl From<firmware::Flow> for Flow {
             bytes: flow.bytes,
         }
     }
+}
+
+fn port_number(port: &Bound<'_, PyAny>) -> PyResult<PortNumber> {
+    let number = whole("port", port, 4)?;
+    PortNumber::new(number).ok_or_else(|| wrong("port is 0: give 1 .. 4"))
 }
 
 /// One board in virtual time.
@@ -193,6 +231,30 @@ impl Board {
         Ok(())
     }
 
+    fn finished(&mut self, at_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.finished(at);
+        Ok(())
+    }
+
+    fn reset(&mut self, at_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = self.at("at_ns", at_ns)?;
+        self.board.reset(at);
+        Ok(())
+    }
+
+    fn link(
+        &mut self,
+        at_ns: &Bound<'_, PyAny>,
+        port: &Bound<'_, PyAny>,
+        is_up: bool,
+    ) -> PyResult<()> {
+        let port = port_number(port)?;
+        let at = self.at("at_ns", at_ns)?;
+        self.board.link_state(at, port, is_up);
+        Ok(())
+    }
+
     fn segment(&mut self, at_ns: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
         let at = self.at("at_ns", at_ns)?;
         self.board.segment(at, data);
@@ -205,8 +267,7 @@ impl Board {
         port: &Bound<'_, PyAny>,
         data: &[u8],
     ) -> PyResult<()> {
-        let number = whole("port", port, 4)?;
-        let port = PortNumber::new(number).ok_or_else(|| wrong("port is 0: give 1 .. 4"))?;
+        let port = port_number(port)?;
         let at = self.at("at_ns", at_ns)?;
         self.board.frame(at, port, data);
         Ok(())
@@ -242,5 +303,14 @@ impl Board {
 
     fn flows(&self) -> Vec<Flow> {
         self.board.flows().into_iter().map(Flow::from).collect()
+    }
+
+    fn flows13(&self) -> Vec<Flow13> {
+        self.board.flows13().into_iter().map(Flow13::from).collect()
+    }
+
+    #[getter]
+    fn openflow_version(&self) -> u8 {
+        self.board.openflow_version()
     }
 }

@@ -15,7 +15,7 @@ mod network;
 #[pymodule]
 mod switch_emulator {
     #[pymodule_export]
-    use crate::board::{Board, Flow, Output};
+    use crate::board::{Board, Flow, Flow13, Output};
     #[pymodule_export]
     use crate::network::{Event, Network, RunResult};
 }

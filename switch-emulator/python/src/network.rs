@@ -87,6 +87,23 @@ impl Network {
         self.with(|network| network.connect((a, a_port), (b, b_port), rate_bps, propagation_ns))
     }
 
+    #[pyo3(signature = (name, port, *, at_ns))]
+    fn unplug(
+        &self,
+        name: &str,
+        port: &Bound<'_, PyAny>,
+        at_ns: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (port, at_ns) = (whole("port", port, 255)?, nanoseconds("at_ns", at_ns)?);
+        self.with(|network| network.unplug((name, port), at_ns))
+    }
+
+    #[pyo3(signature = (name, port, *, at_ns))]
+    fn plug(&self, name: &str, port: &Bound<'_, PyAny>, at_ns: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (port, at_ns) = (whole("port", port, 255)?, nanoseconds("at_ns", at_ns)?);
+        self.with(|network| network.plug((name, port), at_ns))
+    }
+
     fn control<'py>(
         &self,
         py: Python<'py>,
@@ -295,6 +312,7 @@ pub(crate) struct RunResult {
     packets: u64,
     unidentified: u64,
     in_flight: u64,
+    cut: u64,
     events: Vec<Event>,
     events_omitted: u64,
 }
@@ -325,6 +343,7 @@ impl RunResult {
             packets: result.packets,
             unidentified: result.unidentified,
             in_flight: result.in_flight,
+            cut: result.cut,
             events: result.events.into_iter().map(event).collect(),
             events_omitted: result.events_omitted,
         })

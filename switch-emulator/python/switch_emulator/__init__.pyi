@@ -103,11 +103,35 @@ class Flow:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class Flow13:
+    """An entry of a board's OpenFlow 1.3 tables, in bytes as the controller sent them."""
+
+    @property
+    def head(self) -> bytes:
+        """The first 56 bytes of its FLOW_MOD."""
+
+    @property
+    def oxms(self) -> bytes:
+        """The fields of its match, without header and padding."""
+
+    @property
+    def instructions(self) -> bytes: ...
+    @property
+    def packets(self) -> int:
+        """Frames that used the entry; wraps at 65536 as on the board."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that used the entry; turns negative at 2^31 as on the board."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class Board:
     """One board in virtual time, powered up at 0.
 
     With ``control="network"`` in its settings it makes its TCP connection itself, by frames on its native
-    ports, and takes no notice of `connected`, `disconnected` and `segment`.
+    ports, and takes no notice of `connected`, `finished`, `reset`, `disconnected` and `segment`.
 
     Calls are in order of time: an instant before the last one raises `ValueError`.
     """
@@ -127,8 +151,20 @@ class Board:
     def connected(self, at_ns: int) -> None:
         """The controller's TCP session is established."""
 
+    def finished(self, at_ns: int) -> None:
+        """The controller has ended its half of the TCP session (FIN).
+
+        The board's half stays open until its next attempt: in safe mode it still gives what its table misses.
+        """
+
+    def reset(self, at_ns: int) -> None:
+        """The controller has reset the TCP session (RST), which to the board is no sign of life."""
+
     def disconnected(self, at_ns: int) -> None:
-        """The controller's TCP session is gone."""
+        """The controller's TCP session is gone: both halves have ended, or an attempt has failed."""
+
+    def link(self, at_ns: int, port: int, is_up: bool) -> None:
+        """A cable was plugged into port 1 .. 4, or pulled out. All are in at first."""
 
     def segment(self, at_ns: int, data: bytes) -> None:
         """Hand over the payload of one TCP segment from the controller. The board does not reassemble."""
@@ -152,7 +188,14 @@ class Board:
         """Take what the board has given out since the last call, in order of time."""
 
     def flows(self) -> list[Flow]:
-        """Return the flow table in its real order."""
+        """Return the flow table of OpenFlow 1.0 in its real order."""
+
+    def flows13(self) -> list[Flow13]:
+        """Return the entries of all OpenFlow 1.3 tables in the order of the board's one list."""
+
+    @property
+    def openflow_version(self) -> int:
+        """Negotiated version on the wire: 1 for OpenFlow 1.0, 4 for 1.3; 0 before the controller's HELLO."""
 
 @final
 class Event:
@@ -226,6 +269,10 @@ class RunResult:
         """Frames that were on a link when the run ended."""
 
     @property
+    def cut(self) -> int:
+        """Frames that were on a cable when it was pulled out, or came onto it while it was out."""
+
+    @property
     def events(self) -> list[Event]:
         """What went wrong on the boards, in order of time; at most the first 1000."""
 
@@ -273,6 +320,15 @@ class Network:
         ``control="network"`` gets them as frames from the controller at its native port, while the whole
         network lives.
         """
+
+    def unplug(self, name: str, port: int, *, at_ns: int) -> None:
+        """Plan that the cable in a port is pulled out so long after the run has begun; in order of time.
+
+        What is on it then or comes onto it later is lost, and boards at its ends see that the link is down.
+        """
+
+    def plug(self, name: str, port: int, *, at_ns: int) -> None:
+        """Plan that the cable is plugged in again."""
 
     def plan_control(self, board: str, segments: Sequence[tuple[int, bytes]]) -> None:
         """Plan what the controller sends in the run: (nanoseconds after its beginning, payload), in order.

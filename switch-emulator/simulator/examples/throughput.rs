@@ -1,11 +1,12 @@
 //! How many packets a CPU second carries through both switches of the paper's network, as JSON.
 //!
-//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME]`
+//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.3]]`
 
 #[path = "../tests/two_switches/mod.rs"]
 mod two_switches;
 
 use two_switches::{add_sources, fifth_rate, network, paper_config, Load};
+use zodiac_firmware::Config;
 
 /// Repetitions of each load; the fastest counts, since other work on the machine only adds time.
 const REPETITIONS: u64 = 5;
@@ -23,6 +24,17 @@ fn main() {
             std::process::exit(2);
         }
     };
+    let config = match std::env::args().nth(2).as_deref() {
+        None | Some("1.0") => paper_config(),
+        Some("1.3") => Config {
+            openflow_version: 4,
+            ..paper_config()
+        },
+        Some(_) => {
+            eprintln!("throughput: the version of OpenFlow is 1.0 or 1.3");
+            std::process::exit(2);
+        }
+    };
     // As much as both switches forward without loss: half of 11.85 Mbit/s each way, paced.
     let full = Load {
         shaper_rate_bps: 2.9e6,
@@ -32,16 +44,16 @@ fn main() {
     };
     let loads = [("fifth_rate", fifth_rate(1.0)), ("saturated", [full; 2])];
     let results: Vec<String> = loads
-        .map(|(name, load)| measure(name, load, seconds))
+        .map(|(name, load)| measure(name, load, seconds, &config))
         .into();
     println!("[{}]", results.join(",\n "));
 }
 
-fn measure(name: &str, load: [Load; 2], seconds: u32) -> String {
+fn measure(name: &str, load: [Load; 2], seconds: u32, config: &Config) -> String {
     let mut best_ns = u64::MAX;
     let (mut packets, mut received) = (0, 0);
     for _ in 0..REPETITIONS {
-        let mut network = network(1, &paper_config());
+        let mut network = network(1, config);
         add_sources(&mut network, load, true);
         let begin_ns = cpu_time_ns();
         let result = network

@@ -9,15 +9,18 @@
 //! | `profile` | the numbers of any device, read from TOML; its `kind` chooses |
 //! | `openflow` | the OpenFlow 1.0 table and agent that the other switches share |
 //! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
+//! | `generic` | a switch with a queue discipline before each port |
 
 use std::fmt;
 
 use zodiac_firmware::{Board, Counters, Instant, PortNumber};
 
+mod generic;
 mod linux;
 mod openflow;
 mod profile;
 
+pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchConfig, SwitchProfile};
 
@@ -146,6 +149,14 @@ impl Device {
         match self {
             Self::Board(board) => board.recycle(data),
             Self::Switch(_) => drop(data),
+        }
+    }
+
+    /// A cable was plugged into a port or pulled out of it. The other switches' agents do not tell.
+    pub(crate) fn link_state(&mut self, now: Instant, port: u8, is_up: bool) {
+        match self {
+            Self::Board(board) => board.link_state(now, board_port(port), is_up),
+            Self::Switch(_) => {}
         }
     }
 

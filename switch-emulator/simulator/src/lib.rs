@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Network`] | the builder: boards, hosts, cables, controller sessions, sources |
 //! | `device` | what stands between links: boards, and switches of other kinds |
+//! | `queue` | disciplines before a port: what waits, and what leaves next |
 //! | `run` | the event loop |
 //! | `schedule` | what happens next |
 //! | `link` | one direction of a cable: serialisation, propagation, frames in flight |
@@ -29,6 +30,7 @@ mod error;
 mod flow;
 mod link;
 mod network;
+mod queue;
 mod random;
 mod result;
 mod run;
@@ -38,9 +40,13 @@ mod source;
 pub use bucket::TokenBucket;
 pub use conformance::Meter;
 pub use controller_host::ControllerConfig;
-pub use device::{DeviceProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile, BANANA_PI_R1};
+pub use device::{
+    DeviceProfile, GenericSwitchProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile,
+    BANANA_PI_R1,
+};
 pub use error::Error;
 pub use flow::{FlowCounters, LOST};
 pub use network::Network;
+pub use queue::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
 pub use result::{BoardResult, FlowResult, RunEvent, RunResult};
 pub use source::{BurstsConfig, Offered, SourceConfig};

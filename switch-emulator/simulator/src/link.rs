@@ -99,6 +99,8 @@ pub(crate) enum Cargo {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) timing: Timing,
+    /// The cable is out.
+    pub(crate) is_out: bool,
     busy_until_ns: u64,
     in_flight: VecDeque<(u64, Cargo)>,
 }
@@ -107,6 +109,7 @@ impl Link {
     pub(crate) fn new(timing: Timing) -> Self {
         Self {
             timing,
+            is_out: false,
             busy_until_ns: 0,
             in_flight: VecDeque::new(),
         }
@@ -146,6 +149,11 @@ impl Link {
     /// When the next frame arrives.
     pub(crate) fn next_arrival_ns(&self) -> Option<u64> {
         self.in_flight.front().map(|(at_ns, _)| *at_ns)
+    }
+
+    /// The cable is pulled out: what is on its way is lost. Gives how many frames.
+    pub(crate) fn cut(&mut self) -> u64 {
+        self.in_flight.drain(..).count() as u64
     }
 
     /// How many frames are on their way.

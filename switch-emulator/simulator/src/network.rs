@@ -22,6 +22,8 @@ const BOARD_STREAMS: u64 = 1 << 32;
 const CONTROLLER_STREAMS: u64 = 1 << 33;
 /// The only port of a host.
 const HOST_PORT: u8 = 1;
+/// Latest instant of a run that can be planned for.
+const MAX_PLANNED_NS: u64 = 1_000_000_000_000_000;
 
 /// A Zodiac FX, or another device in its place.
 #[derive(Debug)]
@@ -53,6 +55,24 @@ pub(crate) enum End {
     Controller(usize, u8),
 }
 
+/// A cable that is plugged in or pulled out during the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CableChange {
+    /// After the beginning of the run.
+    pub(crate) at_ns: u64,
+    /// One of its two links.
+    pub(crate) link: usize,
+    pub(crate) is_in: bool,
+}
+
+impl CableChange {
+    /// Both directions of the cable.
+    pub(crate) fn links(self) -> [usize; 2] {
+        // connect() lays them together.
+        [self.link, self.link ^ 1]
+    }
+}
+
 /// What has a name: its index among its like.
 #[derive(Debug, Clone, Copy)]
 enum Named {
@@ -80,6 +100,8 @@ pub struct Network {
     pub(crate) links: Vec<Link>,
     /// Where each link leads.
     pub(crate) ends: Vec<End>,
+    /// In order of time.
+    pub(crate) cable_changes: VecDeque<CableChange>,
     /// One for each flow, in the same order.
     pub(crate) sources: Vec<Source>,
     pub(crate) flows: Vec<Flow>,
@@ -99,6 +121,7 @@ impl Network {
             controllers: Vec::new(),
             links: Vec::new(),
             ends: Vec::new(),
+            cable_changes: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),
             has_run: false,
@@ -135,7 +158,7 @@ impl Network {
     /// Adds a switch of another kind than the Zodiac FX. Wherever a board can be named, so can it.
     ///
     /// # Errors
-    /// [`Error::Name`] if the name is taken.
+    /// [`Error::Name`] if the name is taken, [`Error::Board`] if such a switch cannot have that `config`.
     pub fn add_switch(
         &mut self,
         name: &str,
@@ -144,7 +167,11 @@ impl Network {
     ) -> Result<(), Error> {
         self.check_new(name)?;
         let seed = Stream::new(self.seed, BOARD_STREAMS + self.boards.len() as u64).bits();
-        let device = Device::Switch(profile.build(config, seed));
+        let switch = profile.build(config, seed).map_err(|reason| Error::Board {
+            name: name.into(),
+            reason,
+        })?;
+        let device = Device::Switch(switch);
         self.push_device(name, device, profile.ports());
         Ok(())
     }
@@ -232,6 +259,73 @@ impl Network {
             }
         }
         Ok(())
+    }
+
+    /// Plans that the cable in a port, given as (name, port number), is pulled out `at_ns` after the beginning of the run:
+    /// what is on it then or comes onto it later is lost, and boards at its ends see it. Plans are made in order of time.
+    ///
+    /// # Errors
+    /// [`Error::Name`] for an unknown name, [`Error::Port`] for a port without a cable, [`Error::Value`] if a later change
+    /// was planned already, [`Error::Order`] after the run.
+    pub fn unplug(&mut self, port: (&str, u8), at_ns: u64) -> Result<(), Error> {
+        self.plan_cable(port, at_ns, false)
+    }
+
+    /// Plans that a cable that was pulled out is plugged in again, as [`unplug`](Self::unplug).
+    ///
+    /// # Errors
+    /// Those of `unplug`.
+    pub fn plug(&mut self, port: (&str, u8), at_ns: u64) -> Result<(), Error> {
+        self.plan_cable(port, at_ns, true)
+    }
+
+    fn plan_cable(
+        &mut self,
+        (name, port): (&str, u8),
+        at_ns: u64,
+        is_in: bool,
+    ) -> Result<(), Error> {
+        if self.has_run {
+            return Err(Error::Order(
+                "plug() or unplug() after run(): plan the changes before the run".into(),
+            ));
+        }
+        let place = usize::from(port).wrapping_sub(1);
+        let link = match self.names.get(name) {
+            Some(&Named::Board(index)) => self.boards[index].links.get(place).copied().flatten(),
+            Some(&Named::Host(index)) => self.hosts[index].link.filter(|_| port == HOST_PORT),
+            Some(&Named::Controller(index)) => self.controllers[index].links.get(&port).copied(),
+            None => {
+                return Err(Error::Name(format!(
+                    "there is neither board nor host nor controller named {name:?}: add it first"
+                )))
+            }
+        };
+        let link = link.ok_or_else(|| {
+            Error::Port(format!(
+                "port {port} of {name:?} has no cable: connect() it first"
+            ))
+        })?;
+        let last_ns = self.cable_changes.back().map_or(0, |change| change.at_ns);
+        if !(last_ns..=MAX_PLANNED_NS).contains(&at_ns) {
+            return Err(Error::Value {
+                name: "at_ns",
+                value: at_ns.to_string(),
+                range: format!("{last_ns} .. {MAX_PLANNED_NS}, after the change planned before it"),
+            });
+        }
+        let change = CableChange { at_ns, link, is_in };
+        self.cable_changes.push_back(change);
+        Ok(())
+    }
+
+    /// Whether the cable of a link is out at `at_ns` after the beginning of the run, by what is planned.
+    pub(crate) fn is_out(&self, link: usize, at_ns: u64) -> bool {
+        let planned = self.cable_changes.iter();
+        planned
+            .take_while(|change| change.at_ns <= at_ns)
+            .filter(|change| change.links().contains(&link))
+            .fold(self.links[link].is_out, |_, change| !change.is_in)
     }
 
     /// Hands `segments` to a board, each as the payload of one TCP segment from its controller, 10 ms apart,
@@ -356,11 +450,14 @@ impl Network {
         self.check_room(2)
     }
 
-    /// Whether a run can tell so many timers more apart: two for each board, one for each controller, source and
-    /// direction of a cable.
+    /// Whether a run can tell so many timers more apart: one for the changes of cables, two for each board, one for each
+    /// controller, source and direction of a cable.
     fn check_room(&self, more: usize) -> Result<(), Error> {
-        let timers =
-            2 * self.boards.len() + self.controllers.len() + self.links.len() + self.sources.len();
+        let timers = 1
+            + 2 * self.boards.len()
+            + self.controllers.len()
+            + self.links.len()
+            + self.sources.len();
         if timers + more > MOST_TIMERS {
             return Err(Error::Order(format!(
                 "a network has at most {MOST_TIMERS} timers: two for each board, two for each cable, one for each \

@@ -43,6 +43,8 @@ impl Network {
         let mut run = Run::new(self, begin_ns + duration_ns + drain_ns);
         run.start_sources(duration_ns);
         run.start_controllers();
+        run.follows_plan = true;
+        run.arm_cables();
         run.carry();
         Ok(run.finish())
     }
@@ -68,6 +70,8 @@ enum Timer {
     Arrival(usize),
     /// A source's next frame is due on its host's line.
     Release(usize),
+    /// A cable is plugged in or pulled out.
+    Cable,
 }
 
 /// A run under way.
@@ -90,6 +94,9 @@ struct Run<'a> {
     events_omitted: u64,
     unidentified: u64,
     in_flight: u64,
+    cut: u64,
+    /// Whether this is the run that changes of cables are planned for, and not what comes before it.
+    follows_plan: bool,
     unconnected: Vec<u64>,
 }
 
@@ -108,6 +115,7 @@ impl<'a> Run<'a> {
         }
         let first_release = timers.len();
         timers.extend((0..net.sources.len()).map(Timer::Release));
+        timers.push(Timer::Cable);
         let begin_ns = net.now_ns();
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
@@ -123,6 +131,8 @@ impl<'a> Run<'a> {
             events_omitted: 0,
             unidentified: 0,
             in_flight: 0,
+            cut: 0,
+            follows_plan: false,
             unconnected: vec![0; boards],
             net,
         };
@@ -194,6 +204,7 @@ impl<'a> Run<'a> {
             }
             Timer::Arrival(link) => self.arrive(link, now_ns),
             Timer::Release(source) => self.release(source, now_ns),
+            Timer::Cable => self.change_cable(now_ns),
         }
         true
     }
@@ -223,6 +234,42 @@ impl<'a> Run<'a> {
         let line = &self.net.links[self.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
         self.arm(self.first_release + index, at_ns);
+    }
+
+    fn arm_cables(&mut self) {
+        let next = self.net.cable_changes.front();
+        let at_ns = next.map(|change| self.begin_ns + change.at_ns);
+        self.arm(self.timers.len() - 1, at_ns);
+    }
+
+    /// A cable is plugged in or pulled out; boards at its ends see it, and what was on it is lost.
+    fn change_cable(&mut self, now_ns: u64) {
+        let Some(change) = self.net.cable_changes.pop_front() else {
+            return;
+        };
+        self.arm_cables();
+        for link in change.links() {
+            self.net.links[link].is_out = !change.is_in;
+            if !change.is_in {
+                self.cut += self.net.links[link].cut();
+                if !matches!(self.net.ends[link], End::Host(_)) {
+                    self.arm(self.arrival_slots[link], None);
+                }
+            }
+            if let End::Board(board, port) = self.net.ends[link] {
+                let device = &mut self.net.boards[board].device;
+                device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
+                self.collect(board, now_ns);
+            }
+        }
+    }
+
+    /// Whether a frame that begins on a link at `begin_ns` finds no cable.
+    fn is_cut(&self, link: usize, begin_ns: u64) -> bool {
+        self.follows_plan
+            && self
+                .net
+                .is_out(link, begin_ns.saturating_sub(self.begin_ns))
     }
 
     fn disarm_source(&mut self, index: usize) {
@@ -266,6 +313,7 @@ impl<'a> Run<'a> {
 
     /// A source's frame begins on its host's line, which is free.
     fn send(&mut self, index: usize, line_index: usize, now_ns: u64) {
+        let is_cut = self.is_cut(line_index, now_ns);
         let Network {
             links,
             sources,
@@ -277,6 +325,10 @@ impl<'a> Run<'a> {
         source.release(now_ns);
         line.occupy(now_ns, source.frame_bytes());
         let sequence = flows[index].send(signed_difference_ns(now_ns, self.begin_ns));
+        if is_cut {
+            self.cut += 1;
+            return;
+        }
         match ends[line_index] {
             End::Board(..) | End::Controller(..) => {
                 let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
@@ -396,6 +448,10 @@ impl<'a> Run<'a> {
 
     /// A frame begins on a link at `begin_ns`; gives its memory back if nothing needs it any more.
     fn launch(&mut self, index: usize, begin_ns: u64, data: Vec<u8>) -> Option<Vec<u8>> {
+        if self.is_cut(index, begin_ns) {
+            self.cut += 1;
+            return Some(data);
+        }
         let link = &mut self.net.links[index];
         if let End::Host(host) = self.net.ends[index] {
             let begin_ns = begin_ns + link.timing.propagation_ns();
@@ -480,6 +536,7 @@ impl<'a> Run<'a> {
             packets,
             unidentified: self.unidentified,
             in_flight: self.in_flight + in_flight,
+            cut: self.cut,
             events: self.events,
             events_omitted: self.events_omitted,
         }

@@ -9,7 +9,7 @@ pub(crate) type Slot = u32;
 
 const SLOT_BITS: u32 = 20;
 const SEQUENCE_BITS: u32 = 44;
-/// As many timers as slots can tell apart. A network that has so many would take days for a simulated second.
+/// As many timers as slots can tell apart.
 pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;

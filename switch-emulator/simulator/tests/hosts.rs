@@ -155,3 +155,44 @@ fn ten_thousand_hosts_send_at_once() {
         assert!(!flow.sent_ns.is_empty());
     }
 }
+
+/// Every frame either arrives, or is cut, or is on its way; while the cable is out none arrives, and afterwards all do.
+#[test]
+fn a_cable_is_pulled_and_plugged() {
+    for pulled_at in ["A", "B"] {
+        let mut network = two_hosts(1);
+        network
+            .add_source("A", source(0, 1e7))
+            .expect("a source that can send");
+        network.unplug((pulled_at, 1), 30_000_000).unwrap();
+        network.plug((pulled_at, 1), 60_000_000).unwrap();
+        let result = network.run(100_000_000, 10_000_000).expect("the first run");
+        let counters = result.flows[0].counters;
+        assert!(result.cut > 50, "{}", result.cut);
+        assert_eq!(
+            counters.sent,
+            counters.received + result.cut + result.in_flight
+        );
+        let flow = &result.flows[0];
+        for (sent_ns, received_ns) in flow.sent_ns.iter().zip(&flow.received_ns) {
+            let is_out = (30_000_000..60_000_000).contains(sent_ns);
+            assert_eq!(*received_ns == zodiac_simulator::LOST, is_out, "{sent_ns}");
+        }
+    }
+}
+
+#[test]
+fn refuses_cables_that_are_not_there() {
+    let mut network = two_hosts(1);
+    let mut check = |port: (&str, u8), at_ns: u64, word: &str| {
+        let text = network.unplug(port, at_ns).unwrap_err().to_string();
+        assert!(text.contains(word) && !text.contains('\n'), "{text}");
+    };
+    check(("C", 1), 0, "add it first");
+    check(("A", 2), 0, "no cable");
+    check(("A", 1), u64::MAX, "at_ns");
+    network.unplug(("A", 1), 5).unwrap();
+    assert!(network.plug(("A", 1), 4).is_err(), "in order of time");
+    network.run(0, 0).unwrap();
+    assert!(network.plug(("A", 1), 9).is_err(), "after the run");
+}

@@ -62,7 +62,7 @@ class Page {
   note({ kind, name, text, warning }) {
     const now = new Date();
     const time = html("time", { datetime: now.toISOString() }, now.toLocaleTimeString("en-GB"));
-    const what = kind === "switch" ? `${name}: ${text}` : `${kind} ${name} ${text}`;
+    const what = { switch: `${name}: ${text}`, note: `${name} ${text}` }[kind] ?? `${kind} ${name} ${text}`;
     const log = byId("log");
     byId("no-notes").hidden = true;
     log.prepend(html("li", { class: warning ? "warning" : null }, time, " ", what));

@@ -80,7 +80,7 @@ fn set_field(frame: &mut [u8], ip: usize, part: Part, new: &[u8]) {
 }
 
 /// Brings a checksum up to date for a field that changes (RFC 1624).
-fn adjust(frame: &mut [u8], at: usize, old: &[u8], new: &[u8]) {
+pub(crate) fn adjust(frame: &mut [u8], at: usize, old: &[u8], new: &[u8]) {
     let Some(bytes) = frame.get_mut(at..at + 2) else {
         return;
     };

@@ -16,10 +16,9 @@ const NO_VLAN: u16 = 0xffff;
 
 /// Prints all entries in the order of the table.
 pub(super) fn show_flows(turn: &mut Turn) {
-    let now_s = turn.agent.agent_seconds();
     let views = turn.agent.table().views().enumerate();
     let entries: Vec<String> = views
-        .map(|(index, view)| entry(index + 1, &view, now_s))
+        .map(|(index, view)| entry(index + 1, &view, turn.agent.age_s(view.installed)))
         .collect();
     if entries.is_empty() {
         return turn.line("No flows installed");
@@ -31,7 +30,7 @@ pub(super) fn show_flows(turn: &mut Turn) {
     }
 }
 
-fn entry(number: usize, view: &EntryView, now_s: u32) -> String {
+fn entry(number: usize, view: &EntryView, age_s: u32) -> String {
     let head = view.head;
     let cookie = (be48(head, field::COOKIE) << 16) | u64::from(be16(head, field::COOKIE + 6));
     let mut lines = vec![format!("Flow {number}"), " Match:".into()];
@@ -40,10 +39,7 @@ fn entry(number: usize, view: &EntryView, now_s: u32) -> String {
         format!("  Cookie: 0x{cookie:x}"),
         " Attributes:".into(),
         format!("  Priority: {}", be16(head, field::PRIORITY)),
-        format!(
-            "  Duration: {} secs",
-            now_s.saturating_sub(view.installed_s)
-        ),
+        format!("  Duration: {age_s} secs"),
         format!("  Hard Timeout: {} secs", be16(head, field::HARD_TIMEOUT)),
         format!("  Idle Timeout: {} secs", be16(head, field::IDLE_TIMEOUT)),
         format!("  Byte Count: {}", view.bytes),

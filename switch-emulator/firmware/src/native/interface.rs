@@ -1,17 +1,18 @@
-//! Ethernet, ARP, IP and ping: the crate `smoltcp` on queues in place of a device.
+//! Ethernet, ARP, IP and ping: the crate `smoltcp` on queues in place of a device. Which addresses of others it knows for its
+//! TCP segments, and when it asks for them, is what the board's own stack does (lwIP 1.4.1).
 
 use std::net::Ipv4Addr;
 
-use smoltcp::iface::{Config as StackConfig, Interface as Stack, SocketHandle, SocketSet};
+use smoltcp::iface::{Config as StackConfig, Interface as Stack, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
-use smoltcp::socket::raw;
 use smoltcp::time::Instant as StackInstant;
 use smoltcp::wire::{
-    EthernetAddress, EthernetFrame, EthernetProtocol, HardwareAddress, IpAddress, IpCidr,
-    IpProtocol, IpVersion, Ipv4Cidr, Ipv4Packet, Ipv4Repr, TcpPacket, TcpRepr,
+    EthernetAddress, EthernetFrame, EthernetProtocol, EthernetRepr, HardwareAddress, IpAddress,
+    IpCidr, IpProtocol, Ipv4Cidr, Ipv4Packet, Ipv4Repr, TcpPacket, TcpRepr,
 };
 
-use super::frame_queues::{FrameQueues, ETHERNET_HEADER_BYTES, MTU_BYTES};
+use super::frame_queues::{FrameQueues, ETHERNET_HEADER_BYTES};
+use super::neighbours::{answer, question, Neighbours};
 use crate::config::Config;
 use crate::time::Instant;
 
@@ -33,12 +34,22 @@ pub(super) enum Received<'a> {
 pub(super) struct Interface {
     mac: EthernetAddress,
     address: Ipv4Addr,
+    /// Whether that is the address of a single station.
+    has_address: bool,
+    netmask: Ipv4Addr,
+    gateway: Ipv4Addr,
     stack: Stack,
-    sockets: SocketSet<'static>,
-    /// Where TCP segments enter the stack; one waits at most while its next hop's address is asked for.
-    packets: SocketHandle,
     queues: FrameQueues,
-    /// Bytes that the link driver takes of the frame with the newest TCP segment.
+    neighbours: Neighbours,
+    /// A TCP segment whose next hop's address is asked for.
+    waiting: Option<Waiting>,
+}
+
+/// An IP packet that waits for the hardware address of its next hop.
+struct Waiting {
+    next_hop: Ipv4Addr,
+    packet: Vec<u8>,
+    /// Bytes that the link driver takes of its frame.
     taken_bytes: usize,
 }
 
@@ -63,7 +74,9 @@ impl Interface {
         let mut stack = Stack::new(settings, &mut queues, StackInstant::ZERO);
         let prefix = u32::from(config.netmask).leading_ones() as u8;
         let address = config.ip_address;
+        let mut has_address = false;
         if !address.is_multicast() && !address.is_broadcast() && !address.is_unspecified() {
+            has_address = true;
             stack.update_ip_addrs(|addresses| {
                 // A new interface has room for its first address.
                 let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address, prefix)));
@@ -71,16 +84,16 @@ impl Interface {
         }
         // So has its table of routes.
         let _ = stack.routes_mut().add_default_ipv4_route(config.gateway);
-        let mut sockets = SocketSet::new(Vec::new());
-        let packets = sockets.add(packet_socket());
         Self {
             mac,
             address,
+            has_address,
+            netmask: config.netmask,
+            gateway: config.gateway,
             stack,
-            sockets,
-            packets,
             queues,
-            taken_bytes: 0,
+            neighbours: Neighbours::default(),
+            waiting: None,
         }
     }
 
@@ -98,8 +111,13 @@ impl Interface {
                 Some(_) => {}
             }
         }
-        self.queues.received.push_back(frame.to_vec());
         let before = self.queues.sent.len();
+        if let Some((address, mac, is_for)) = answer(frame) {
+            self.neighbours
+                .learn(now, address, mac, is_for == self.address);
+            self.send_waiting(now);
+        }
+        self.queues.received.push_back(frame.to_vec());
         self.poll(now);
         if self.queues.sent.len() > before {
             Received::Answered
@@ -123,7 +141,7 @@ impl Interface {
     }
 
     /// Sends a TCP segment, of whose payload the link driver takes the first `first_bytes` bytes. While the address of
-    /// the next hop is asked for, the newest segment waits.
+    /// the next hop is not known, the newest segment waits, and each asks for it.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -131,6 +149,9 @@ impl Interface {
         segment: &TcpRepr,
         first_bytes: usize,
     ) {
+        if !self.has_address {
+            return;
+        }
         let header = Ipv4Repr {
             src_addr: self.address,
             dst_addr: to,
@@ -147,35 +168,61 @@ impl Interface {
             &IpAddress::Ipv4(to),
             &checksums,
         );
-        self.taken_bytes =
+        let taken_bytes =
             ETHERNET_HEADER_BYTES + IP_HEADER_BYTES + segment.header_len() + first_bytes;
-        let mut waiting = self.sockets.get_mut::<raw::Socket>(self.packets);
-        if !waiting.can_send() {
-            self.sockets.remove(self.packets);
-            self.packets = self.sockets.add(packet_socket());
-            waiting = self.sockets.get_mut(self.packets);
-        }
-        // There is room for one packet of any size that a segment makes.
-        let _ = waiting.send_slice(&bytes);
-        self.poll(now);
+        self.waiting = Some(Waiting {
+            next_hop: self.next_hop(to),
+            packet: bytes,
+            taken_bytes,
+        });
+        self.send_waiting(now);
     }
 
-    /// Does what is due: asks for addresses again.
-    pub(super) fn poll(&mut self, now: Instant) {
-        let before = self.queues.sent.len();
-        self.stack
-            .poll(stack_instant(now), &mut self.queues, &mut self.sockets);
-        // At most one TCP segment waited.
-        for frame in self.queues.sent.iter_mut().skip(before) {
-            if is_tcp(frame) {
-                frame.truncate(self.taken_bytes);
-            }
+    /// Sends the segment that waits if the address of its next hop is known, and asks for that otherwise.
+    fn send_waiting(&mut self, now: Instant) {
+        let Some(waiting) = self.waiting.take() else {
+            return;
+        };
+        let neighbour = self.neighbours.find(now, waiting.next_hop);
+        if neighbour.ask {
+            let question = question(self.mac, self.address, waiting.next_hop);
+            self.queues.sent.push_back(question);
         }
+        let Some(mac) = neighbour.mac else {
+            self.waiting = Some(waiting);
+            return;
+        };
+        let header = EthernetRepr {
+            src_addr: self.mac,
+            dst_addr: mac,
+            ethertype: EthernetProtocol::Ipv4,
+        };
+        let mut frame = vec![0; ETHERNET_HEADER_BYTES];
+        header.emit(&mut EthernetFrame::new_unchecked(&mut frame));
+        frame.extend_from_slice(&waiting.packet);
+        frame.truncate(waiting.taken_bytes);
+        self.queues.sent.push_back(frame);
+    }
+
+    fn next_hop(&self, to: Ipv4Addr) -> Ipv4Addr {
+        if to & self.netmask == self.address & self.netmask {
+            to
+        } else {
+            self.gateway
+        }
+    }
+
+    /// Answers what has come: ARP, ping.
+    pub(super) fn poll(&mut self, now: Instant) {
+        let mut no_sockets = SocketSet::new(Vec::new());
+        self.stack
+            .poll(stack_instant(now), &mut self.queues, &mut no_sockets);
     }
 
     /// When [`poll`](Self::poll) has next something to do.
     pub(super) fn poll_at(&mut self, now: Instant) -> Option<Instant> {
-        let at = self.stack.poll_at(stack_instant(now), &self.sockets)?;
+        let no_sockets = SocketSet::new(Vec::new());
+        let at = self.stack.poll_at(stack_instant(now), &no_sockets)?;
         Some(Instant::from_nanos(at.total_micros().unsigned_abs() * 1_000).max(now))
     }
 
@@ -198,23 +245,7 @@ fn ip_payload(frame: &[u8]) -> Option<(Ipv4Repr, IpProtocol, &[u8])> {
     Some((header, header.next_header, packet.payload()))
 }
 
-fn packet_socket() -> raw::Socket<'static> {
-    let buffer = |packets: usize| {
-        raw::PacketBuffer::new(
-            vec![raw::PacketMetadata::EMPTY; packets],
-            vec![0; packets * MTU_BYTES],
-        )
-    };
-    raw::Socket::new(IpVersion::Ipv4, IpProtocol::Tcp, buffer(0), buffer(1))
-}
-
 #[allow(clippy::cast_possible_wrap)] // microseconds stay below 2^63
 fn stack_instant(now: Instant) -> StackInstant {
     StackInstant::from_micros((now.as_nanos() / 1_000) as i64)
-}
-
-fn is_tcp(frame: &[u8]) -> bool {
-    let ethernet = EthernetFrame::new_unchecked(frame);
-    ethernet.ethertype() == EthernetProtocol::Ipv4
-        && frame.get(ETHERNET_HEADER_BYTES + 9) == Some(&u8::from(IpProtocol::Tcp))
 }

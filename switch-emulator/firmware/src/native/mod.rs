@@ -7,6 +7,7 @@
 
 mod frame_queues;
 mod interface;
+mod neighbours;
 mod round_trip;
 mod send_queue;
 mod socket;
@@ -17,7 +18,7 @@ use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
 pub use frame_queues::FrameQueues;
 pub use send_queue::MSS as MAX_SEGMENT_BYTES;
-pub(crate) use send_queue::{Buffer, Full, SendQueue};
+pub(crate) use send_queue::{Buffer, Full, Room, SendQueue};
 pub(crate) use socket::Change;
 
 use crate::config::Config;
@@ -125,10 +126,24 @@ impl Native {
             .is_some_and(|socket| socket.state == State::Established)
     }
 
-    /// Where messages are written: the queue of the current connection, if it takes any.
-    pub(crate) fn queue(&mut self) -> Option<&mut SendQueue> {
+    /// Writes a message to the current connection, if it takes any. Tells whether there was room, and whether the connection
+    /// is wedged.
+    pub(crate) fn write(
+        &mut self,
+        buffer: Buffer,
+        message: &[u8],
+    ) -> Option<(Result<(), Full>, bool)> {
+        let others = self
+            .sockets
+            .iter()
+            .filter(|socket| Some(socket.local_port()) != self.current);
+        let elsewhere_bytes = others.map(|socket| socket.queue.heap_bytes()).sum();
         let socket = self.current_mut()?;
-        socket.accepts_messages().then_some(&mut socket.queue)
+        if !socket.accepts_messages() {
+            return None;
+        }
+        let written = socket.queue.write(buffer, message, elsewhere_bytes);
+        Some((written, socket.queue.is_wedged()))
     }
 
     /// Whether an acknowledgement leaves by itself as soon as the stack may send.
@@ -219,6 +234,20 @@ impl Native {
     pub(crate) fn take_truncation(&mut self) -> Option<(u16, u16)> {
         let mut sockets = self.sockets.iter_mut();
         sockets.find_map(|socket| socket.queue.take_truncation())
+    }
+
+    /// Whether anything was acknowledged on any connection since this was asked last.
+    pub(crate) fn take_acknowledged(&mut self) -> bool {
+        let mut any = false;
+        for socket in &mut self.sockets {
+            any |= socket.queue.take_acknowledged();
+        }
+        any
+    }
+
+    /// Bytes that the send buffer of the current connection has free.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.current().map_or(0, |socket| socket.queue.free_bytes())
     }
 
     /// The next frame to send.

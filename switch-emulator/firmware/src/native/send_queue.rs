@@ -18,6 +18,18 @@ const SLOW_GROWTH_BYTES: usize = 10 * MSS;
 /// Congestion window of a new connection.
 const FIRST_WINDOW_BYTES: usize = 2 * MSS;
 
+/// Memory that the unacknowledged messages of all connections share: the heap of the IP stack.
+const HEAP_BYTES: usize = 6 * 1_024;
+/// What the heap and the buffer keep of each block.
+const BLOCK_BYTES: usize = 8 + 16;
+/// Room for the headers of Ethernet, IP and TCP before the first buffer of a segment.
+const HEADERS_BYTES: usize = 56;
+
+/// Heap that a buffer of `bytes` bytes takes.
+const fn block(bytes: usize) -> usize {
+    BLOCK_BYTES + bytes.next_multiple_of(4)
+}
+
 /// What memory a message gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
@@ -27,9 +39,20 @@ pub(crate) enum Buffer {
     Exact,
 }
 
-/// A message found no room: the send buffer is full.
+/// What bounds the messages that wait for acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Bytes and buffers of one connection.
+    SendBuffer,
+    /// Memory of all connections.
+    Heap,
+}
+
+/// A message found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {
+    /// Where.
+    pub(crate) what: Room,
     /// Whether this is the first one since there was room last.
     pub(crate) is_first: bool,
 }
@@ -47,6 +70,8 @@ pub(crate) struct Segment {
     buffers: usize,
     /// What its last buffer has free.
     room: usize,
+    /// Heap that its buffers take.
+    heap_bytes: usize,
 }
 
 impl Segment {
@@ -78,8 +103,11 @@ pub(crate) struct SendQueue {
     wedged: bool,
     /// The first such frame: the payload of its segment, and what was sent of it.
     truncation: Option<(u16, u16)>,
-    /// A lost message has been reported since there was room last.
-    reported: bool,
+    /// Acknowledgements since they were asked for last.
+    acknowledgements: usize,
+    /// Where a message has found no room since an acknowledgement came last. If it was memory, what comes behind it is
+    /// lost, too.
+    lost: Option<Room>,
 }
 
 impl SendQueue {
@@ -93,8 +121,15 @@ impl SendQueue {
             slow_growth: SLOW_GROWTH_BYTES,
             wedged: false,
             truncation: None,
-            reported: false,
+            acknowledgements: 0,
+            lost: None,
         }
+    }
+
+    /// Heap that waits for acknowledgements.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let segments = self.unsent.iter().chain(&self.in_flight);
+        segments.map(|segment| segment.heap_bytes).sum()
     }
 
     /// Whether something waits to be sent.
@@ -121,14 +156,21 @@ impl SendQueue {
         self.written
     }
 
-    /// Lays a message into segments, if there is room.
-    pub(crate) fn write(&mut self, buffer: Buffer, message: &[u8]) -> Result<(), Full> {
-        if !self.has_room(message.len()) {
-            let is_first = !self.reported;
-            self.reported = true;
-            return Err(Full { is_first });
-        }
+    /// Lays a message into segments, if there is room. Other connections take `elsewhere_bytes` of the heap.
+    pub(crate) fn write(
+        &mut self,
+        buffer: Buffer,
+        message: &[u8],
+        elsewhere_bytes: usize,
+    ) -> Result<(), Full> {
         let roomy = buffer == Buffer::Roomy;
+        if let Some(what) = self.lacks(message.len(), roomy, elsewhere_bytes) {
+            let is_first = self.lost.is_none();
+            if self.lost != Some(Room::Heap) {
+                self.lost = Some(what);
+            }
+            return Err(Full { what, is_first });
+        }
         let mut left = message;
         if let Some(last) = self.unsent.back_mut() {
             let (within, rest) = left.split_at(left.len().min(last.room));
@@ -143,6 +185,7 @@ impl SendQueue {
                 last.payload.extend_from_slice(appended);
                 if self.faithful {
                     last.buffers += 1;
+                    last.heap_bytes += block(if roomy { space } else { appended.len() });
                     last.room = if roomy { space - appended.len() } else { 0 };
                 } else {
                     last.first_bytes += appended.len();
@@ -159,6 +202,7 @@ impl SendQueue {
                 is_last: false,
                 buffers: 1,
                 room: if roomy { MSS - payload.len() } else { 0 },
+                heap_bytes: HEADERS_BYTES + block(if roomy { MSS } else { payload.len() }),
             });
             self.written += payload.len();
         }
@@ -174,13 +218,15 @@ impl SendQueue {
             is_last: true,
             buffers: 1,
             room: 0,
+            heap_bytes: HEADERS_BYTES + block(0),
         });
         self.written += 1;
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    /// What a message of `bytes` bytes finds no room in.
+    fn lacks(&self, bytes: usize, roomy: bool, elsewhere_bytes: usize) -> Option<Room> {
         if !self.faithful {
-            return true;
+            return None;
         }
         let (waiting_bytes, waiting_buffers) = self.waiting();
         let room = self.unsent.back().map_or(0, |last| last.room);
@@ -189,10 +235,24 @@ impl SendQueue {
             .back()
             .map_or(0, |last| MSS - last.payload.len());
         let chained = usize::from(bytes > room && space > room);
-        let new_buffers = chained + bytes.saturating_sub(space).div_ceil(MSS);
-        waiting_bytes + bytes <= SEND_BUFFER_BYTES
+        let segments_bytes = bytes.saturating_sub(space);
+        let new_buffers = chained + segments_bytes.div_ceil(MSS);
+        let fits = waiting_bytes + bytes <= SEND_BUFFER_BYTES
             && waiting_buffers < SEND_BUFFERS
-            && waiting_buffers + new_buffers <= SEND_BUFFERS
+            && waiting_buffers + new_buffers <= SEND_BUFFERS;
+        if !fits {
+            return Some(Room::SendBuffer);
+        }
+        let size = |exact: usize, whole: usize| block(if roomy { whole } else { exact });
+        let appended_bytes = (bytes - room.min(bytes)).min(space - room);
+        let chain_bytes = chained * size(appended_bytes, space);
+        let (whole, rest) = (segments_bytes / MSS, segments_bytes % MSS);
+        let segment = |exact| HEADERS_BYTES + size(exact, MSS);
+        let new_bytes =
+            chain_bytes + whole * segment(MSS) + if rest > 0 { segment(rest) } else { 0 };
+        let full = self.lost == Some(Room::Heap)
+            || self.heap_bytes() + elsewhere_bytes + new_bytes > HEAP_BYTES;
+        full.then_some(Room::Heap)
     }
 
     /// Bytes and buffers that wait, sent or not.
@@ -201,6 +261,16 @@ impl SendQueue {
         segments.fold((0, 0), |(bytes, buffers), segment| {
             (bytes + segment.payload.len(), buffers + segment.buffers)
         })
+    }
+
+    /// Whether something has been acknowledged since this was asked last.
+    pub(crate) fn take_acknowledged(&mut self) -> bool {
+        std::mem::take(&mut self.acknowledgements) > 0
+    }
+
+    /// Bytes that may be written before the buffer is full.
+    pub(crate) fn free_bytes(&self) -> usize {
+        SEND_BUFFER_BYTES.saturating_sub(self.waiting().0)
     }
 
     /// The next segment to send, if the windows allow it; from now on it waits for its acknowledgement.
@@ -234,7 +304,8 @@ impl SendQueue {
             }
         }
         if any {
-            self.reported = false;
+            self.acknowledgements += 1;
+            self.lost = None;
             self.window += if self.window < self.slow_growth {
                 MSS
             } else {
@@ -277,16 +348,16 @@ mod tests {
     #[test]
     fn what_follows_a_roomy_message_shares_its_buffer() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Roomy, &[1; 8]).unwrap();
-        queue.write(Buffer::Exact, &[2; 100]).unwrap();
+        queue.write(Buffer::Roomy, &[1; 8], 0).unwrap();
+        queue.write(Buffer::Exact, &[2; 100], 0).unwrap();
         assert_eq!(layout(&queue), [(108, 108, false)]);
     }
 
     #[test]
     fn what_follows_an_exact_message_makes_a_second_buffer() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 8]).unwrap();
-        queue.write(Buffer::Roomy, &[2; 600]).unwrap();
+        queue.write(Buffer::Exact, &[1; 8], 0).unwrap();
+        queue.write(Buffer::Roomy, &[2; 600], 0).unwrap();
         assert_eq!(layout(&queue), [(536, 8, true), (72, 72, false)]);
     }
 
@@ -294,7 +365,7 @@ mod tests {
     fn without_faith_segments_are_whole_and_everything_fits() {
         let mut queue = SendQueue::new(false);
         for _ in 0..30 {
-            queue.write(Buffer::Exact, &[1; 200]).unwrap();
+            queue.write(Buffer::Exact, &[1; 200], 0).unwrap();
         }
         assert!(layout(&queue).iter().all(|(_, _, truncated)| !truncated));
         assert_eq!(queue.written(), 6_000);
@@ -303,8 +374,8 @@ mod tests {
     #[test]
     fn what_timed_out_is_sent_again_by_itself() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 536]).unwrap();
-        queue.write(Buffer::Exact, &[2; 536]).unwrap();
+        queue.write(Buffer::Exact, &[1; 536], 0).unwrap();
+        queue.write(Buffer::Exact, &[2; 536], 0).unwrap();
         assert_eq!(queue.next(9_999).unwrap().begin, 0);
         assert_eq!(queue.next(9_999).unwrap().begin, 536);
         queue.time_out(9_999);
@@ -320,7 +391,7 @@ mod tests {
     #[test]
     fn the_end_of_the_stream_counts_as_a_byte() {
         let mut queue = SendQueue::new(true);
-        queue.write(Buffer::Exact, &[1; 8]).unwrap();
+        queue.write(Buffer::Exact, &[1; 8], 0).unwrap();
         queue.finish();
         assert!(!queue.next(100).unwrap().is_last);
         let last = queue.next(100).unwrap();

@@ -298,24 +298,22 @@ impl Socket {
             Acknowledge::Nothing if !packet.fin() => Acknowledge::Later(now),
             _ => Acknowledge::Now,
         };
-        let change = packet.fin().then(|| self.peer_finished(now)).flatten();
+        let change = packet.fin().then(|| self.peer_finished(now));
         Delivery {
             payload: fresh,
             change,
         }
     }
 
-    fn peer_finished(&mut self, now: Instant) -> Option<Change> {
+    /// The peer has ended its half. The agent hears of it also if the board has ended its own before.
+    fn peer_finished(&mut self, now: Instant) -> Change {
         match self.state {
-            State::Established => {
-                self.state = State::CloseWait;
-                return Some(Change::Finished);
-            }
+            State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,
             State::FinWait2 => self.wait_for_strays(now),
             _ => {}
         }
-        None
+        Change::Finished
     }
 
     /// Sends what the windows allow, and an acknowledgement if one is due that nothing else carries.

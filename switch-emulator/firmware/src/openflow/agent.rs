@@ -5,23 +5,30 @@ use super::connection::Connection;
 use super::features::RandomBytes;
 use super::housekeeping::Removal;
 use super::session::Session;
-use super::wire::{message, Message, HEADER_BYTES};
+use super::standard13::Session13;
+use super::wire::{message, Message};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
 use crate::native::Buffer;
+use crate::openflow13::standard::StandardSwitch;
+use crate::openflow13::Switch;
 use crate::outbox::Outbox;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
-use crate::profile::Profile;
+use crate::profile::{OpenFlow13Costs, Profile};
 use crate::quirks::Quirks;
 use crate::table::{FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
 /// OpenFlow 1.0 on the wire.
 pub(super) const VERSION_1_0: u8 = 1;
+/// OpenFlow 1.3.
+pub(super) const VERSION_1_3: u8 = 4;
 /// Highest version and type that the firmware takes for a header.
 const MAX_VERSION: u8 = 6;
 const MAX_TYPE: u8 = 30;
+/// Memory for the segment that is handled.
+const BUFFER_BYTES: usize = 1_536;
 /// Bytes of an offending message that an error repeats.
 const ERROR_DATA_BYTES: usize = 64;
 
@@ -40,14 +47,30 @@ pub(crate) struct Agent {
     pub(super) quirks: Quirks,
     pub(super) costs: Costs,
     pub(super) table: FlowTable,
+    /// The tables of OpenFlow 1.3, on boards that speak it.
+    pub(super) switch13: Option<Box<Switch>>,
+    /// The same; of the specification only.
+    pub(super) standard13: Option<Box<StandardSwitch>>,
+    /// Whether the tables of that switch are those that frames are looked up in.
+    pub(super) tables_of_13: bool,
+    /// What the controller of a session of that switch has asked for.
+    pub(super) session13: Session13,
+    /// The latest generation of roles that a controller has named.
+    pub(super) role_generation: Option<u64>,
     pub(super) connection: Connection,
     pub(super) session: Session,
     /// What has come of a message that is not complete; of the specification only.
     pub(super) stream: Vec<u8>,
+    /// Where the firmware has the segment that it handles, and behind it what is left of longer ones before.
+    buffer: Vec<u8>,
+    /// What a `PACKET_OUT` has written behind its end in that buffer.
+    pub(super) pushed_out: Vec<u8>,
     /// Flags and length of `SET_CONFIG`; of the specification only.
     pub(super) switch_config: [u8; 4],
     /// What `PORT_MOD` has set; of the specification only.
     pub(super) port_config: [u32; PORTS],
+    /// When the power came on.
+    pub(super) powered_up: Instant,
     /// Begin of the latest pass that found work.
     pub(super) clock: Instant,
     /// What the work since the pass began has cost so far.
@@ -69,6 +92,8 @@ pub(crate) struct Agent {
     pub(super) received: [u64; PORTS],
     /// What the firmware has read of the hardware's counters.
     pub(super) totals: [HardwareCounters; PORTS],
+    /// The same while OpenFlow 1.3 is spoken.
+    pub(super) totals13: [HardwareCounters; PORTS],
     /// The board hangs until it is power-cycled.
     pub(super) halted: bool,
 }
@@ -94,11 +119,21 @@ impl Agent {
                 config.flow_memory_address,
                 config.quirks,
             ),
+            switch13: costs_of_13(profile, config, Quirks::Firmware)
+                .map(|costs| Box::new(Switch::new(costs))),
+            standard13: costs_of_13(profile, config, Quirks::Spec)
+                .map(|costs| Box::new(StandardSwitch::new(costs))),
+            tables_of_13: config.openflow_version == VERSION_1_3,
+            session13: Session13::new(),
+            role_generation: None,
             costs,
             connection: Connection::new(config.openflow_enabled, config.ofchecks, config.quirks),
             stream: Vec::new(),
+            buffer: vec![0; BUFFER_BYTES],
+            pushed_out: Vec::new(),
             switch_config: [0, 0, 0, 128],
             port_config: [0; PORTS],
+            powered_up: Instant::ZERO,
             clock: Instant::ZERO,
             session: Session::new(config, seed),
             cost_ps: 0,
@@ -112,7 +147,16 @@ impl Agent {
             addresses: RandomBytes::new(),
             received: [0; PORTS],
             totals: [HardwareCounters::default(); PORTS],
+            totals13: [HardwareCounters::default(); PORTS],
             halted: false,
+        }
+    }
+
+    /// The board is switched on: tells of settings that leave a controller no use for it.
+    pub(crate) fn power_up(&mut self, now: Instant, out: &mut Outbox) {
+        self.powered_up = now;
+        if self.forced_version == VERSION_1_3 && !self.knows_13() {
+            out.event(now, Event::NewerVersionForced);
         }
     }
 
@@ -134,13 +178,18 @@ impl Agent {
         });
     }
 
-    /// Time of the agent: flows are as old as this tells.
-    pub(super) const fn now_s(&self) -> u32 {
+    /// Time of the agent: flows are as old as this tells. That of the firmware counts seconds of two ticks.
+    pub(super) const fn time(&self) -> Instant {
         if self.quirks.has(34) {
-            self.ticks / 2
+            Instant::from_nanos((self.ticks / 2) as u64 * 1_000_000_000)
         } else {
-            (self.clock.as_nanos() / 1_000_000_000) as u32
+            self.clock
         }
+    }
+
+    /// Seconds since `installed`, by the time of the agent.
+    pub(crate) const fn age_s(&self, installed: Instant) -> u32 {
+        self.time().saturating_since(installed).whole_seconds()
     }
 
     /// Whether the session with the controller is established.
@@ -160,7 +209,18 @@ impl Agent {
 
     pub(super) fn clear_if_secure(&mut self) {
         if !self.is_safe() {
-            self.table.clear();
+            self.clear_tables();
+        }
+    }
+
+    /// Erases the entries of both versions: their count is one number.
+    pub(super) fn clear_tables(&mut self) {
+        self.table.clear();
+        if let Some(switch) = &mut self.switch13 {
+            switch.clear();
+        }
+        if let Some(switch) = &mut self.standard13 {
+            switch.clear();
         }
     }
 
@@ -172,21 +232,16 @@ impl Agent {
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
-        let version = if self.forced_version == 0 {
-            if self.quirks.has(1) {
-                4
-            } else {
-                VERSION_1_0
-            }
+        let hello = if self.quirks.has(1) {
+            let version = match self.forced_version {
+                0 => VERSION_1_3,
+                forced => forced,
+            };
+            Message::new(version, message::HELLO, [0, 0, 0, 1])
         } else {
-            self.forced_version
+            self.standard_greeting()
         };
-        self.send(
-            pass,
-            Buffer::Exact,
-            Message::new(version, message::HELLO, [0, 0, 0, 1]),
-            out,
-        );
+        self.send(pass, Buffer::Exact, hello, out);
         self.end_segment(pass, out)
     }
 
@@ -237,7 +292,7 @@ impl Agent {
         self.connection.heard();
         self.clock = pass;
         if self.quirks.has(10) {
-            self.messages(pass, segment, out);
+            self.buffered_messages(pass, segment, out);
         } else {
             self.standard_messages(pass, segment, out);
         }
@@ -247,15 +302,24 @@ impl Agent {
         self.end_segment(pass, out)
     }
 
-    fn messages(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
+    fn buffered_messages(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(buffer.len().max(segment.len()), 0);
+        buffer[..segment.len()].copy_from_slice(segment);
+        self.messages(now, &mut buffer, segment.len(), out);
+        self.buffer = buffer;
+    }
+
+    /// Handles the messages in the first `end` bytes of `buffer`. What a header or a message lacks there is read from
+    /// behind them.
+    fn messages(&mut self, now: Instant, buffer: &mut [u8], end: usize, out: &mut Outbox) {
         let mut at = 0;
-        while at < segment.len() && !self.halted {
-            let bytes = &segment[at..];
+        let mut last_type = message::HELLO;
+        self.begin_collecting();
+        while at < end && !self.halted {
+            let bytes = &buffer[at..];
             let (version, kind, length) = (bytes[0], be16(bytes, 0) as u8, be16(bytes, 2));
-            let header = bytes.len() >= HEADER_BYTES
-                && (1..=MAX_VERSION).contains(&version)
-                && kind <= MAX_TYPE
-                && length > 0;
+            let header = (1..=MAX_VERSION).contains(&version) && kind <= MAX_TYPE && length > 0;
             if !header {
                 let offset_bytes = at as u16;
                 out.event(
@@ -267,10 +331,10 @@ impl Agent {
                         length_bytes: length,
                     },
                 );
-                return;
+                return self.report_uncollected(now, out);
             }
-            if usize::from(length) > bytes.len() {
-                let available_bytes = bytes.len() as u16;
+            if usize::from(length) > end - at {
+                let available_bytes = (end - at) as u16;
                 out.event(
                     now,
                     Event::MessageSplit {
@@ -279,27 +343,37 @@ impl Agent {
                         available_bytes,
                     },
                 );
-                return;
+                return self.report_uncollected(now, out);
             }
+            last_type = kind;
             self.message(now, bytes, usize::from(length), out);
             at += usize::from(length);
+            let behind = buffer[at..].iter_mut();
+            for (byte, pushed) in behind.zip(self.pushed_out.drain(..)) {
+                *byte = pushed;
+            }
+        }
+        if !self.halted {
+            self.send_collected(now, last_type, out);
+            self.report_uncollected(now, out);
         }
     }
 
-    /// Handles one message of `length` bytes at the beginning of `bytes`, the rest of its segment.
+    /// Handles one message of `length` bytes at the beginning of `bytes`, the rest of the buffer.
     pub(super) fn message(&mut self, now: Instant, bytes: &[u8], length: usize, out: &mut Outbox) {
         let xid = be32(bytes, 4).to_be_bytes();
-        let costs = self.costs.control().clone();
         match bytes[1] {
             message::HELLO => return self.hello(now, bytes[0], out),
             message::ECHO_REQUEST => {
-                self.cost_ps += costs.echo_ps;
+                self.cost_ps += self.costs.control().echo_ps;
                 let reply = self.reply(message::ECHO_REPLY, xid);
                 return self.send(now, Buffer::Exact, reply, out);
             }
+            _ if self.speaks_13() => return self.message_13(now, bytes, length, out),
             _ if self.version != VERSION_1_0 => return,
             _ => {}
         }
+        let costs = self.costs.control().clone();
         let (buffer, cost_ps, reply) = match bytes[1] {
             message::FEATURES_REQUEST => (Buffer::Roomy, costs.features_ps, self.features(xid)),
             message::SET_CONFIG => {
@@ -346,7 +420,7 @@ impl Agent {
             done,
             cost_ps,
             lost_actions,
-        } = self.table.flow_mod(message, self.now_s());
+        } = self.table.flow_mod(message, self.time());
         self.cost_ps += cost_ps;
         if lost_actions > 0 {
             let entries = lost_actions as u16;
@@ -386,15 +460,42 @@ impl Agent {
         Message::new(self.version, kind, xid)
     }
 
+    /// Tells if nothing but ECHO works with the version that a HELLO of `version` has led to.
+    pub(super) fn report_version(&self, now: Instant, version: u8, out: &mut Outbox) {
+        match self.version {
+            VERSION_1_0 => {}
+            VERSION_1_3 if self.knows_13() => {}
+            VERSION_1_3 => {
+                let forced = self.forced_version == VERSION_1_3;
+                out.event(now, Event::NewerVersionNegotiated { version, forced });
+            }
+            _ => out.event(now, Event::VersionUnusable { version }),
+        }
+    }
+
     fn hello(&mut self, now: Instant, version: u8, out: &mut Outbox) {
+        let before = self.version;
         self.version = match (self.forced_version, version) {
             (0, 1) => VERSION_1_0,
-            (0, 4..=6) => 4,
+            (0, 4..=6) => VERSION_1_3,
             (0, _) => self.version,
             (forced, _) => forced,
         };
-        if self.version != VERSION_1_0 {
-            out.event(now, Event::VersionUnusable { version });
+        self.report_version(now, version, out);
+        let foreign = match self.version {
+            VERSION_1_0 => self.foreign_entries(),
+            VERSION_1_3 => self.table.views().count(),
+            _ => 0,
+        };
+        if self.version != before && foreign > 0 {
+            let entries = foreign as u16;
+            out.event(now, Event::ForeignEntries { entries });
         }
     }
+}
+
+/// What OpenFlow 1.3 costs, if a board of this profile speaks it and behaves like `quirks`.
+fn costs_of_13(profile: &Profile, config: &Config, quirks: Quirks) -> Option<OpenFlow13Costs> {
+    let costs = profile.cpu.openflow13.clone()?;
+    (config.quirks == quirks).then_some(costs)
 }

@@ -24,6 +24,11 @@ pub(crate) fn be48(bytes: &[u8], at: usize) -> u64 {
     )
 }
 
+/// Eight bytes at `at`.
+pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
+    slow(bytes, at, 8)
+}
+
 #[cold]
 fn slow(bytes: &[u8], at: usize, count: usize) -> u64 {
     (at..at + count).fold(0, |sum, i| {

@@ -58,11 +58,6 @@ impl Agent {
         self.totals[port.get() as usize - 1]
     }
 
-    /// Time of the agent, to tell the age of entries.
-    pub(crate) const fn agent_seconds(&self) -> u32 {
-        self.now_s()
-    }
-
     /// Takes over from before a restart what is outside of the CPU: the state of the links.
     pub(crate) fn take_over(&mut self, before: &Self) {
         self.link_up = before.link_up;
@@ -71,8 +66,14 @@ impl Agent {
 
     /// Erases all entries; gives how many there were.
     pub(crate) fn clear_flows(&mut self) -> i32 {
-        let count = self.table.count();
-        self.table.clear();
+        let count = match &self.switch13 {
+            Some(switch) if self.speaks_13() => switch.count() as i32,
+            _ => match &self.standard13 {
+                Some(switch) if self.uses_standard13() => switch.count() as i32,
+                _ => self.table.count(),
+            },
+        };
+        self.clear_tables();
         count
     }
 
@@ -108,7 +109,7 @@ impl Agent {
             }
             return;
         }
-        self.table.clear();
+        self.clear_tables();
         if was_established {
             self.connection.lost();
             self.session.restart();

@@ -24,7 +24,21 @@ impl Agent {
 
     /// The session has ended.
     pub(crate) fn disconnected(&mut self) {
+        self.finished();
+        self.session.restart();
+    }
+
+    /// The controller has ended its half of the session; to a board that has closed it already, too, that is a sign of life.
+    pub(crate) fn finished(&mut self) {
         self.connection.heard();
+        if self.connection.is_up() {
+            self.session.finished();
+        }
+        self.give_up_session();
+    }
+
+    /// The controller has reset the session: no sign of life.
+    pub(crate) fn reset(&mut self) {
         self.give_up_session();
         self.session.restart();
     }
@@ -44,6 +58,7 @@ impl Agent {
         if let Session::Driven(session) = &mut self.session {
             session.acknowledged_by_data(arrived);
         }
+        self.continue_statistics(pass, out);
         self.segment(pass, payload, out)
     }
 
@@ -56,6 +71,8 @@ impl Agent {
                 let busy =
                     Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
                 session.acknowledged_until(pass);
+                let more = Duration::from_picos_rounded(self.continue_statistics(pass, out));
+                let busy = busy + more;
                 self.session.transmit(pass + busy, out);
                 busy
             }
@@ -113,6 +130,8 @@ impl Agent {
                 costs.interrupt_ps + costs.acknowledgement_ps
             }
         });
+        let more_ps = self.continue_statistics(pass, out);
+        busy = busy + Duration::from_picos_rounded(more_ps);
         if arrival.change == Some(Change::Established) {
             if self.connection.is_enabled() {
                 busy = self.greet(pass, out);

@@ -34,9 +34,14 @@ impl Agent {
         address
     }
 
+    /// An address that the board makes up anew (quirk 19).
+    pub(super) fn made_up_address(&mut self) -> [u8; 6] {
+        core::array::from_fn(|_| self.addresses.next_byte())
+    }
+
     pub(super) fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
         let address = if self.quirks.has(19) {
-            core::array::from_fn(|_| self.addresses.next_byte())
+            self.made_up_address()
         } else {
             self.port_address(port)
         };

@@ -61,6 +61,17 @@ impl Agent {
             out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
+        if self.speaks_13() || self.uses_standard13() {
+            if self.forwards() && self.uses_standard13() {
+                return self.frame_standard13(pass, data, in_port.into(), out);
+            }
+            if self.forwards() {
+                return self.frame_13(pass, data, in_port.into(), out);
+            }
+            out.counters.dropped_policy += 1;
+            out.pool.recycle(data);
+            return self.costs.frame(length, self.costs.drop_ps(length)).busy;
+        }
         let key = Key::parse(&data, in_port);
         let (decision, cost_ps) = self.decide(&key, &data, out);
         let FrameTime { work, busy } = self.costs.frame(length, cost_ps);
@@ -74,27 +85,30 @@ impl Agent {
 
     /// Whether frames are looked up at all.
     fn forwards(&self) -> bool {
-        let known = self.version == VERSION_1_0 || (self.is_safe() && !self.quirks.has(82));
+        let known = self.version == VERSION_1_0
+            || self.speaks_13()
+            || (self.is_safe() && !self.quirks.has(82));
         known && (self.is_established() || self.is_safe())
     }
 
     /// Searches the table; gives what to do and what search and actions cost.
     fn decide(&mut self, key: &Key, frame: &[u8], out: &mut Outbox) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
-        if self.table.is_underflowed() {
-            out.counters.dropped_policy += 1;
-            return (Decision::Drop, self.costs.drop_ps(length));
-        }
         if !self.forwards() {
             out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
-        let now_s = self.now_s();
+        if self.table.is_underflowed() {
+            self.table.count_lookup();
+            out.counters.dropped_policy += 1;
+            return (Decision::Drop, self.costs.drop_ps(length));
+        }
+        let now = self.time();
         let found = if self.quirks.has(61) {
-            self.table.lookup(key, frame.len(), now_s)
+            self.table.lookup(key, frame.len(), now)
         } else {
             let fields = Match::of_frame(frame, key.in_port());
-            self.table.standard_lookup(&fields, frame.len(), now_s)
+            self.table.standard_lookup(&fields, frame.len(), now)
         };
         if let Some(index) = found.index {
             let actions = self.table.actions(index);
@@ -171,18 +185,20 @@ impl Agent {
         out.pool.recycle(data);
     }
 
-    /// Sends a frame by the table, as if it had come in on `in_port`.
+    /// Sends a frame by the table, as if it had come in on the port of its `key`.
     pub(super) fn look_up_and_carry_out(
         &mut self,
         at: Instant,
         data: Vec<u8>,
-        in_port: u16,
+        key: &Key,
         out: &mut Outbox,
     ) {
-        let key = Key::parse(&data, in_port);
-        let (decision, cost_ps) = self.decide(&key, &data, out);
+        let (decision, cost_ps) = self.decide(key, &data, out);
         self.cost_ps += cost_ps;
-        self.carry_out(at, &decision, key.tagged, data, in_port, out);
+        if let (Decision::Use(actions), true) = (&decision, self.quirks.has(198)) {
+            self.pushed_out = pushed_out(actions, &data, key);
+        }
+        self.carry_out(at, &decision, key.tagged, data, key.in_port(), out);
     }
 
     /// Performs actions on a frame.
@@ -200,7 +216,7 @@ impl Agent {
 
     fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
         // The board's own stack takes messages also while its connection begins or is half closed.
-        let is_open = self.is_on_network() || self.is_established();
+        let is_open = self.is_established() || self.session.is_half_open();
         if !is_open || self.version != VERSION_1_0 {
             return;
         }
@@ -229,14 +245,20 @@ impl Agent {
         let in_port = be16(bytes, HEADER_BYTES + 4);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
-        let data = out.pool.copy(bytes.get(data_at..length).unwrap_or(&[]));
         let costs = self.costs.control();
+        self.cost_ps += costs.packet_out_ps;
+        let Some(data) = bytes.get(data_at..length) else {
+            return; // the actions would reach beyond the message
+        };
         let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
-        self.cost_ps += costs.packet_out_ps + costs.packet_out_per_byte_ps * extra_bytes;
+        self.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
         let at = self.reached(now);
         let mask = match port {
             ports::TABLE => {
-                return self.look_up_and_carry_out(at, data, in_port, out);
+                // The frame is not padded first, and what lies behind it is read for what it lacks.
+                let key = Key::parse(&bytes[data_at..], in_port);
+                let data = out.pool.copy_unpadded(data);
+                return self.look_up_and_carry_out(at, data, &key, out);
             }
             ports::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
@@ -248,12 +270,26 @@ impl Agent {
             }
             port => tail_tag((port.wrapping_sub(1) % 256) + 1),
         };
-        // With the highest bit set the integrated switch looks the address up; it has learnt none.
-        let ports = if mask & 0x80 == 0 {
-            PortMask::from_bits(mask)
-        } else {
-            PortMask::EMPTY
-        };
-        out.send(at, ports, data);
+        let data = out.pool.copy(data);
+        out.send_tagged(at, mask, data);
     }
+}
+
+/// What tags that the actions insert push beyond the end of a frame. The frame of a `PACKET_OUT` lies in the receive
+/// buffer, so that is where the next message begins.
+fn pushed_out(actions: &Actions, data: &[u8], key: &Key) -> Vec<u8> {
+    let mut frame = data.to_vec();
+    let nowhere = PortMask::EMPTY;
+    let mut rewriter = Rewriter::new(
+        &mut frame,
+        key.in_port(),
+        key.tagged,
+        nowhere,
+        nowhere,
+        false,
+    );
+    for action in actions.iter() {
+        rewriter.perform(action);
+    }
+    frame.split_off(data.len().min(frame.len()))
 }

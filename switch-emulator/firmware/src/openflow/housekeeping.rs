@@ -1,6 +1,6 @@
 //! The housekeeping tick: port counters, link status and flow timeouts in turn, then the connection.
 
-use super::agent::Agent;
+use super::agent::{Agent, VERSION_1_3};
 use super::connection::CloseReason;
 use super::wire::{message, Message};
 use crate::event::Event;
@@ -32,9 +32,14 @@ impl Agent {
             match self.job {
                 0 => self.count_port(out),
                 1 => self.report_links(now, out),
-                _ => self.expire_flows(now, out),
+                _ if self.quirks.has(51) => self.expire_flows(now, out),
+                _ => {}
             }
             self.job = (self.job + 1) % 3;
+            if !self.quirks.has(51) {
+                // So that an entry goes within a tick of its timeout.
+                self.expire_flows(now, out);
+            }
         }
         self.tend_connection(now, out);
         Duration::from_picos_rounded(self.cost_ps)
@@ -54,6 +59,11 @@ impl Agent {
             out.event(
                 at,
                 match reason {
+                    CloseReason::NoFeaturesRequest
+                        if self.version == VERSION_1_3 && !self.speaks_13() =>
+                    {
+                        Event::NewerVersionClosed
+                    }
                     CloseReason::NoFeaturesRequest => Event::NoFeaturesRequest,
                     CloseReason::Silent => Event::ControllerSilent,
                 },
@@ -88,7 +98,12 @@ impl Agent {
         } else {
             u64::MAX
         };
-        self.totals[index].add(read, bits);
+        let totals = if self.speaks_13() && self.switch13.is_some() {
+            &mut self.totals13
+        } else {
+            &mut self.totals
+        };
+        totals[index].add(read, bits);
     }
 
     /// Sends `PORT_STATUS` for links that have changed since the last look.
@@ -102,6 +117,17 @@ impl Agent {
             return;
         }
         for port in changed.iter() {
+            if self.speaks_13() && self.standard13.is_some() {
+                if let Some(status) = self.port_status_standard13(port) {
+                    self.notify_at_once(now, status, out);
+                }
+                continue;
+            }
+            if self.speaks_13() {
+                let status = self.port_status_13(port.get(), self.link_seen.contains(port));
+                self.notify_at_once(now, status, out);
+                continue;
+            }
             let status = self
                 .reply(message::PORT_STATUS, [0; 4])
                 .u8(2)
@@ -111,17 +137,29 @@ impl Agent {
         }
     }
 
-    /// Removes an entry that has expired, if there is one.
+    /// Removes what has expired: on the board at most one entry.
     fn expire_flows(&mut self, now: Instant, out: &mut Outbox) {
         self.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
-        for expired in self.table.expire(self.now_s()) {
+        if self.uses_standard13() {
+            return self.expire_standard13(now, out);
+        }
+        if self.speaks_13() {
+            if let Some(notice) = self.expire_13().filter(|_| self.is_established()) {
+                self.cost_ps += self.costs.control().send_ps;
+                let at = self.reached(now);
+                self.session.write(at, Buffer::Exact, notice, out);
+                self.session.transmit(at, out);
+            }
+            return;
+        }
+        for expired in self.table.expire(self.time()) {
             self.report_expired(now, &expired, out);
         }
     }
 
     fn report_expired(&mut self, now: Instant, expired: &Expired, out: &mut Outbox) {
         let flow = &expired.flow;
-        let age_s = self.now_s().saturating_sub(flow.installed_s);
+        let age_s = self.age_s(flow.installed);
         let another_lost = expired.another_lost;
         if self.quirks.has(51) {
             out.event(
@@ -156,7 +194,7 @@ impl Agent {
             .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
             .u8(removal as u8)
             .uninitialised(1)
-            .u32(self.now_s().saturating_sub(flow.installed_s))
+            .u32(self.age_s(flow.installed))
             .uninitialised(4)
             .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
             .uninitialised(2)

@@ -1,4 +1,6 @@
-//! The OpenFlow 1.0 agent: messages, statistics, forwarding, and the connection to the controller.
+//! The OpenFlow agent: the connection to the controller and what both versions share, and the messages of OpenFlow 1.0.
+//! Those of 1.3 are in `version13`, its tables in [`crate::openflow13`]. What the specification asks instead is in `standard` and
+//! `standard13`.
 
 mod agent;
 pub(crate) mod bytes;
@@ -10,7 +12,9 @@ mod forwarding;
 mod housekeeping;
 mod session;
 mod standard;
+mod standard13;
 mod statistics;
+mod version13;
 mod wire;
 
 pub(crate) use agent::Agent;

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::bytes::be16;
 use super::connection::Connection;
+use super::wire::HEADER_BYTES;
 use crate::config::{Config, Control};
 use crate::event::Event;
-use crate::native::{Buffer, Full, Native, SendQueue};
+use crate::native::{Buffer, Full, Native, Room, SendQueue};
 use crate::outbox::{Outbox, OutputKind};
 use crate::time::{Duration, Instant};
 
@@ -46,10 +48,29 @@ impl Session {
         }
     }
 
+    /// The controller has ended its half of the driver's session.
+    pub(super) fn finished(&mut self) {
+        if let Self::Driven(session) = self {
+            session.half_open = true;
+        }
+    }
+
+    /// Whether messages are taken although no session is established. The board's own stack takes them also while a
+    /// connection begins, and knows by itself.
+    pub(super) fn is_half_open(&self) -> bool {
+        match self {
+            Self::Driven(session) => session.half_open,
+            Self::Native(_) => true,
+        }
+    }
+
     /// Begins a connection.
     pub(super) fn connect(&mut self, now: Instant, out: &mut Outbox) {
         match self {
-            Self::Driven(_) => out.push(now, OutputKind::Connect),
+            Self::Driven(_) => {
+                self.restart();
+                out.push(now, OutputKind::Connect);
+            }
             Self::Native(native) => native.connect(now),
         }
         self.transmit(now, out);
@@ -58,7 +79,11 @@ impl Session {
     /// Closes the connection.
     pub(super) fn close(&mut self, now: Instant, out: &mut Outbox) {
         match self {
-            Self::Driven(_) => out.push(now, OutputKind::Close),
+            Self::Driven(_) => {
+                // Behind what was handed to the MAC before.
+                let departed = out.control_frame(now, 0);
+                out.push(departed, OutputKind::Close);
+            }
             Self::Native(native) => native.close(now),
         }
         self.transmit(now, out);
@@ -75,19 +100,40 @@ impl Session {
         let message_type = message[1];
         let (result, wedged) = match self {
             Self::Driven(session) => (session.write(buffer, message), session.queue.is_wedged()),
-            Self::Native(native) => match native.queue() {
-                Some(queue) => (queue.write(buffer, &message), queue.is_wedged()),
+            Self::Native(native) => match native.write(buffer, &message) {
+                Some(written) => written,
                 None => return,
             },
         };
-        if result == Err(Full { is_first: true }) {
-            out.event(
+        match result {
+            Err(Full {
+                what: Room::Heap,
+                is_first: true,
+            }) if !wedged => out.event(now, Event::ReplyHeapFull { message_type }),
+            Err(Full { is_first: true, .. }) => out.event(
                 now,
                 Event::SendBufferFull {
                     message_type,
                     wedged,
                 },
-            );
+            ),
+            _ => {}
+        }
+    }
+
+    /// Whether the controller has acknowledged something since this was asked last.
+    pub(super) fn take_acknowledged(&mut self) -> bool {
+        match self {
+            Self::Driven(session) => session.queue.take_acknowledged(),
+            Self::Native(native) => native.take_acknowledged(),
+        }
+    }
+
+    /// Bytes that the send buffer has free.
+    pub(super) fn free_bytes(&self) -> usize {
+        match self {
+            Self::Driven(session) => session.queue.free_bytes(),
+            Self::Native(native) => native.free_bytes(),
         }
     }
 
@@ -152,6 +198,8 @@ pub(super) struct DrivenSession {
     in_flight: VecDeque<InFlight>,
     /// A segment without a reply has come since the last acknowledgement was sent.
     acknowledgement_owed: bool,
+    /// The controller has ended its half, the board has not.
+    half_open: bool,
 }
 
 impl DrivenSession {
@@ -163,14 +211,20 @@ impl DrivenSession {
             messages: VecDeque::new(),
             in_flight: VecDeque::new(),
             acknowledgement_owed: false,
+            half_open: false,
         }
     }
 
     fn write(&mut self, buffer: Buffer, message: Vec<u8>) -> Result<(), Full> {
         if self.faithful {
-            self.queue.write(buffer, &message)?;
+            self.queue.write(buffer, &message, 0)?;
         }
-        self.messages.push_back((self.queue.written(), message));
+        // Multipart replies are written together; each is a message for the controller.
+        let mut end = self.queue.written().saturating_sub(message.len());
+        for message in split(message) {
+            end += message.len();
+            self.messages.push_back((end, message));
+        }
         Ok(())
     }
 
@@ -242,5 +296,21 @@ impl DrivenSession {
             self.in_flight.drain(..count);
             self.queue.acknowledge(position);
         }
+    }
+}
+
+/// The messages that lie behind each other in `bytes`, by the lengths in their headers; what is no message stays in one
+/// piece.
+fn split(mut bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    loop {
+        let length = usize::from(be16(&bytes, 2));
+        if length < HEADER_BYTES || length >= bytes.len() {
+            messages.push(bytes);
+            return messages;
+        }
+        let rest = bytes.split_off(length);
+        messages.push(bytes);
+        bytes = rest;
     }
 }

@@ -1,13 +1,13 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
-use super::agent::{Agent, VERSION_1_0};
+use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
 use super::bytes::{be16, be32};
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::actions::{ports, types, Actions, SLOT_BYTES};
-use crate::event::Event;
 use crate::matching::{Match, MATCH_BYTES};
 use crate::native::Buffer;
 use crate::outbox::Outbox;
+use crate::packet::Key;
 use crate::port::{PortMask, PortNumber, PORTS};
 use crate::table::{check_actions, field, EntryView};
 use crate::time::Instant;
@@ -32,10 +32,14 @@ pub(super) mod port_config {
     pub(crate) const NO_FORWARD: u32 = 1 << 5;
     pub(crate) const NO_PACKET_IN: u32 = 1 << 6;
     pub(super) const ALL: u32 = 0x7f;
+    /// Those that 1.3 has.
+    pub(crate) const ALL_OF_13: u32 = DOWN | NO_RECEIVE | NO_FORWARD | NO_PACKET_IN;
 }
 
 const PACKET_OUT_BYTES: usize = 16;
 const ERROR_DATA_BYTES: usize = 64;
+/// Element of a HELLO that names versions.
+const VERSION_BITMAP: u16 = 1;
 /// Every field open, in table statistics.
 const ALL_WILDCARDS: u32 = 0x003f_ffff;
 
@@ -62,8 +66,18 @@ impl Agent {
         self.stream = rest.to_vec();
     }
 
-    fn refuse(&mut self, now: Instant, bytes: &[u8], (kind, code): (u16, u16), out: &mut Outbox) {
-        let error = Message::new(VERSION_1_0, message::ERROR, be32(bytes, 4).to_be_bytes())
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        (kind, code): (u16, u16),
+        out: &mut Outbox,
+    ) {
+        let version = match self.version {
+            0 => self.highest_version(),
+            agreed => agreed,
+        };
+        let error = Message::new(version, message::ERROR, be32(bytes, 4).to_be_bytes())
             .u16(kind)
             .u16(code)
             .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
@@ -77,8 +91,15 @@ impl Agent {
         if kind == message::HELLO {
             return self.standard_hello(now, bytes, out);
         }
-        if bytes[0] != VERSION_1_0 {
+        let is_known = match self.version {
+            0 => self.may_speak_version(bytes[0]),
+            agreed => bytes[0] == agreed,
+        };
+        if !is_known {
             return self.refuse(now, bytes, error::BAD_VERSION, out);
+        }
+        if bytes[0] == VERSION_1_3 && self.standard13.is_some() {
+            return self.standard_message_13(now, bytes, out);
         }
         let fixed = match kind {
             message::PORT_MOD => 32,
@@ -130,20 +151,56 @@ impl Agent {
         }
     }
 
-    /// Both sides speak the lower of their two versions; ours is 1.0 unless 1.3 is forced.
+    /// The highest version that the board speaks, or is forced to.
+    pub(super) fn highest_version(&self) -> u8 {
+        match self.forced_version {
+            0 if self.standard13.is_some() => VERSION_1_3,
+            0 => VERSION_1_0,
+            forced => forced,
+        }
+    }
+
+    fn may_speak_version(&self, version: u8) -> bool {
+        version == self.highest_version() || (self.forced_version == 0 && version == VERSION_1_0)
+    }
+
+    /// The board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
+    pub(super) fn standard_greeting(&self) -> Message {
+        let version = self.highest_version();
+        let hello = Message::new(version, message::HELLO, [0, 0, 0, 1]);
+        if version < VERSION_1_3 || self.standard13.is_none() {
+            return hello;
+        }
+        let spoken = (0..=VERSION_1_3).filter(|version| self.may_speak_version(*version));
+        let bits = spoken.fold(0_u32, |bits, version| bits | 1 << version);
+        hello.u16(VERSION_BITMAP).u16(8).u32(bits)
+    }
+
+    /// What comes of the controller's HELLO: the highest version that both name, or else the lower of both headers, if
+    /// the board speaks it.
+    fn agreed_version(&self, hello: &[u8]) -> Option<u8> {
+        let highest = self.highest_version();
+        let names = self.standard13.is_some() && highest == VERSION_1_3;
+        if let Some(bits) = version_bitmap(hello).filter(|_| names) {
+            let mut spoken = (1..=VERSION_1_3).rev();
+            return spoken.find(|v| bits >> v & 1 == 1 && self.may_speak_version(*v));
+        }
+        Some(hello[0].min(highest)).filter(|version| self.may_speak_version(*version))
+    }
+
+    /// Only the first HELLO counts.
     fn standard_hello(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
         if self.version != 0 {
             return;
         }
-        if self.forced_version > bytes[0] || bytes[0] == 0 {
+        let Some(version) = self.agreed_version(bytes) else {
             self.refuse(now, bytes, error::HELLO_FAILED, out);
             self.session.close(self.reached(now), out);
             return;
-        }
-        self.version = self.forced_version.max(VERSION_1_0);
-        if self.version != VERSION_1_0 {
-            out.event(now, Event::VersionUnusable { version: bytes[0] });
-        }
+        };
+        self.version = version;
+        self.use_tables_of(version);
+        self.report_version(now, bytes[0], out);
     }
 
     fn port_mod(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
@@ -193,7 +250,8 @@ impl Agent {
         let frame = out.pool.copy(data);
         let at = self.reached(now);
         if slots.chunks_exact(SLOT_BYTES).any(to_table) {
-            self.look_up_and_carry_out(at, frame, in_port, out);
+            let key = Key::parse(&frame, in_port);
+            self.look_up_and_carry_out(at, frame, &key, out);
         } else {
             self.perform_actions(at, &Actions::read(&slots), frame, in_port, out);
         }
@@ -275,7 +333,7 @@ impl Agent {
             .u16((88 + action_bytes) as u16)
             .zeros(2)
             .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
-            .u32(self.now_s().saturating_sub(entry.installed_s))
+            .u32(self.age_s(entry.installed))
             .u32(0)
             .u16(be16(entry.head, field::PRIORITY))
             .u16(be16(entry.head, field::IDLE_TIMEOUT))
@@ -286,4 +344,17 @@ impl Agent {
             .u64(entry.bytes.unsigned_abs());
         actions.fold(reply, |reply, slot| reply.bytes(&slot[..length(slot)]))
     }
+}
+
+/// The versions that the elements of a HELLO name, if they do: bit 1 is 1.0, bit 4 is 1.3.
+fn version_bitmap(hello: &[u8]) -> Option<u32> {
+    let mut rest = hello.get(HEADER_BYTES..)?;
+    while rest.len() >= 4 {
+        let length = usize::from(be16(rest, 2));
+        if be16(rest, 0) == VERSION_BITMAP && length >= 8 {
+            return Some(be32(rest, 4));
+        }
+        rest = rest.get(length.max(4).next_multiple_of(8)..)?;
+    }
+    None
 }

@@ -3,10 +3,11 @@
 use super::agent::Agent;
 use super::bytes::{be16, be32};
 use super::wire::{message, Message};
-use crate::actions::SLOT_BYTES;
+use crate::actions::{SLOTS, SLOT_BYTES};
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
+use crate::openflow13::Hang;
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
 use crate::table::{field, EntryView};
@@ -39,6 +40,9 @@ impl Agent {
                     .u16(kind)
                     .u16(0);
                 (Buffer::Exact, costs.description_ps, description(reply))
+            }
+            kind::FLOW if self.foreign_entries() > 0 => {
+                return self.hang(now, Hang::ForeignEntries, out);
             }
             kind::FLOW => {
                 let reply = self.flows(reply);
@@ -79,9 +83,7 @@ impl Agent {
     fn flow_statistics_ps(&self) -> i64 {
         let costs = self.costs.control();
         let entry_ps = |entry: EntryView| {
-            let stored: usize = stored_actions(&entry)
-                .map(|slot| usize::from(be16(slot, 2)))
-                .sum();
+            let stored: usize = read_actions(&entry).map(|action| action.length).sum();
             costs.flow_statistics_entry_ps + costs.flow_statistics_action_ps * (stored / 8) as i64
         };
         let entries_ps: i64 = self.table.views().take(FLOW_ENTRIES).map(entry_ps).sum();
@@ -96,19 +98,16 @@ impl Agent {
     }
 
     fn flow(&self, reply: Message, entry: &EntryView) -> Message {
-        let actions = stored_actions(entry);
-        let action_bytes = |slot: &[u8]| usize::from(be16(slot, 2)).min(SLOT_BYTES);
         let length = 88
-            + actions
-                .clone()
-                .map(|slot| usize::from(be16(slot, 2)))
+            + read_actions(entry)
+                .map(|action| action.length)
                 .sum::<usize>();
         let reply = reply
             .u16(length as u16)
             .u8(0)
             .uninitialised(1)
             .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
-            .u32(self.now_s().saturating_sub(entry.installed_s))
+            .u32(self.age_s(entry.installed))
             .u32(0)
             .u16(boot_flash(be16(entry.head, field::PRIORITY)))
             .u16(boot_flash(be16(entry.head, field::IDLE_TIMEOUT)))
@@ -117,11 +116,9 @@ impl Agent {
             .bytes(&entry.head[field::COOKIE..field::COOKIE + 8])
             .u64(entry.packets)
             .bytes(&entry.bytes.to_be_bytes());
-        actions.fold(reply, |reply, slot| {
-            let kept = action_bytes(slot);
-            reply
-                .bytes(&slot[..kept])
-                .zeros(usize::from(be16(slot, 2)) - kept)
+        read_actions(entry).fold(reply, |reply, action| {
+            let kept = &action.memory[..action.length.min(action.memory.len())];
+            reply.bytes(kept).zeros(action.length - kept.len())
         })
     }
 
@@ -166,6 +163,31 @@ impl Agent {
                 .zeros(7 * 8)
         })
     }
+}
+
+/// An action as flow statistics read it from the slots.
+struct StoredAction<'a> {
+    /// What it says of itself, which may be more than a slot holds.
+    length: usize,
+    /// Its slot and what lies behind it.
+    memory: &'a [u8],
+}
+
+/// What flow statistics of the firmware read from the slots of an entry: an action that is longer than its slot reaches
+/// over those behind it, which are not read again. Empty slots are passed over.
+fn read_actions<'a>(entry: &EntryView<'a>) -> impl Iterator<Item = StoredAction<'a>> {
+    let (memory, mut slot) = (entry.memory, 0);
+    core::iter::from_fn(move || {
+        while slot < SLOTS {
+            let memory = &memory[slot * SLOT_BYTES..];
+            let length = usize::from(be16(memory, 2));
+            slot += length.div_ceil(SLOT_BYTES).max(1);
+            if length > 0 {
+                return Some(StoredAction { length, memory });
+            }
+        }
+        None
+    })
 }
 
 /// Slots of an entry that are not empty.

@@ -1,9 +1,12 @@
-//! Messages of OpenFlow 1.0 on the wire.
+//! Messages on the wire: of OpenFlow 1.0, and what 1.3 has otherwise.
 
 /// Length of a message's header.
 pub(super) const HEADER_BYTES: usize = 8;
 /// What stands for memory that the firmware sends without having written it.
 pub(super) const UNINITIALISED: u8 = 0;
+
+/// Where the actions of a `PACKET_OUT` of 1.3 begin.
+pub(super) const PACKET_OUT_13_BYTES: usize = 24;
 
 /// Types of messages.
 pub(super) mod message {
@@ -29,6 +32,25 @@ pub(super) mod message {
     pub(crate) const STATS_REPLY: u8 = 17;
     pub(crate) const BARRIER_REQUEST: u8 = 18;
     pub(crate) const BARRIER_REPLY: u8 = 19;
+}
+
+/// Types of messages of 1.3 that 1.0 does not have, or has under other numbers.
+pub(super) mod message13 {
+    pub(crate) const GROUP_MOD: u8 = 15;
+    pub(crate) const PORT_MOD: u8 = 16;
+    pub(crate) const TABLE_MOD: u8 = 17;
+    pub(crate) const MULTIPART_REQUEST: u8 = 18;
+    pub(crate) const MULTIPART_REPLY: u8 = 19;
+    pub(crate) const BARRIER_REQUEST: u8 = 20;
+    pub(crate) const BARRIER_REPLY: u8 = 21;
+    pub(crate) const QUEUE_REQUEST: u8 = 22;
+    pub(crate) const QUEUE_REPLY: u8 = 23;
+    pub(crate) const ROLE_REQUEST: u8 = 24;
+    pub(crate) const ROLE_REPLY: u8 = 25;
+    pub(crate) const ASYNC_REQUEST: u8 = 26;
+    pub(crate) const ASYNC_REPLY: u8 = 27;
+    pub(crate) const SET_ASYNC: u8 = 28;
+    pub(crate) const METER_MOD: u8 = 29;
 }
 
 /// A message that is being written; its length is filled in at the end.

@@ -5,6 +5,7 @@ use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
 use crate::openflow::bytes::be16;
+use crate::time::Instant;
 
 /// Why a `FLOW_MOD` was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub(crate) struct RemovedFlow {
     pub(crate) head: [u8; FLOW_MOD_BYTES],
     pub(crate) packets: u64,
     pub(crate) bytes: i64,
-    /// Agent seconds.
-    pub(crate) installed_s: u32,
+    /// Time of the agent.
+    pub(crate) installed: Instant,
 }
 
 impl RemovedFlow {
@@ -120,6 +121,8 @@ impl<'a> FlowMod<'a> {
 struct ActionCopier<'a> {
     message: FlowMod<'a>,
     at: usize,
+    /// What the lengths of the actions read add up to.
+    read_bytes: usize,
 }
 
 impl<'a> ActionCopier<'a> {
@@ -127,37 +130,38 @@ impl<'a> ActionCopier<'a> {
         Self {
             message,
             at: FLOW_MOD_BYTES,
+            read_bytes: 0,
         }
+    }
+
+    /// The next action and what lies behind it, if there is one, and its length. The list is over when the lengths that
+    /// were read add up to its own. A length other than 8 or 16 counts, but is not stepped over.
+    fn next(&mut self) -> Option<(&'a [u8], usize)> {
+        if self.read_bytes >= self.message.length.saturating_sub(FLOW_MOD_BYTES) {
+            return None;
+        }
+        let action = self.message.bytes.get(self.at..).unwrap_or(&[]);
+        let length = usize::from(be16(action, 2));
+        self.read_bytes += length;
+        if matches!(length, 8 | 16) {
+            self.at += length;
+        }
+        Some((action, length))
     }
 
     /// Actions that an entry takes from the message.
-    fn count(&self) -> usize {
-        let mut at = self.at;
-        for slot in 0..SLOTS {
-            if at >= self.message.length {
-                return slot;
-            }
-            let length = usize::from(be16(self.message.bytes, at + 2));
-            if matches!(length, 8 | 16) {
-                at += length;
-            }
-        }
-        SLOTS
+    fn count(mut self) -> usize {
+        (0..SLOTS).map_while(|_| self.next()).count()
     }
 
-    /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it
-    /// is, but not stepped over.
+    /// Fills the slots of one entry from where the last entry's ended. A length other than 8 or 16 is copied as it is
+    /// and spills over the slots behind.
     fn fill(&mut self, table: &mut FlowTable, slots: Block) -> Result<(), Refusal> {
         for slot in 0..SLOTS {
-            if self.at >= self.message.length {
+            let Some((action, length)) = self.next() else {
                 break;
-            }
-            let action = self.message.bytes.get(self.at..).unwrap_or(&[]);
-            let (kind, length, argument) = (
-                be16(action, 0),
-                usize::from(be16(action, 2)),
-                be16(action, 4),
-            );
+            };
+            let (kind, argument) = (be16(action, 0), be16(action, 4));
             if kind == types::OUTPUT && argument == ports::NORMAL {
                 return Err(Refusal::BadOutPort);
             }
@@ -170,34 +174,31 @@ impl<'a> ActionCopier<'a> {
                     .memory
                     .write(slots, offset, &types::STRIP_VLAN.to_be_bytes());
             }
-            if matches!(length, 8 | 16) {
-                self.at += length;
-            }
         }
         Ok(())
     }
 }
 
 impl FlowTable {
-    /// Carries out a `FLOW_MOD`; `now_s` in agent seconds.
-    pub(crate) fn flow_mod(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+    /// Carries out a `FLOW_MOD`; `now` by the time of the agent.
+    pub(crate) fn flow_mod(&mut self, message: FlowMod, now: Instant) -> Outcome {
         if !self.quirks.has(37) {
-            return self.standard(message, now_s);
+            return self.standard(message, now);
         }
         let mut gone = Vec::new();
         let mut lost_actions = 0;
         let mut visited = self.entries.len();
         // Only the low byte of the command counts, and unknown commands do nothing.
         let (hits, added, done) = match message.command() {
-            0 => (0, true, self.add(message, now_s)),
+            0 => (0, true, self.add(message, now)),
             1 => {
                 let fields = message.fields();
                 let selected = |head: &[u8]| fields.selects(&Match::read(&head[field::MATCH..]));
-                let (hits, done) = self.modify(message, now_s, selected);
+                let (hits, done) = self.modify(message, now, selected);
                 (hits, hits > 0, done)
             }
             2 => {
-                let (hits, done) = self.modify(message, now_s, |head| {
+                let (hits, done) = self.modify(message, now, |head| {
                     same_match(head, &message.head)
                         && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
                 });
@@ -262,9 +263,9 @@ impl FlowTable {
 
     /// Carries out a `FLOW_MOD` as the specification asks. It costs what the firmware's would that visits all entries,
     /// hits as many and adds as many: an assumption.
-    fn standard(&mut self, message: FlowMod, now_s: u32) -> Outcome {
+    fn standard(&mut self, message: FlowMod, now: Instant) -> Outcome {
         let visited = self.entries.len();
-        let Standard { done, hits, adds } = self.standard_flow_mod(message, now_s);
+        let Standard { done, hits, adds } = self.standard_flow_mod(message, now);
         let mut cost_ps = self.searching_ps(message, hits, visited);
         if adds {
             cost_ps += self.adding_ps(message);
@@ -288,7 +289,7 @@ impl FlowTable {
     }
 
     /// Appends an entry, even if there is one like it. Refused actions leave the memory taken.
-    fn add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+    fn add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
         if self.underflowed {
             // The firmware writes in front of its tables; what that destroys is unknown. The count becomes 0.
             self.underflowed = false;
@@ -313,8 +314,8 @@ impl FlowTable {
             actions: Actions::read(&[]),
             packets,
             bytes,
-            installed_s: now_s,
-            matched_s: now_s,
+            installed: now,
+            matched: now,
         });
         Ok(())
     }
@@ -324,7 +325,7 @@ impl FlowTable {
     fn modify(
         &mut self,
         message: FlowMod,
-        now_s: u32,
+        now: Instant,
         selected: impl Fn(&[u8]) -> bool,
     ) -> (usize, Result<(), Refusal>) {
         let mut copier = ActionCopier::new(message);
@@ -339,14 +340,15 @@ impl FlowTable {
             }
         }
         if hits > 0 {
-            (hits, self.add(message, now_s))
+            (hits, self.add(message, now))
         } else {
             (hits, Ok(()))
         }
     }
 
     /// Removes all selected entries; gives them in order, and how many entries have moved into a gap. Their memory stays
-    /// taken, and what moves loses its actions: the firmware copies addresses in their place.
+    /// taken, and what moves loses its actions: the firmware copies addresses in their place. Of an entry that was the
+    /// last one it fills the action slots with zeros.
     fn delete(&mut self, message: FlowMod) -> (Vec<RemovedFlow>, usize) {
         let wanted = message.fields();
         let mut gone = Vec::new();
@@ -370,7 +372,7 @@ impl FlowTable {
         let last = self.entries.len() - 1;
         let removed = self.entries.swap_remove(index);
         if index == last {
-            return;
+            return self.memory.write(removed.slots, 0, &[0; ACTION_BYTES]);
         }
         let head = self.removed_flow(index).head;
         let mut slots = [0; ACTION_BYTES];
@@ -413,7 +415,7 @@ impl FlowTable {
             head,
             packets: entry.packets,
             bytes: entry.bytes,
-            installed_s: entry.installed_s,
+            installed: entry.installed,
         }
     }
 }

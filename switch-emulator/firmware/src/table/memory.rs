@@ -93,6 +93,11 @@ impl Memory {
         &self.bytes[block.offset()..block.offset() + length]
     }
 
+    /// A block and all that lies behind it in the pool.
+    pub(super) fn read_on(&self, block: Block) -> &[u8] {
+        &self.bytes[block.offset()..]
+    }
+
     /// Writes at `offset` of a block. What would leave the pool is lost.
     pub(super) fn write(&mut self, block: Block, offset: usize, bytes: &[u8]) {
         let start = block.offset() + offset;

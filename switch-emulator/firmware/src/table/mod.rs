@@ -13,6 +13,7 @@ use crate::matching::{Found, Match, Search, MATCH_BYTES};
 use crate::openflow::bytes::{be16, be48};
 use crate::packet::Key;
 use crate::quirks::Quirks;
+use crate::time::Instant;
 use memory::{Block, Memory};
 
 pub(crate) use flow_mod::{FlowMod, Outcome, RemovedFlow};
@@ -70,19 +71,21 @@ pub(crate) struct Entry {
     actions: Actions,
     packets: u64,
     bytes: i64,
-    /// Agent seconds.
-    installed_s: u32,
-    /// Agent seconds.
-    matched_s: u32,
+    /// Time of the agent.
+    installed: Instant,
+    /// Time of the agent.
+    matched: Instant,
 }
 
 /// What statistics and notices say of an entry.
 pub(crate) struct EntryView<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) slots: &'a [u8],
+    /// The slots and what lies behind them: a long action reaches beyond its slot.
+    pub(crate) memory: &'a [u8],
     pub(crate) packets: u64,
     pub(crate) bytes: i64,
-    pub(crate) installed_s: u32,
+    pub(crate) installed: Instant,
 }
 
 /// The flow table.
@@ -159,26 +162,31 @@ impl FlowTable {
         self.matched
     }
 
+    /// Counts a frame for which there is nothing to search: the count of entries is -1.
+    pub(crate) fn count_lookup(&mut self) {
+        self.lookups += 1;
+    }
+
     /// Searches for a frame of `bytes` bytes (without FCS) and counts it.
-    pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now_s: u32) -> Found {
+    pub(crate) fn lookup(&mut self, key: &Key, bytes: usize, now: Instant) -> Found {
         self.lookups += 1;
         let found = self.search.find(key);
         if let Some(entry) = found.index.and_then(|index| self.entries.get_mut(index)) {
             self.matched += 1;
             entry.packets = u64::from((entry.packets as u16).wrapping_add(1));
             entry.bytes = i64::from((entry.bytes as i32).wrapping_add(bytes as i32));
-            entry.matched_s = now_s;
+            entry.matched = now;
         }
         found
     }
 
     /// A frame of `bytes` bytes uses an entry, whose counters do not wrap.
-    fn used(&mut self, index: usize, bytes: usize, now_s: u32) {
+    fn used(&mut self, index: usize, bytes: usize, now: Instant) {
         self.matched += 1;
         let entry = &mut self.entries[index];
         entry.packets += 1;
         entry.bytes += bytes as i64;
-        entry.matched_s = now_s;
+        entry.matched = now;
     }
 
     /// Bytes of the memory pool that are in use, and its smallest and largest free block.
@@ -199,9 +207,10 @@ impl FlowTable {
         self.entries.iter().map(|entry| EntryView {
             head: self.memory.read(entry.head, FLOW_MOD_BYTES),
             slots: self.memory.read(entry.slots, ACTION_BYTES),
+            memory: self.memory.read_on(entry.slots),
             packets: entry.packets,
             bytes: entry.bytes,
-            installed_s: entry.installed_s,
+            installed: entry.installed,
         })
     }
 

@@ -7,6 +7,7 @@ use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
 use crate::matching::{Found, Match};
 use crate::openflow::bytes::be16;
 use crate::port::PORTS;
+use crate::time::Instant;
 
 const CHECK_OVERLAP: u16 = 1 << 1;
 const EMERGENCY: u16 = 1 << 2;
@@ -107,16 +108,16 @@ impl From<Vec<RemovedFlow>> for Standard {
 
 impl FlowTable {
     /// Carries out a `FLOW_MOD`.
-    pub(super) fn standard_flow_mod(&mut self, message: FlowMod, now_s: u32) -> Standard {
+    pub(super) fn standard_flow_mod(&mut self, message: FlowMod, now: Instant) -> Standard {
         let head = message.head();
         let wanted = Match::read(&head[field::MATCH..]).normalised();
         let priority = be16(head, field::PRIORITY);
         let out_port = be16(head, field::OUT_PORT);
         let same = |entry: &Match, other: u16| *entry == wanted && other == priority;
         match be16(head, field::COMMAND) {
-            0 => self.standard_add(message, now_s).into(),
-            1 => self.standard_modify(message, now_s, |entry, _| wanted.covers(entry)),
-            2 => self.standard_modify(message, now_s, same),
+            0 => self.standard_add(message, now).into(),
+            1 => self.standard_modify(message, now, |entry, _| wanted.covers(entry)),
+            2 => self.standard_modify(message, now, same),
             3 => self
                 .standard_delete(out_port, |entry, _| wanted.covers(entry))
                 .into(),
@@ -133,7 +134,7 @@ impl FlowTable {
         )
     }
 
-    fn standard_add(&mut self, message: FlowMod, now_s: u32) -> Result<(), Refusal> {
+    fn standard_add(&mut self, message: FlowMod, now: Instant) -> Result<(), Refusal> {
         let head = message.head();
         let flags = be16(head, field::FLAGS);
         if flags & EMERGENCY != 0 {
@@ -173,8 +174,8 @@ impl FlowTable {
             actions: Actions::read(&[]),
             packets: 0,
             bytes: 0,
-            installed_s: now_s,
-            matched_s: now_s,
+            installed: now,
+            matched: now,
         });
         Ok(())
     }
@@ -183,7 +184,7 @@ impl FlowTable {
     fn standard_modify(
         &mut self,
         message: FlowMod,
-        now_s: u32,
+        now: Instant,
         selected: impl Fn(&Match, u16) -> bool,
     ) -> Standard {
         let slots_bytes = match check_actions(message.actions(), false) {
@@ -200,7 +201,7 @@ impl FlowTable {
             }
         }
         if hits == 0 {
-            return self.standard_add(message, now_s).into();
+            return self.standard_add(message, now).into();
         }
         Standard {
             done: Ok(Vec::new()),
@@ -244,20 +245,20 @@ impl FlowTable {
         flow
     }
 
-    /// Removes all entries whose own timeouts are over.
-    pub(super) fn standard_expire(&mut self, now_s: u32) -> Vec<Expired> {
+    /// Removes all entries whose own timeouts are over: none before. How long after depends on how often this is called.
+    pub(super) fn standard_expire(&mut self, now: Instant) -> Vec<Expired> {
         let mut gone = Vec::new();
         let mut index = 0;
         while index < self.entries.len() {
             let entry = &self.entries[index];
             let head = self.memory.read(entry.head, FLOW_MOD_BYTES);
-            let over = |since_s: u32, at: usize| match be16(head, at) {
+            let over = |since: Instant, at: usize| match be16(head, at) {
                 0 => false,
-                timeout_s => now_s.saturating_sub(since_s) >= timeout_s.into(),
+                timeout_s => now.saturating_since(since).whole_seconds() >= timeout_s.into(),
             };
-            let reason = if over(entry.installed_s, field::HARD_TIMEOUT) {
+            let reason = if over(entry.installed, field::HARD_TIMEOUT) {
                 Reason::Hard
-            } else if over(entry.matched_s, field::IDLE_TIMEOUT) {
+            } else if over(entry.matched, field::IDLE_TIMEOUT) {
                 Reason::Idle
             } else {
                 index += 1;
@@ -277,7 +278,7 @@ impl FlowTable {
     }
 
     /// Searches for a frame with these fields, of `bytes` bytes, and counts it: exact matches first, then by priority.
-    pub(crate) fn standard_lookup(&mut self, fields: &Match, bytes: usize, now_s: u32) -> Found {
+    pub(crate) fn standard_lookup(&mut self, fields: &Match, bytes: usize, now: Instant) -> Found {
         self.lookups += 1;
         let mut best: Option<(u32, usize)> = None;
         for index in 0..self.entries.len() {
@@ -293,7 +294,7 @@ impl FlowTable {
         }
         let index = best.map(|(_, index)| index);
         if let Some(index) = index {
-            self.used(index, bytes, now_s);
+            self.used(index, bytes, now);
         }
         self.search.all_examined(index)
     }

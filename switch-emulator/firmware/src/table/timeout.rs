@@ -1,10 +1,11 @@
-//! Flow timeouts, as broken as the firmware has them (quirks 51 and 52).
+//! Flow timeouts, as broken as the firmware has them (quirks 51 and 52); `standard.rs` has those of the specification.
 //!
 //! The firmware compares ages not with the timeouts of an entry but with the addresses at which they are stored. So
 //! the thresholds depend on where an entry's block lies and on how the firmware was linked: at least 512 s without a
 //! frame, and 1024 s of age for most layouts.
 
 use super::{field, FlowTable, RemovedFlow};
+use crate::time::Instant;
 
 /// Why an entry has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,24 +33,24 @@ const fn threshold_s(address: u32) -> u32 {
 }
 
 impl FlowTable {
-    /// Removes what has expired at `now_s` agent seconds: on the board at most one, the first in table order.
-    pub(crate) fn expire(&mut self, now_s: u32) -> Vec<Expired> {
+    /// Removes what has expired at `now`, by the time of the agent: on the board at most one, the first in table order.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Expired> {
         if self.quirks.has(51) {
-            self.expire_by_address(now_s).into_iter().collect()
+            self.expire_by_address(now).into_iter().collect()
         } else {
-            self.standard_expire(now_s)
+            self.standard_expire(now)
         }
     }
 
-    fn expire_by_address(&mut self, now_s: u32) -> Option<Expired> {
+    fn expire_by_address(&mut self, now: Instant) -> Option<Expired> {
         let (index, reason) = self.entries.iter().enumerate().find_map(|(index, entry)| {
             let address = self.memory.address(entry.head);
-            let is_over = |since_s: u32, at: usize| {
-                now_s.saturating_sub(since_s) >= threshold_s(address + at as u32)
+            let is_over = |since: Instant, at: usize| {
+                now.saturating_since(since).whole_seconds() >= threshold_s(address + at as u32)
             };
-            if is_over(entry.matched_s, field::IDLE_TIMEOUT) {
+            if is_over(entry.matched, field::IDLE_TIMEOUT) {
                 Some((index, Reason::Idle))
-            } else if is_over(entry.installed_s, field::HARD_TIMEOUT) {
+            } else if is_over(entry.installed, field::HARD_TIMEOUT) {
                 Some((index, Reason::Hard))
             } else {
                 None

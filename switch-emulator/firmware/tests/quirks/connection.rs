@@ -12,15 +12,18 @@ const BARRIER: u8 = 18;
 #[test]
 fn q01_hello_says_version_4() {
     assert_eq!(bare(with(FIRMWARE)).replies, [[4, 0, 0, 8, 0, 0, 0, 1]]);
-    assert_eq!(bare(with(SPEC)).replies, [[1, 0, 0, 8, 0, 0, 0, 1]]);
+    // The highest version that it speaks; behind it the names of all.
+    let greeting = &bare(with(SPEC)).replies;
+    assert_eq!(greeting.len(), 1);
+    assert_eq!(greeting[0][..8], [4, 0, 0, 16, 0, 0, 0, 1]);
 }
 
 #[test]
 fn q02_hello_of_another_version_leaves_the_board_mute() {
-    for (quirks, answers) in [(FIRMWARE, 0), (SPEC, 1)] {
+    for (quirks, refused) in [(FIRMWARE, &[][..]), (SPEC, &[(0, 0)])] {
         let mut bed = bare(with(quirks));
-        assert!(errors(&bed.exchange(&[2, 0, 0, 8, 0, 0, 0, 9])).is_empty());
-        assert_eq!(bed.exchange(&message(BARRIER, &[])).len(), answers);
+        assert_eq!(errors(&bed.exchange(&[2, 0, 0, 8, 0, 0, 0, 9])), refused);
+        assert!(bed.exchange(&message(BARRIER, &[])).is_empty());
     }
     let forced = Config {
         openflow_version: 4,

@@ -264,6 +264,20 @@ fn q55_stale_actions_survive() {
     }
 }
 
+/// A new entry with fewer actions than its predecessor goes on sending where that one sent.
+#[test]
+fn q55_further_outputs_are_inherited() {
+    for (quirks, ports) in [(FIRMWARE, vec![0b010, 0b100]), (SPEC, vec![0b010])] {
+        let mut bed = bed(quirks);
+        let two = [output(2), output(3)].concat();
+        bed.install([FlowMod::add(fields(Fields::FiveTuple, 0), 5, two)]);
+        bed.board.disconnected(bed.now);
+        bed.connect();
+        bed.install([entry(0, 5, 2)]);
+        assert_eq!(leaves(&mut bed, 0), ports);
+    }
+}
+
 #[test]
 fn q56_every_port_but_normal_is_accepted() {
     for (port, spec) in [

@@ -1,4 +1,4 @@
-//! Flow timeouts: quirks 51 to 53.
+//! Flow timeouts: quirks 51 to 53 and 201.
 
 use super::testbed::{everything, fields, output, udp, Fields, FlowMod};
 use super::*;
@@ -133,5 +133,123 @@ fn q53_flow_removed_counts_in_the_byte_order_of_the_cpu() {
             (&notice[72..80], &notice[80..88]),
             (&packets[..], &bytes[..])
         );
+    }
+}
+
+#[test]
+fn q201_frames_count_as_looked_up_without_a_table() {
+    let mut bed = watched(FIRMWARE);
+    bed.install([FlowMod::add(everything(), 9, output(3))]);
+    live(&mut bed, IDLE_S + 10);
+    let lookups = |bed: &mut Testbed| number(&statistics(bed, 3, &[])[0][60..68]);
+    let before = lookups(&mut bed);
+    (0..3).for_each(|_| drop(bed.frame(1, &udp(306, 0))));
+    assert_eq!(lookups(&mut bed), before + 3);
+    assert_eq!(bed.board.counters().dropped_policy, 3);
+}
+
+/// How a test of timeouts ends: ages at which entries went, and what was said of them.
+struct Gone {
+    age: Duration,
+    /// Of `FLOW_REMOVED`.
+    reason: u8,
+    duration_s: u64,
+}
+
+/// Installs an entry with a timeout at a phase of the housekeeping, lets frames use it every `period` until `busy` is over,
+/// and tells when it went. On the way no duration in the statistics may exceed the true age.
+fn gone(phase: Duration, idle_s: u8, hard_s: u8, period: Duration, busy: Duration) -> Gone {
+    let mut bed = watched(SPEC);
+    bed.wait(phase);
+    let entry = FlowMod {
+        flags: 1,
+        ..FlowMod::add(everything(), 9, output(3))
+    };
+    let installed = bed.now;
+    bed.exchange(&with_timeouts(&entry, idle_s, hard_s));
+    let mut next = installed + period;
+    loop {
+        let age = bed.now.saturating_since(installed);
+        bed.replies.retain(|reply| reply[1] == 11);
+        if let Some(notice) = bed.replies.first() {
+            return Gone {
+                age,
+                reason: notice[58],
+                duration_s: number(&notice[60..64]),
+            };
+        }
+        assert!(age < Duration::from_millis(30_000), "it never went");
+        if bed.now >= next && age < busy {
+            // Housekeeping may keep the CPU from it for a while.
+            bed.frame(1, &udp(100, 0));
+            let held = bed.board.flows().len();
+            assert_eq!(held, 1, "a busy entry is gone after {age:?}");
+            next += period;
+            let mut replies = statistics(&mut bed, 1, &all_flows());
+            bed.wait(Duration::from_millis(40));
+            replies.append(&mut bed.replies);
+            let reply = replies.iter().find(|reply| reply[1] == 17).unwrap();
+            let truth = bed.now.saturating_since(installed).as_nanos() / 1_000_000_000;
+            assert!(number(&reply[12 + 44..12 + 48]) <= truth);
+            bed.exchange(&message(2, &[]));
+        }
+        bed.wait(Duration::from_millis(5));
+    }
+}
+
+/// By the specification an entry goes when its timeout is over, never before, and at most a tick after.
+#[test]
+fn timeouts_of_the_specification_are_never_early() {
+    let late = Duration::from_millis(501 + 20);
+    for phase in (0..1_503).step_by(83) {
+        let phase = Duration::from_millis(phase);
+        for (idle_s, hard_s, reason) in [(0, 1, 1), (0, 4, 1), (1, 0, 0), (3, 0, 0)] {
+            let timeout = Duration::from_millis(1_000 * u64::from(idle_s + hard_s));
+            let gone = gone(
+                phase,
+                idle_s,
+                hard_s,
+                Duration::from_millis(400),
+                Duration::ZERO,
+            );
+            assert!(
+                gone.age >= timeout && gone.age <= timeout + late,
+                "{phase:?}: {:?}",
+                gone.age
+            );
+            assert_eq!(gone.reason, reason);
+            assert!(gone.duration_s <= gone.age.as_nanos() / 1_000_000_000);
+            assert!(gone.duration_s >= u64::from(idle_s + hard_s));
+        }
+    }
+}
+
+/// Without the flag an entry goes in silence.
+#[test]
+fn a_timeout_without_the_flag_is_not_told() {
+    let mut bed = watched(SPEC);
+    bed.exchange(&with_timeouts(
+        &FlowMod::add(everything(), 9, output(3)),
+        0,
+        1,
+    ));
+    bed.wait(Duration::from_millis(1_600));
+    assert!(bed.board.flows().is_empty());
+    assert!(!types(&bed.replies).contains(&11));
+}
+
+/// An entry that is used every 300 ms outlives its idle timeout of 1 s, however the housekeeping falls.
+#[test]
+fn a_busy_entry_of_the_specification_stays() {
+    let busy = Duration::from_millis(8_000);
+    for phase in (0..1_503).step_by(83) {
+        let phase = Duration::from_millis(phase);
+        let gone = gone(phase, 1, 0, Duration::from_millis(300), busy);
+        assert!(
+            gone.age >= Duration::from_millis(8_500),
+            "{phase:?}: {:?}",
+            gone.age
+        );
+        assert!(gone.age <= busy + Duration::from_millis(1_000 + 501 + 30));
     }
 }

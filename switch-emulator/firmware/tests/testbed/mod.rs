@@ -109,6 +109,18 @@ impl Testbed {
         }
     }
 
+    /// The controller ends its half of the session.
+    pub fn finish(&mut self) {
+        self.board.finished(self.now);
+        self.wait(SETTLE);
+    }
+
+    /// The controller resets the session.
+    pub fn reset(&mut self) {
+        self.board.reset(self.now);
+        self.wait(SETTLE);
+    }
+
     /// Sends a segment and gives the messages that come back.
     pub fn exchange(&mut self, segment: &[u8]) -> Vec<Vec<u8>> {
         self.board.segment(self.now, segment);

@@ -47,6 +47,8 @@ pub struct Network {
     pub bed: Testbed,
     /// Whether the peer answers ARP.
     pub answers_arp: bool,
+    /// Frames by which the board asked for the peer's address.
+    pub questions: Vec<Vec<u8>>,
     /// Frames that are neither ARP nor TCP.
     pub others: Vec<Departure>,
     pub segments: Vec<Segment>,
@@ -67,6 +69,7 @@ impl Network {
         Self {
             bed: Testbed::new(profile, on_network(config)),
             answers_arp: true,
+            questions: Vec::new(),
             others: Vec::new(),
             segments: Vec::new(),
         }
@@ -100,8 +103,11 @@ impl Network {
                 };
                 if operation == ArpOperation::Reply {
                     self.others.push(departure);
-                } else if target_protocol_addr == PEER && self.answers_arp {
-                    self.hand_in(&arp(ArpOperation::Reply));
+                } else if target_protocol_addr == PEER {
+                    self.questions.push(departure.data);
+                    if self.answers_arp {
+                        self.hand_in(&arp(ArpOperation::Reply));
+                    }
                 }
             }
             EthernetProtocol::Ipv4 if frame.payload()[9] == 6 => {

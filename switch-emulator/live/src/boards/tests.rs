@@ -145,9 +145,37 @@ fn an_internal_link_adds_exactly_its_wire_time() {
 fn an_arrival_in_the_past_counts_as_now() {
     let mut boards = forwarding(&[2], &[]);
     boards.run_until(at(50_000), |_, _| {});
-    boards.disconnected(0, at(50_000));
+    boards.reset(0, at(50_000));
     boards.connected(0, at(50_001));
     boards.arrive(address(0, 1), at(40_000), udp_frame(302));
     boards.run_until(at(60_000), |_, _| {});
     assert_eq!(boards.counters(0).received, 1);
+}
+
+/// When a board, silent for three ticks, closes the session behind the one that ended like this.
+fn close_of_the_next_session(end: fn(&mut Boards, usize, Instant)) -> Option<Instant> {
+    let (_, timing) = board();
+    let profile = Profile::from_toml(ZODIAC_FX).unwrap();
+    let alone = Board::new(&profile, Config::default(), 1).unwrap();
+    let mut boards = Boards::new(vec![(alone, timing)], &[]);
+    let mut closed = None;
+    boards.connected(0, at(1_000));
+    boards.segment(0, at(2_000), &HELLO);
+    boards.run_until(at(1_600_000), |_, _| {});
+    end(&mut boards, 0, at(1_600_000));
+    boards.connected(0, at(1_900_000));
+    boards.run_until(at(9_000_000), |_, output| {
+        if matches!(output.kind, OutputKind::Close) {
+            closed.get_or_insert(output.at);
+        }
+    });
+    closed
+}
+
+/// Quirk 200.
+#[test]
+fn the_end_of_the_controller_s_half_is_a_sign_of_life_and_a_reset_is_none() {
+    let finished = close_of_the_next_session(Boards::finished).unwrap();
+    let reset = close_of_the_next_session(Boards::reset).unwrap();
+    assert!(finished > reset);
 }

@@ -110,7 +110,7 @@ fn messages_pass_both_ways() {
 fn a_controller_that_closes_and_comes_back() {
     let mut bench = Bench::new();
     drop(bench.connect(1));
-    assert!(matches!(bench.notice(), Notice::Disconnected(1)));
+    assert!(matches!(bench.notice(), Notice::Finished(1)));
     assert!(bench.line().ends_with("closed the connection"));
     let _peer = bench.connect(2);
 }
@@ -118,20 +118,89 @@ fn a_controller_that_closes_and_comes_back() {
 #[test]
 fn a_controller_that_resets() {
     let mut bench = Bench::new();
-    let peer = Socket::from(bench.connect(1));
-    peer.set_linger(Some(Timeout::ZERO)).unwrap();
-    drop(peer);
-    assert!(matches!(bench.notice(), Notice::Disconnected(1)));
+    reset(bench.connect(1));
+    assert!(matches!(bench.notice(), Notice::Reset(1)));
     assert!(bench.line().ends_with("reset the connection"));
 }
 
+fn reset(peer: TcpStream) {
+    Socket::from(peer).set_linger(Some(Timeout::ZERO)).unwrap();
+}
+
 #[test]
-fn the_board_closes() {
+fn the_board_s_half_stays_open_until_it_connects_again() {
     let mut bench = Bench::new();
     let mut peer = bench.connect(1);
+    peer.shutdown(Shutdown::Write).unwrap();
+    assert!(matches!(bench.notice(), Notice::Finished(1)));
+    assert!(bench.line().ends_with("closed the connection"));
+    bench.command(Command::Send(b"hello".to_vec()));
+    let mut bytes = [0; 5];
+    peer.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"hello");
+    let _next = bench.connect(2);
+    assert_eq!(peer.read(&mut bytes).unwrap(), 0);
+}
+
+#[test]
+fn a_controller_that_closes_and_then_resets() {
+    let mut bench = Bench::new();
+    let peer = bench.connect(1);
+    peer.shutdown(Shutdown::Write).unwrap();
+    assert!(matches!(bench.notice(), Notice::Finished(1)));
+    reset(peer);
+    assert!(matches!(bench.notice(), Notice::Reset(1)));
+    // Told once.
+    assert!(bench.line().ends_with("closed the connection"));
+    let _peer = bench.connect(2);
+}
+
+/// Also when both have come before the thread looks, and the board has something to send.
+#[test]
+fn a_reset_does_not_hide_the_end_before_it() {
+    let mut bench = Bench::new();
+    for number in 1..=20 {
+        let peer = bench.connect(number);
+        peer.shutdown(Shutdown::Write).unwrap();
+        reset(peer);
+        bench.command(Command::Send(b"hello".to_vec()));
+        assert!(matches!(bench.notice(), Notice::Finished(n) if n == number));
+        assert!(matches!(bench.notice(), Notice::Reset(n) if n == number));
+        assert!(bench.line().ends_with("closed the connection"));
+    }
+}
+
+#[test]
+fn the_board_closes_behind_what_it_has_sent() {
+    let mut bench = Bench::new();
+    let mut peer = bench.connect(1);
+    bench.command(Command::Send(b"last".to_vec()));
     bench.command(Command::Close);
-    assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+    let mut bytes = Vec::new();
+    peer.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, b"last");
     assert!(bench.line().starts_with("board closed the connection"));
+}
+
+/// What the controller sends to a board that has closed is lost; its own end is not.
+#[test]
+fn the_controller_ends_behind_the_board() {
+    for resets in [false, true] {
+        let mut bench = Bench::new();
+        let mut peer = bench.connect(1);
+        bench.command(Command::Close);
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+        peer.write_all(&[1, 2, 0, 8, 0, 0, 0, 1]).unwrap();
+        if resets {
+            reset(peer);
+            assert!(matches!(bench.notice(), Notice::Reset(1)));
+        } else {
+            drop(peer);
+            assert!(matches!(bench.notice(), Notice::Finished(1)));
+        }
+        assert!(bench.line().starts_with("board closed the connection"));
+        let _peer = bench.connect(2);
+    }
 }
 
 #[test]

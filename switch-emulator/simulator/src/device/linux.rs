@@ -138,7 +138,7 @@ impl LinuxSwitch {
         match self.agent.look_up(&frame.data, frame.port) {
             Verdict::Miss => self.counters.missed += 1,
             Verdict::Drop => self.counters.dropped_flow += 1,
-            Verdict::Forward(ports) => self.send(done_ns, ports, frame.data),
+            Verdict::Forward { ports, .. } => self.send(done_ns, ports, frame.data),
         }
         self.take_ns = self.next_take_ns(done_ns);
     }

@@ -1,7 +1,7 @@
 //! The OpenFlow 1.0 side of switches that are no Zodiac FX: sessions as the specification describes them.
 //!
 //! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER and all commands of `FLOW_MOD`, with the
-//! action output. Everything else is refused with an error message. Nothing here takes time: what a controller's
+//! action output, and enqueue where ports have queues. Everything else is refused with an error message. Nothing here takes time: what a controller's
 //! message costs on these switches is not known. The matches are those of the firmware crate.
 
 use zodiac_firmware::MacAddress;
@@ -56,10 +56,19 @@ pub(crate) struct Agent {
 impl Agent {
     /// An agent with an empty table for `entries` entries.
     pub(crate) fn new(mac: MacAddress, ports: u8, entries: usize) -> Self {
+        Self::of_table(mac, ports, Table::new(ports, false, entries))
+    }
+
+    /// The same for a switch whose ports have queues, to which entries may `enqueue`.
+    pub(crate) fn with_queues(mac: MacAddress, ports: u8, entries: usize) -> Self {
+        Self::of_table(mac, ports, Table::new(ports, true, entries))
+    }
+
+    fn of_table(mac: MacAddress, ports: u8, table: Table) -> Self {
         Self {
             mac: mac.0,
             ports,
-            table: Table::new(ports, entries),
+            table,
             switch_config: [0, 0, 0, 128],
             stream: Vec::new(),
         }
@@ -135,14 +144,14 @@ impl Agent {
         Some(finish(answer))
     }
 
-    /// `FEATURES_REPLY`: no buffers, one table, the action output, and the ports.
+    /// `FEATURES_REPLY`: no buffers, one table, the actions, and the ports.
     fn features(&self, xid: &[u8]) -> Vec<u8> {
         let mut reply = begin(message::FEATURES_REPLY, xid);
         reply.extend([0, 0]);
         reply.extend(self.mac);
         reply.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         reply.extend(0_u32.to_be_bytes());
-        reply.extend(1_u32.to_be_bytes());
+        reply.extend(self.table.actions().to_be_bytes());
         for port in Ports::up_to(self.ports).iter() {
             let mut mac = self.mac;
             mac[5] = mac[5].wrapping_add(port);

@@ -1,10 +1,14 @@
 //! Profiles of all kinds of devices, and the settings of those that are no Zodiac FX.
 
-use serde::Deserialize;
-use zodiac_firmware::{profile_kind, MacAddress, Profile, ProfileError};
+use std::collections::BTreeMap;
 
+use serde::Deserialize;
+use zodiac_firmware::{number, profile_kind, MacAddress, Profile, ProfileError};
+
+use super::generic::{GenericSwitch, GenericSwitchProfile};
 use super::linux::{LinuxSwitch, LinuxSwitchProfile};
 use super::Switch;
+use crate::queue::SchedulerConfig;
 
 /// The numbers of a device. The `kind` of its file says which; a file without one describes a Zodiac FX.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +29,12 @@ impl DeviceProfile {
             None => Profile::from_toml(text).map(|profile| Self::Board(Box::new(profile))),
             Some("linux-switch") => LinuxSwitchProfile::from_toml(text)
                 .map(|profile| Self::Switch(SwitchProfile::Linux(Box::new(profile)))),
+            Some("generic-switch") => GenericSwitchProfile::from_toml(text)
+                .map(|profile| Self::Switch(SwitchProfile::Generic(Box::new(profile)))),
             Some(_) => Err(ProfileError::Value {
                 key: "kind",
-                reason: "choose \"linux-switch\", or leave it out for a Zodiac FX",
+                reason:
+                    "choose \"linux-switch\" or \"generic-switch\", or leave it out for a Zodiac FX",
             }),
         }
     }
@@ -38,20 +45,36 @@ impl DeviceProfile {
 pub enum SwitchProfile {
     /// A software switch on Linux.
     Linux(Box<LinuxSwitchProfile>),
+    /// A switch with a queue discipline before each port.
+    Generic(Box<GenericSwitchProfile>),
 }
 
 impl SwitchProfile {
     /// A switch with these numbers and settings; `seed` fixes all that is random in it.
-    pub(crate) fn build(&self, config: &SwitchConfig, seed: u64) -> Box<dyn Switch> {
-        match self {
+    ///
+    /// # Errors
+    /// Why it cannot have these settings, and how to mend that.
+    pub(crate) fn build(
+        &self,
+        config: &SwitchConfig,
+        seed: u64,
+    ) -> Result<Box<dyn Switch>, String> {
+        Ok(match self {
+            Self::Linux(_) if !config.schedulers.is_empty() => {
+                return Err(
+                    "schedulers: this device has no queues to choose: use a generic-switch".into(),
+                );
+            }
             Self::Linux(profile) => Box::new(LinuxSwitch::new(profile, config, seed)),
-        }
+            Self::Generic(profile) => Box::new(GenericSwitch::new(profile, config)?),
+        })
     }
 
     /// Number of front ports and their rate in bit/s.
     pub(crate) fn ports(&self) -> (u8, u64) {
         match self {
             Self::Linux(profile) => (profile.ports.count, profile.ports.link_rate_bps),
+            Self::Generic(profile) => (profile.ports.count, profile.ports.link_rate_bps),
         }
     }
 }
@@ -62,12 +85,22 @@ impl SwitchProfile {
 pub struct SwitchConfig {
     /// Its MAC address; with two zero bytes in front it is the datapath identifier.
     pub mac: MacAddress,
+    /// Of a generic switch: what stands before a port, by its number; a single queue where nothing is said.
+    pub schedulers: BTreeMap<u8, SchedulerConfig>,
 }
 
 impl Default for SwitchConfig {
     fn default() -> Self {
         Self {
             mac: MacAddress([0x02, 0, 0, 0, 0, 0]),
+            schedulers: BTreeMap::new(),
         }
     }
+}
+
+pub(crate) fn port_count<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<u8, D::Error> {
+    let count: u64 = number(deserializer)?;
+    Ok(u8::try_from(count).unwrap_or(u8::MAX))
 }

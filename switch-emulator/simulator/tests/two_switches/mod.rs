@@ -37,7 +37,7 @@ pub(crate) fn fifth_rate(rate_factor: f64) -> [Load; 2] {
     })
 }
 
-/// The network with its tables installed and no sources.
+/// The network with its tables installed and no sources; in OpenFlow 1.3 if the boards are forced to it.
 pub(crate) fn network(seed: u64, config: &Config) -> Network {
     let profile = Profile::from_toml(ZODIAC_FX).expect("the profile in the repository");
     let mut network = Network::new(seed);
@@ -62,7 +62,14 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
             .expect("free ports");
     }
     for (switch, local) in [("s1", ["H1", "H2"]), ("s2", ["H3", "H4"])] {
-        let mut segments = vec![vec![1, 0, 0, 8, 0, 0, 0, 1], vec![1, 5, 0, 8, 0, 0, 0, 2]];
+        let (version, flow_mod): (u8, FlowMod) = match config.openflow_version {
+            4 => (4, flow_mod_13),
+            _ => (1, flow_mod),
+        };
+        let mut segments = vec![
+            vec![version, 0, 0, 8, 0, 0, 0, 1],
+            vec![version, 5, 0, 8, 0, 0, 0, 2],
+        ];
         segments.extend(
             (0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)),
         );
@@ -136,6 +143,36 @@ fn frame(flow: u16, from: &str, to: &str) -> Vec<u8> {
     frame[36..38].copy_from_slice(&(UDP_PORT + flow).to_be_bytes());
     frame[38..40].copy_from_slice(&(FRAME_BYTES - 38).to_be_bytes());
     frame
+}
+
+/// Makes the message that adds an entry: priority, flow, from, to, port.
+type FlowMod = fn(u16, u16, [u8; 4], [u8; 4], u16) -> Vec<u8>;
+
+/// The same of OpenFlow 1.3.
+fn flow_mod_13(priority: u16, flow: u16, from: [u8; 4], to: [u8; 4], port: u16) -> Vec<u8> {
+    let udp_port = (UDP_PORT + flow).to_be_bytes();
+    let fields: [(u8, &[u8]); 6] = [
+        (5, &[8, 0]),
+        (10, &[17]),
+        (11, &from),
+        (12, &to),
+        (15, &udp_port),
+        (16, &udp_port),
+    ];
+    let mut message = vec![0; 48];
+    message[..4].copy_from_slice(&[4, 14, 0, 120]);
+    message[30..32].copy_from_slice(&(priority + 1).to_be_bytes());
+    message[32..44].fill(0xff);
+    message.extend([0, 1, 0, 43]);
+    for (field, value) in fields {
+        message.extend([0x80, 0, field << 1, value.len() as u8]);
+        message.extend(value);
+    }
+    message.resize(96, 0);
+    message.extend([0, 4, 0, 24, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0]);
+    message.extend(port.to_be_bytes());
+    message.resize(120, 0);
+    message
 }
 
 /// `OFPT_FLOW_MOD`: add an entry that matches a UDP five-tuple and outputs to `port`.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
 
+use crate::device::profile::port_count;
 use crate::device::MAX_PORTS;
 
 /// The profile of the Banana Pi R1 that comes with the crate (`profiles/banana-pi-r1.toml`).
@@ -279,11 +280,5 @@ impl InterferenceProfile {
         libm::ceil(mean) as u64
     }
 }
-
-fn port_count<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
-    let count: u64 = number(deserializer)?;
-    Ok(u8::try_from(count).unwrap_or(u8::MAX))
-}
-
 #[cfg(test)]
 mod tests;

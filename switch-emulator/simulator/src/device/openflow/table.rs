@@ -24,6 +24,14 @@ mod reserved {
     pub(super) const NONE: u16 = 0xffff;
 }
 
+/// Types of actions, and their lengths.
+mod action {
+    pub(super) const OUTPUT: u16 = 0;
+    pub(super) const OUTPUT_BYTES: usize = 8;
+    pub(super) const ENQUEUE: u16 = 11;
+    pub(super) const ENQUEUE_BYTES: usize = 16;
+}
+
 /// Why a `FLOW_MOD` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -31,7 +39,7 @@ pub(crate) enum Refusal {
     Overlap,
     Emergency,
     Command,
-    /// Not the action output.
+    /// An action that this switch does not have.
     Action,
     ActionLength,
     /// An output to a port that the switch does not have.
@@ -60,8 +68,8 @@ pub(crate) enum Verdict {
     Miss,
     /// The entry sends it nowhere.
     Drop,
-    /// By these ports.
-    Forward(Ports),
+    /// By these ports, from their queues with this number.
+    Forward { ports: Ports, queue: u32 },
 }
 
 /// Where an entry sends frames. What it sends to the controller is not followed any further.
@@ -74,18 +82,25 @@ struct Outputs {
     back: bool,
     /// The numbers as in the messages, for deletions by `out_port`.
     numbers: Vec<u16>,
+    /// The queue of the last action `enqueue`; 0 without one.
+    queue: u32,
 }
 
 impl Outputs {
-    fn read(mut list: &[u8], ports: u8) -> Result<Self, Refusal> {
+    fn read(mut list: &[u8], ports: u8, has_queues: bool) -> Result<Self, Refusal> {
         let mut outputs = Self::default();
         while !list.is_empty() {
-            if list.len() < 8 || list.len() < usize::from(be16(list, 2)) {
+            let length = list.get(2..4).map_or(0, |_| usize::from(be16(list, 2)));
+            if list.len() < 8 || list.len() < length {
                 return Err(Refusal::ActionLength);
             }
-            match (be16(list, 0), be16(list, 2)) {
-                (0, 8) => {}
-                (0, _) => return Err(Refusal::ActionLength),
+            match (be16(list, 0), length) {
+                (action::OUTPUT, action::OUTPUT_BYTES) => {}
+                (action::ENQUEUE, action::ENQUEUE_BYTES) if has_queues => {
+                    outputs.queue = u32::from(be16(list, 12)) << 16 | u32::from(be16(list, 14));
+                }
+                (action::OUTPUT, _) => return Err(Refusal::ActionLength),
+                (action::ENQUEUE, _) if has_queues => return Err(Refusal::ActionLength),
                 _ => return Err(Refusal::Action),
             }
             let number = be16(list, 4);
@@ -99,7 +114,7 @@ impl Outputs {
                 _ => return Err(Refusal::OutPort),
             }
             outputs.numbers.push(number);
-            list = &list[8..];
+            list = &list[length..];
         }
         Ok(outputs)
     }
@@ -117,18 +132,26 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Table {
     ports: u8,
+    /// Whether entries can name a queue of a port.
+    has_queues: bool,
     capacity: usize,
     entries: Vec<Entry>,
 }
 
 impl Table {
     /// An empty table of a switch with `ports` front ports.
-    pub(super) fn new(ports: u8, capacity: usize) -> Self {
+    pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
         Self {
             ports: ports.min(MAX_PORTS),
+            has_queues,
             capacity,
             entries: Vec::new(),
         }
+    }
+
+    /// The actions that entries can have, a bit each.
+    pub(super) fn actions(&self) -> u32 {
+        1 << action::OUTPUT | u32::from(self.has_queues) << action::ENQUEUE
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
@@ -159,7 +182,7 @@ impl Table {
         if flags & EMERGENCY != 0 {
             return Err(Refusal::Emergency);
         }
-        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports)?;
+        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, self.has_queues)?;
         let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
         if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
             return Err(Refusal::Overlap);
@@ -192,7 +215,7 @@ impl Table {
         priority: u16,
         selected: impl Fn(&Entry) -> bool,
     ) -> Result<(), Refusal> {
-        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports)?;
+        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, self.has_queues)?;
         let mut found = false;
         for entry in self.entries.iter_mut().filter(|entry| selected(entry)) {
             entry.outputs = outputs.clone();
@@ -235,7 +258,10 @@ impl Table {
         if ports.is_empty() {
             Verdict::Drop
         } else {
-            Verdict::Forward(ports)
+            Verdict::Forward {
+                ports,
+                queue: entry.outputs.queue,
+            }
         }
     }
 }

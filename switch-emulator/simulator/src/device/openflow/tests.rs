@@ -68,11 +68,12 @@ fn frame_to(last: u8) -> Vec<u8> {
 }
 
 fn forward(ports: &[u8]) -> Verdict {
-    Verdict::Forward(
-        ports
+    Verdict::Forward {
+        ports: ports
             .iter()
             .fold(Ports::default(), |set, port| set.with(*port)),
-    )
+        queue: 0,
+    }
 }
 
 /// Type and code of the error message, if that is the only answer.
@@ -174,5 +175,34 @@ fn refuses_what_it_cannot_do() {
     assert_eq!(
         error_of(&agent.segment(&add(&any(), 4, &[2]))),
         Some((3, 0))
+    );
+}
+
+/// A `FLOW_MOD` that adds an entry which enqueues to a port's queue.
+pub(crate) fn add_enqueue(fields: &Match, priority: u16, port: u16, queue: u32) -> Vec<u8> {
+    let mut message = add(fields, priority, &[]);
+    for value in [11, 16, port, 0, 0, 0] {
+        message.extend(value.to_be_bytes());
+    }
+    message.extend(queue.to_be_bytes());
+    finish(message)
+}
+
+#[test]
+fn enqueue_names_a_queue_where_ports_have_them() {
+    let message = add_enqueue(&to_mac(1), 1, 2, 70_000);
+    let mut without = agent();
+    assert_eq!(error_of(&without.segment(&message)), Some((2, 0)));
+    let mut with = Agent::with_queues(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3);
+    assert!(with.segment(&message).is_empty());
+    let ports = Ports::default().with(2);
+    let queue = 70_000;
+    assert_eq!(
+        with.look_up(&frame_to(1), 1),
+        Verdict::Forward { ports, queue }
+    );
+    assert_eq!(
+        error_of(&with.segment(&add_enqueue(&to_mac(1), 1, 9, 0))),
+        Some((2, 4))
     );
 }

@@ -8,9 +8,9 @@ from collections import Counter
 from contextlib import closing, suppress
 from typing import Final
 
-from evaluation.bench.live.controller_endpoint import ControllerEndpoint
-from evaluation.bench.live.packet_tap import PacketTap
-from evaluation.bench.live.self_test import arrival, let_out, probes, refuse_unless_broken
+from evaluation.instruments.cable_probe import arrival, let_out, probes, refuse_unless_broken
+from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.packet_tap import PacketTap
 from evaluation.live.real_boards import connect_s, silence
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request, description_request

@@ -1,0 +1,316 @@
+"""Time-slot scheduling (TSSDN): ours beside HiGHS, CP-SAT and CBC on the paper's programs, all in one run.
+
+Times are of the wall and count everything from the flows on: listing paths, building the program, solving it.
+OR-Tools runs in a process of its own (`loko.solvers`); what its start takes is measured apart, and taken off.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Any, Final
+
+import networkx as nx
+
+from benchmarks.measure import Row
+from evaluation.kinds.duel.accepted import accepted, requests, schedule_of, timed_flows
+from evaluation.kinds.duel.document import BySlots, DuelFigure
+from evaluation.kinds.experiments import experiments
+from loko.commands.schedule import values_of
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.schedule.graph import Graph, graph_of
+from loko.schedule.incremental import Standing
+from loko.schedule.kept import KeptSchedule, extend
+from loko.schedule.packing import Paths, pack, straight_only
+from loko.schedule.problem import Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.solvers import Program, Solver, solver_named
+from loko.solvers.program import Clock
+
+_SEED: Final = 1
+_SWEEP_S: Final = 20.0
+"""For each point of figures 4d to 4f and each way at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A problem, and until when it should be solved."""
+
+    name: str
+    scheme: Scheme
+    graph: Graph
+    flows: int
+    slots: int
+    goal_s: float
+    limit_s: float
+    """Solvers of the straight program get no more."""
+    paper: str
+    """What the paper says of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one way found of one case."""
+
+    case: str
+    way: str
+    seconds: float
+    scheduled: int
+    bound: int
+    is_optimal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """How long a system of the duel takes for its list of requests, model of the switches included."""
+
+    lab: str
+    system: str
+    requests: int
+    seconds: float
+    one_more_s: float | None
+    """Of a schedule: how long until one more flow has its slot, and nobody is moved; None for others."""
+
+
+def _network(model: nx.Graph, hosts: int) -> Graph:
+    names = [f"h{number}" for number in range(hosts)]
+    nodes = sorted(model.nodes)
+    cables = [(f"s{a}", f"s{b}") for a, b in model.edges]
+    cables += [(name, f"s{nodes[number % len(nodes)]}") for number, name in enumerate(names)]
+    return graph_of(names, cables)
+
+
+def _demands(graph: Graph, count: int) -> tuple[Demand, ...]:
+    chance = random.Random(_SEED)
+    return tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(count))
+
+
+def cases(*, quick: bool) -> list[Case]:
+    """The goals. Quick: the small ones."""
+    small = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
+    middle = _network(nx.random_regular_graph(4, 28, seed=_SEED), 200)
+    found = [
+        Case(
+            name="S/UR 110 flows, 24 hosts, 6 switches, 5 slots",
+            scheme=Scheme.UNCONSTRAINED,
+            graph=small,
+            flows=110,
+            slots=5,
+            goal_s=10,
+            limit_s=60,
+            paper="over 120 s",
+        )
+    ]
+    for word, scheme, paper in (
+        ("S/PR", Scheme.PATH_SETS, "12 s a flow at worst"),
+        ("S/FR", Scheme.FIXED, "under 2 s a flow"),
+    ):
+        name = f"{word} 300 flows, 256 links, 50 slots"
+        found.append(
+            Case(
+                name=name, scheme=scheme, graph=middle, flows=300, slots=50, goal_s=1, limit_s=60, paper=paper
+            )
+        )
+    if quick:
+        return found
+    large = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
+    full = _network(nx.random_regular_graph(8, 200, seed=_SEED), 200)
+    for word, graph, slots in (("", large, 200), (", hosts full", full, 15)):
+        name = f"S/PR 3,000 flows, 1,000 links, {slots} slots{word}"
+        scheme = Scheme.PATH_SETS
+        found.append(
+            Case(
+                name=name, scheme=scheme, graph=graph, flows=3000, slots=slots, goal_s=60, limit_s=0, paper=""
+            )
+        )
+    return found
+
+
+def growth() -> list[Case]:
+    """Figures 4d, 4e and 4f: run times by flows, slots and links; sizes as the paper says them."""
+    by_flows = _network(nx.gnm_random_graph(6, 14, seed=_SEED), 24)
+    by_slots = _network(nx.waxman_graph(10, beta=1.0, alpha=2.0, seed=_SEED), 200)
+    found = [
+        _sweep_case("4d", scheme, by_flows, flows=flows, slots=5)
+        for flows in (20, 50, 80, 110)
+        for scheme in Scheme
+    ]
+    shortest = (Scheme.PATH_SETS, Scheme.FIXED)
+    found += [
+        _sweep_case("4e", scheme, by_slots, flows=300, slots=slots)
+        for slots in (5, 20, 35, 50)
+        for scheme in shortest
+    ]
+    for switches, hosts in ((6, 18), (12, 60), (20, 130), (28, 200)):  # 30, 84, 170 and 256 cables
+        graph = _network(nx.random_regular_graph(4, switches, seed=_SEED), hosts)
+        found += [_sweep_case("4f", scheme, graph, flows=100, slots=50) for scheme in shortest]
+    return found
+
+
+def _sweep_case(figure: str, scheme: Scheme, graph: Graph, *, flows: int, slots: int) -> Case:
+    name = f"fig. {figure}, {scheme.value.upper().replace('-', '/')}, {flows} flows, {slots} slots,"
+    return Case(
+        name=f"{name} {len(graph.links) // 2} cables",
+        scheme=scheme,
+        graph=graph,
+        flows=flows,
+        slots=slots,
+        goal_s=_SWEEP_S,
+        limit_s=_SWEEP_S,
+        paper="",
+    )
+
+
+def _growth_row(case: Case, ours: Found, straight: Found) -> Row:
+    """Times of a flow, as the paper gives them."""
+    proven = "optimal" if straight.is_optimal else f"{straight.scheduled} flows"
+    told = f"{ours.scheduled} flows of at most {ours.bound}"
+    told += f"; HiGHS straight {1e3 * straight.seconds / case.flows:.2f} ms a flow, {proven}"
+    return case.name, f"{1e3 * ours.seconds / case.flows:.2f} ms a flow", told
+
+
+def measure(*, quick: bool, tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Row]]:
+    """Everything. Without OR-Tools, its solvers are left out, and the table says so."""
+    has_or_tools = find_spec("ortools") is not None
+    start_s: dict[Solver, float] = {
+        solver: _start_s(solver) for solver in Solver if solver is not Solver.HIGHS and has_or_tools
+    }
+    found: list[Found] = []
+    rows: list[Row] = []
+    for case in cases(quick=quick):
+        tell(f"  {case.name}")
+        mine = [_ours(case)]
+        for solver in Solver:
+            if case.limit_s and (solver is Solver.HIGHS or has_or_tools) and not quick:
+                mine.append(_straight(case, solver, start_s.get(solver, 0.0)))
+        found += mine
+        rows += [_row(case, one) for one in mine]
+    for case in [] if quick else growth():
+        tell(f"  {case.name}")
+        sweep = [_ours(case), _straight(case, Solver.HIGHS, 0.0)]
+        found += sweep
+        rows.append(_growth_row(case, *sweep))
+    if not has_or_tools:
+        rows.append(("CP-SAT, CBC", "left out", "not installed: pip install '.[solvers]'"))
+    adding = _adding()
+    rows.append(
+        ("adding one of 3,000 flows, slowest", f"{1e3 * max(adding):.2f} ms", "goal 10 ms; no other is moved")
+    )
+    answering = list(_answering())
+    rows += [_answering_row(one) for one in answering]
+    return {
+        "found": [asdict(one) for one in found],
+        "adding_s": max(adding),
+        "answering": [asdict(one) for one in answering],
+    }, rows
+
+
+def _row(case: Case, one: Found) -> Row:
+    proven = (
+        "optimal"
+        if one.is_optimal
+        else f"at most {one.bound}: gap {100 * (1 - one.scheduled / one.bound):.2f} %"
+    )
+    told = [f"{one.scheduled} flows, {proven}"]
+    if one.way == "ours":
+        told += [f"goal {case.goal_s:g} s", *([f"paper {case.paper}"] if case.paper else [])]
+    return f"{case.name}: {one.way}", f"{one.seconds:.2f} s", "; ".join(told)
+
+
+def _ours(case: Case) -> Found:
+    return _timed(
+        case, "ours", lambda problem, paths, clock: pack(problem, paths, solver_named(Solver.HIGHS), clock)
+    )
+
+
+def _straight(case: Case, solver: Solver, start_s: float) -> Found:
+    solve = solver_named(solver)
+    found = _timed(
+        case, f"{solver} straight", lambda problem, paths, clock: straight_only(problem, paths, solve, clock)
+    )
+    return Found(**{**asdict(found), "seconds": max(0.0, found.seconds - start_s)})
+
+
+def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], Solution]) -> Found:
+    problem = Problem(case.graph, _demands(case.graph, case.flows), case.slots)
+    begin_ns = time.monotonic_ns()
+    clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * (case.limit_s or case.goal_s)))
+    paths: Paths | None = None
+    if case.scheme is not Scheme.UNCONSTRAINED:
+        paths = candidates(problem)
+        if case.scheme is Scheme.FIXED:
+            chance = random.Random(_SEED)
+            paths = drawn(paths, [chance.random() for _ in problem.demands])
+    solution = find(problem, paths, clock)
+    return Found(
+        case=case.name,
+        way=way,
+        seconds=(time.monotonic_ns() - begin_ns) / 1e9,
+        scheduled=len(solution.allotments),
+        bound=solution.bound,
+        is_optimal=solution.is_optimal,
+    )
+
+
+def _start_s(solver: Solver) -> float:
+    """How long the process of a solver takes for next to nothing."""
+    program = Program()
+    program.row("one", [program.variable(1)], high=1)
+    begin_ns = time.monotonic_ns()
+    solver_named(solver)(program, time_limit_s=60)
+    return (time.monotonic_ns() - begin_ns) / 1e9
+
+
+def _adding() -> Sequence[float]:
+    """How long each of 3,000 flows takes to be added, in s."""
+    graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
+    standing = Standing(graph, 200, Scheme.PATH_SETS)
+    taken = []
+    for demand in _demands(graph, 3000):
+        begin_ns = time.monotonic_ns()
+        standing.add(demand)
+        taken.append((time.monotonic_ns() - begin_ns) / 1e9)
+    return taken
+
+
+def _answering() -> Iterator[Answering]:
+    """The systems of the duel on its labs, as they answer in `tssdn/duel`; their switches are new to them."""
+    figure = experiments()["tssdn/duel"]
+    assert isinstance(figure, DuelFigure)
+    for arena in figure.arenas:
+        for contender in figure.contenders:
+            lab = load_lab(arena.lab)
+            wanted = requests(figure, arena, lab, figure.rate_kbps)
+            begin_ns = time.monotonic_ns()
+            accepted(figure, contender, lab, wanted)
+            seconds = (time.monotonic_ns() - begin_ns) / 1e9
+            yield Answering(
+                lab=arena.label,
+                system=contender.label,
+                requests=len(wanted),
+                seconds=seconds,
+                one_more_s=_one_more_s(figure, contender, lab, wanted)
+                if isinstance(contender, BySlots)
+                else None,
+            )
+
+
+def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
+    """As `loko schedule --keep` does it: the last of the flows comes to a schedule of the others."""
+    before = schedule_of(figure, contender, lab, wanted[:-1])
+    kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
+    clock = Clock(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 60 * 10**9)
+    begin_ns = time.monotonic_ns()
+    extend(lab, timed_flows(wanted), kept, solver_named(Solver.HIGHS), clock)
+    return (time.monotonic_ns() - begin_ns) / 1e9
+
+
+def _answering_row(one: Answering) -> Row:
+    told = f"{one.requests} requests in {one.seconds:.3f} s"
+    if one.one_more_s is not None:
+        told += f", all at once; one more, moving nobody: {1e3 * one.one_more_s:.0f} ms"
+    return f"{one.lab}, {one.system}: a request", f"{1e3 * one.seconds / one.requests:.2f} ms", told

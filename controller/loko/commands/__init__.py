@@ -1,0 +1,1 @@
+"""The commands `loko model` and `loko plan`: parameters in, tables, JSON or CSV out."""

@@ -1,0 +1,67 @@
+"""What several commands can be told: scheme, allocation, expected mix, control traffic; and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from loko.document import InputError
+from loko.lab import Lab
+from loko.mix import Mix, load_mix
+from loko.rivals import Epsilon
+from loko.schemes import Choice, SchemeName, expected_mix
+
+ControlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What the controller may send to each switch: KIND=PER_SECOND, or KIND=PER_SECONDxBURST, such as"
+        " flow-add=10x4; repeat it for several kinds. The kind `unknown` stands for any message, `none` alone"
+        " for a silent controller."
+    ),
+]
+
+
+AllocationOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How a switch is given away: full-rate, fifth-rate, or optimised for an expected traffic mix"
+        " (packets: the delay targets); packets also know joint, which bounds flows from one switch together."
+        " Default: as the lab says, else fifth-rate."
+    ),
+]
+MixOption = Annotated[
+    str | None,
+    typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
+]
+
+
+def choice_of(
+    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
+) -> Choice:
+    """The scheme that a command was asked for; Loko allocates as the lab says if the command does not."""
+    if scheme is SchemeName.LOKO:
+        allocation = allocation or lab.allocation
+    return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
+
+
+def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:
+    """The mix that the scheme is made for, if it is made for any: of a file, or the lab's."""
+    if choice.is_optimised:
+        return expected_mix(lab, None if path is None else load_mix(path))
+    if path is not None:
+        raise InputError("--mix: is for --allocation optimised; give that too, or leave --mix out")
+    return None
+
+
+@contextmanager
+def wrong_input_ends() -> Iterator[None]:
+    """End the program with status 2 and one line on `InputError`."""
+    try:
+        yield
+    except InputError as error:
+        for line in error.lines:
+            typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,164 @@
+"""The guarantee sheet of a plan: what is guaranteed to which flow, on which conditions, on paper."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import typer
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from loko.admission import Admitted
+from loko.commands.plan_tables import in_ms
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.plan import Plan
+from loko.requests import STDIN
+from loko.schemes import Choice
+
+_TEMPLATE: Final = "guarantee_sheet.html.j2"
+_SUFFIXES: Final = (".html", ".htm")
+
+
+class Terms(NamedTuple):
+    """What a plan was made with, beside its flows."""
+
+    reserved: str
+    """Of each switch, in words."""
+    entries: int
+    """Of each table."""
+    fillers: int | None
+    """As `loko.schemes.admission_of` takes it."""
+
+
+class _Input(NamedTuple):
+    """A file that the plan was made from."""
+
+    what: str
+    name: str
+    sha256: str
+
+
+class _Line(NamedTuple):
+    """A flow with its guarantee, in words."""
+
+    flow: Flow
+    path: str
+    guarantee_ms: str
+    deadline_ms: str
+    slack_ms: str
+
+
+def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
+    """Raises `InputError` if no sheet can be written there, or none of these schemes."""
+    if out.suffix.lower() not in _SUFFIXES:
+        raise InputError(
+            f"--sheet {out}: is written as HTML; give a name such as {out.with_suffix('.html').name}, and"
+            " print it from a browser, to PDF if you like"
+        )
+    if len(choices) > 1:
+        raise InputError("--sheet: is of one scheme; give one --scheme")
+    if choices[0].is_rival:
+        rival = choices[0].scheme.value
+        raise InputError(
+            f"--sheet: switches with one CPU for all ports do not keep what {rival} promises;"
+            " give --scheme loko or packets"
+        )
+
+
+def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str, str]], tool: str) -> None:
+    """Write the sheet. `files` are what each input is and its path; `tool` is what computed.
+
+    The same plan gives the same bytes. Raises `InputError` if it cannot be written.
+    """
+    text = sheet_text(result, terms, [_input(what, name) for what, name in files], tool)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--sheet {out}: cannot be written: {error.strerror}") from None
+
+
+def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:
+    """The sheet as HTML."""
+    environment = Environment(
+        loader=PackageLoader("loko.commands"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(number=_number)
+    return environment.get_template(_TEMPLATE).render(
+        lab=result.lab,
+        scheme=result.scheme,
+        fit=result.fit,
+        lines=[_line(result, one) for one in result.accepted],
+        refused=result.refused,
+        deadlines=bool(result.deadlines_ns),
+        terms=terms,
+        tolerances=_tolerances(result.lab),
+        inputs=[*inputs, *_profiles(result.lab)],
+        tool=tool,
+    )
+
+
+def tool_of(context: typer.Context) -> str:
+    """What computes, in a line: as the program tells it, else the package alone."""
+    told = context.find_root().obj
+    if callable(told):
+        return str(told())
+    try:
+        return f"loko {version('loko-testbed')}"
+    except PackageNotFoundError:
+        return "loko"
+
+
+def _line(result: Plan, admitted: Admitted) -> _Line:
+    flow = admitted.flow
+    nodes = [flow.source, *(hop.switch for hop in admitted.path), flow.destination]
+    return _Line(
+        flow=flow,
+        path=" → ".join(nodes),
+        guarantee_ms=in_ms(admitted.guarantee_ns, math.ceil),
+        deadline_ms=in_ms(result.deadlines_ns.get(flow.id), math.floor),
+        slack_ms=in_ms(result.slack_ns(admitted), math.floor),
+    )
+
+
+def _tolerances(lab: Lab) -> list[tuple[str, str, int, int, int]]:
+    """By switch: its device, and how far off clocks may be (ppm) and cables long (ns)."""
+    return [
+        (
+            name,
+            switch.profile.title,
+            switch.profile.tolerance.board_clock_ppm.value,
+            switch.profile.tolerance.sender_clock_ppm.value,
+            switch.profile.tolerance.cable_ns.value,
+        )
+        for name, switch in lab.switches.items()
+    ]
+
+
+def _profiles(lab: Lab) -> list[_Input]:
+    files = dict.fromkeys(switch.profile_file for switch in lab.switches.values() if switch.profile_file)
+    return [_input("profile", str(file)) for file in files]
+
+
+def _input(what: str, name: str) -> _Input:
+    if name == STDIN:
+        return _Input(what, "standard input", "not kept; the flows are those of this sheet")
+    path = Path(name)
+    try:
+        return _Input(what, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def _number(value: float) -> str:
+    """With thousands apart; no digit is rounded away that somebody wrote."""
+    return f"{value:,.12g}"

@@ -1,0 +1,150 @@
+"""The command `loko model`: the service curve of a switch."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from loko.commands.choices import ControlOption, wrong_input_ends
+from loko.commands.slices import print_slices
+from loko.control_traffic import parse_control
+from loko.description import describe_model
+from loko.device import load_profile
+from loko.document import InputError
+from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Priorities, Scenario, Unknown, UsedEntry
+from loko.service import Rounding
+
+_NS_PER_US = 1e3
+_NS_PER_MS = 1e6
+_SLICE = "slice"
+"""In the place of a profile: a sliced port is asked for."""
+
+
+def model(
+    profile: Annotated[
+        str,
+        typer.Argument(help="Name or path of a device profile, such as zodiac-fx; or `slice`."),
+    ],
+    file: Annotated[
+        str | None, typer.Argument(help="With `slice`: a sliced port, by name or path (docs/slicing.md).")
+    ] = None,
+    *,
+    packet_size: Annotated[
+        list[int] | None, typer.Option(help="Size in bytes, with FCS; repeat it if several may pass.")
+    ] = None,
+    entries: Annotated[int | None, typer.Option(help="Entries in the flow table.")] = None,
+    match: Annotated[Match | None, typer.Option(help="What the entries match on.")] = None,
+    action: Annotated[Action | None, typer.Option(help="Action of the used entry.")] = None,
+    priorities: Annotated[Priorities | None, typer.Option(help="Order of priorities.")] = None,
+    used_entry: Annotated[UsedEntry | None, typer.Option(help="Which entry matches.")] = None,
+    openflow: Annotated[
+        OpenFlow | None, typer.Option(help="Version of the board's session; 1.0 if it is left out.")
+    ] = None,
+    control: ControlOption = None,
+    buffer_rounding: Annotated[
+        Rounding, typer.Option(help="Rounding of the buffer formula.")
+    ] = Rounding.FLOOR,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the service curve of a switch, and what may be allocated of it.
+
+    An option that you leave out is unknown: the curve holds for its worst case.
+
+    With --control, what the controller may send at run time is taken out of the allocations.
+
+    `loko model slice FILE` shows instead what will come out of the queues of a software switch's port.
+
+    Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --control flow-add=5
+
+    Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --openflow 1.3
+
+    Example: loko model slice htb
+    """
+    with wrong_input_ends():
+        if profile == _SLICE:
+            told = (packet_size, entries, match, action, priorities, used_entry, openflow, control)
+            print_slices(file, as_json=as_json, others=any(one is not None for one in told))
+            return
+        if file is not None:
+            raise InputError(f"model: '{file}' is one word too many; only 'slice' takes a file")
+        scenario = Scenario(
+            entries=_known(entries),
+            match=_known(match),
+            action=_known(action),
+            packet_sizes_bytes=tuple(packet_size) if packet_size else UNKNOWN,
+            priorities=_known(priorities),
+            used_entry=_known(used_entry),
+            openflow=openflow or OpenFlow.V1_0,
+        )
+        if control is not None and scenario.openflow is OpenFlow.V1_3:
+            raise InputError(
+                "model: --control counts messages of OpenFlow 1.0; leave it or --openflow 1.3 out"
+            )
+        traffic = None if control is None else parse_control(control)
+        values = describe_model(load_profile(profile), scenario, buffer_rounding, traffic)
+    if as_json:
+        typer.echo(json.dumps(values, indent=2))
+    else:
+        _print_model(values)
+
+
+_Value = TypeVar("_Value")
+
+
+def _known(value: _Value | None) -> _Value | Unknown:
+    return UNKNOWN if value is None else value
+
+
+def _print_model(values: dict[str, Any]) -> None:
+    console = Console()
+    terms = Table(title=f"{values['profile']}: latency T", title_justify="left")
+    terms.add_column("term")
+    terms.add_column("us", justify="right")
+    for term in values["terms"]:
+        terms.add_row(term["name"], f"{term['value_ns'] / _NS_PER_US:.2f}")
+    terms.add_section()
+    terms.add_row("T", f"{values['latency_ns'] / _NS_PER_US:.2f}")
+    console.print(terms)
+    console.print(
+        f"rate R = {values['rate_bps'] / 1e6:.3f} Mbit/s, buffer B = {values['capacity_bytes']} bytes"
+    )
+    for message in values["control"]["messages"]:
+        console.print(
+            f"control: {message['kind']} {message['per_s']:g}/s, {message['burst']} at once,"
+            f" {message['cost_ns'] / _NS_PER_US:.1f} us each"
+        )
+    if values["control"]["rate_bps"]:
+        console.print(
+            f"control traffic r_CP = {values['control']['rate_bps'] / 1e6:.3f} Mbit/s,"
+            f" b_CP = {values['control']['burst_bytes']:.1f} bytes at R"
+        )
+    tolerance = values["tolerance"]
+    if not values["control"]["reserved"]:
+        console.print(
+            "reserved: nothing, as the papers print it; 'loko plan' reserves what boards do by themselves,"
+            " here --control does",
+            soft_wrap=True,
+        )
+    console.print(
+        f"allocations: senders' clocks may be off by {tolerance['sender_clock_ppm']} ppm, the board's by"
+        f" {tolerance['board_clock_ppm']} ppm",
+        soft_wrap=True,
+    )
+    table = Table(title="allocations", title_justify="left")
+    for column in ("scheme", "max. rate Mbit/s", "max. burst bytes", "max. delay ms"):
+        table.add_column(column, justify="left" if column == "scheme" else "right")
+    for name, allocation in values["allocations"].items():
+        numbers = (
+            f"{allocation['max_rate_bps'] / 1e6:.3f}",
+            f"{allocation['max_burst_bytes']:.1f}",
+            f"{allocation['delay_ns'] / _NS_PER_MS:.3f}",
+        )
+        table.add_row(name, *(numbers if allocation["feasible"] else ("-", "-", "-")))
+    console.print(table)
+    for name, allocation in values["allocations"].items():
+        if not allocation["feasible"]:
+            console.print(f"{name}: nothing can be admitted: {allocation['reason']}", soft_wrap=True)

@@ -1,0 +1,324 @@
+"""The command `loko plan`: which flows fit a lab, with which guarantee, and why the others do not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from loko.admission import Admission
+from loko.commands.choices import (
+    AllocationOption,
+    ControlOption,
+    MixOption,
+    choice_of,
+    mix_of,
+    wrong_input_ends,
+)
+from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
+from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
+from loko.control_traffic import HEARTBEAT, NO_MESSAGES, ControlTraffic, described, parse_control
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.lab import Lab, load_lab, stays_loaded
+from loko.largest import Largest, largest
+from loko.mix import Mix
+from loko.plan import Plan, scenario_of
+from loko.plan import plan as make_plan
+from loko.requests import STDIN, Request, load_requests
+from loko.rivals import Epsilon
+from loko.schemes import Choice, SchemeName, admission_of
+from loko.solvers import Solver, solver_named
+from loko.solvers.program import Clock
+from loko.split import echo_traffic
+from loko.what_if import Changes, changed, changes
+
+_RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
+"""The schemes that know what a controller sends, and what boards do by themselves."""
+_HINTED = 2_000
+"""Of so many flows it is quickly known how many fit with another scheme."""
+_TIME_LIMIT_S: Final = 10.0
+_BROKEN: Final = "for comparison only: on switches with one CPU for all ports its guarantees do not hold"
+"""What is said of rivals (figures 3 and 15)."""
+
+
+def plan(
+    context: typer.Context,
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    *,
+    allocation: AllocationOption = None,
+    mix: MixOption = None,
+    entries: Annotated[
+        int, typer.Option(help="Entries in each flow table, dummies included.")
+    ] = EVALUATION_ENTRIES,
+    scheme: Annotated[
+        list[SchemeName] | None,
+        typer.Option(
+            help="Admission scheme: of the paper (the default), of whole packets, or of a rival. Repeat it to"
+            " see several side by side."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Epsilon, typer.Option(help="QJump's cumulated processing time: one p_FX, or one for each switch.")
+    ] = Epsilon.PAPER,
+    fillers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Plan as for 'loko serve --fillers': so many entries of no flow stay in tables that are not"
+            " filled up otherwise. Default: tables are filled up with dummies.",
+        ),
+    ] = None,
+    control: ControlOption = None,
+    echoes_per_s: Annotated[
+        float | None,
+        typer.Option(
+            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each. What the"
+            " boards do by themselves is reserved in any case."
+        ),
+    ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="What if these flows came, too? A further list, asked for after the others."),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="What if the flow of this id were not there? Repeat it for more.")
+    ] = None,
+    find_largest: Annotated[
+        bool,
+        typer.Option("--largest", help="Find the largest set of flows that fits, whatever their order."),
+    ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option(min=0.1, max=86_400, help="Seconds after which --largest gives the best set so far."),
+    ] = _TIME_LIMIT_S,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Also write a guarantee sheet to hand out: an HTML file, made to be printed."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status says whether all fit.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each flow.")] = False,
+) -> None:
+    """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
+
+    Without --control it reserves what our own controller sends to tables that stay as they are. Flows may
+    be written with units, such as rate: 2.3 Mbit/s, burst: 2 frames, deadline: 5 ms (docs/planning.md).
+
+    Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
+    """
+    with wrong_input_ends():
+        if as_json + csv + quiet > 1:
+            raise InputError("--json, --csv, --quiet: give one of them")
+        schemes = list(dict.fromkeys(scheme or [SchemeName.LOKO]))
+        files = [flows, *(add or [])]
+        if files.count(STDIN) > 1:
+            raise InputError("--add -: the standard input is read once; give a file")
+        before = load_requests(flows)
+        if not before:
+            raise InputError(
+                f"{'standard input' if flows == STDIN else flows}: has no flows; list at least one"
+            )
+        added = [request for file in add or [] for request in load_requests(file)]
+        asked = _Asked(
+            lab=load_lab(lab),
+            before=before,
+            requests=changed(before, added=added, without=without or ()),
+            mix=mix,
+            entries=entries,
+            control=control,
+            echoes_per_s=echoes_per_s,
+            fillers=fillers,
+            limit_s=time_limit if find_largest else None,
+        )
+        stays_loaded()
+        for name in schemes:
+            asked.refuse_control(name)
+        choices = [choice_of(asked.lab, name, allocation, epsilon) for name in schemes]
+        if sheet is not None:
+            refuse_sheet(sheet, choices)
+        answers = [asked.answer(choice) for choice in choices]
+        if sheet is not None:
+            terms = Terms(reserved=answers[0].reserved, entries=entries, fillers=fillers)
+            inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
+            if choices[0].is_optimised and mix is not None:
+                inputs.append(("mix", mix))
+            write_sheet(sheet, answers[0].plan, terms, inputs, tool_of(context))
+    plans = [answer.plan for answer in answers]
+    if as_json:
+        values = [answer.as_values() for answer in answers]
+        told = values[0] if len(values) == 1 else {"lab": asked.lab.name, "plans": values}
+        typer.echo(json.dumps(told, indent=2))
+    elif csv:
+        typer.echo(as_csv(plans), nl=False)
+    elif not quiet:
+        _print(answers, asked)
+    if any(one.refused for one in plans):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What one scheme makes of the flows."""
+
+    plan: Plan
+    choice: Choice
+    reserved: str
+    """Of each switch, in words."""
+    largest: Largest | None
+    """If it was asked for."""
+    changes: Changes | None
+    """What differs from the plan of the flows as they are, in a what-if."""
+
+    def as_values(self) -> dict[str, Any]:
+        values = {**self.plan.as_values(), "reserved": self.reserved}
+        if self.largest is not None:
+            values["largest"] = self.largest.as_values()
+        if self.changes is not None:
+            values["what_if"] = self.changes.as_values()
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the command line asks of every scheme."""
+
+    lab: Lab
+    before: tuple[Request, ...]
+    """The flows as they are."""
+    requests: tuple[Request, ...]
+    """The flows as they would be."""
+    mix: str | None
+    entries: int
+    control: list[str] | None
+    echoes_per_s: float | None
+    fillers: int | None
+    limit_s: float | None
+    """How long to look for the largest set; none: not at all."""
+
+    @property
+    def traffic(self) -> ControlTraffic:
+        """What the controller may send."""
+        silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
+        return silent if self.control is None else parse_control(self.control)
+
+    def refuse_control(self, scheme: SchemeName) -> None:
+        """Raises `InputError` if the scheme does not know what is to be reserved."""
+        if self.echoes_per_s is not None and self.control is not None:
+            raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
+        knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
+        if not knows and (self.echoes_per_s is not None or self.control is not None):
+            raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+
+    def answer(self, choice: Choice) -> _Answer:
+        """By one scheme. Raises `InputError`."""
+        if self.limit_s is not None and not choice.parts_fit:
+            raise InputError(
+                f"--largest: of --allocation {choice.allocation} it is not known whether a part of what fits"
+                " fits; leave one of them out"
+            )
+        reserved = (
+            described(self.traffic)
+            if choice.scheme in _RESERVING
+            else "nothing: the scheme knows no control traffic"
+        )
+        found = self._found(choice, self.requests)
+        result = found.plan if isinstance(found, Largest) else found
+        return _Answer(
+            plan=result,
+            choice=choice,
+            reserved=reserved,
+            largest=found if isinstance(found, Largest) else None,
+            changes=self._changes(choice, result),
+        )
+
+    def by_packets(self) -> Plan | None:
+        """The same flows, admitted by whole packets; none where that scheme cannot plan this."""
+        try:
+            return self._plan(Choice(scheme=SchemeName.PACKETS), self.requests)
+        except InputError:
+            return None
+
+    def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
+        requested = [request.flow for request in requests]
+        admission = self._admission(choice, requests)
+        return make_plan(self.lab, requested, admission, deadlines_ns=_deadlines_ns(requests))
+
+    def _found(self, choice: Choice, requests: Sequence[Request]) -> Plan | Largest:
+        if self.limit_s is None:
+            return self._plan(choice, requests)
+        begin_ns = time.monotonic_ns()
+        return largest(
+            self.lab,
+            [request.flow for request in requests],
+            self._admission(choice, requests),
+            solve=solver_named(Solver.HIGHS),
+            clock=Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
+            deadlines_ns=_deadlines_ns(requests),
+        )
+
+    def _changes(self, choice: Choice, result: Plan) -> Changes | None:
+        """Against the flows as they are; none if this is no what-if."""
+        if self.requests == self.before:
+            return None
+        before = self._found(choice, self.before)
+        return changes(before.plan if isinstance(before, Largest) else before, result)
+
+    def _admission(self, choice: Choice, requests: Sequence[Request]) -> Admission:
+        expected: Mix | None = mix_of(self.lab, choice, self.mix)
+        scenario = scenario_of([request.flow for request in requests], entries=self.entries, mix=expected)
+        return admission_of(
+            self.lab,
+            choice,
+            scenario,
+            mix=expected,
+            traffic=self.traffic,
+            control=echo_traffic(self.echoes_per_s or 0.0),
+            fillers=self.fillers,
+        )
+
+
+def _deadlines_ns(requests: Sequence[Request]) -> dict[str, float]:
+    return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
+
+
+def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
+    console = Console()
+    first = answers[0]
+    if len(answers) == 1:
+        print_plan(console, first.plan)
+    else:
+        ids = [request.flow.id for request in asked.requests]
+        print_comparison(console, ids, [answer.plan for answer in answers])
+    for answer in answers:
+        said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
+        if answer.choice.is_rival:
+            typer.echo(f"{answer.plan.scheme}: {_BROKEN}")
+        if answer.largest is not None:
+            typer.echo(f"{said}{answer.largest}")
+        if answer.changes is not None:
+            print_changes(console, answer.changes, said)
+    if len(answers) > 1:
+        for answer in answers:
+            typer.echo(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
+        return
+    is_hinted = len(asked.requests) <= _HINTED and asked.limit_s is None
+    if (
+        first.plan.refused
+        and first.choice.scheme is SchemeName.LOKO
+        and asked.echoes_per_s is None
+        and is_hinted
+    ):
+        more = asked.by_packets()
+        if more is not None and len(more.accepted) > len(first.plan.accepted):
+            typer.echo(f"with --scheme packets: {more.fit} fit")
+    typer.echo(f"reserved of each switch: {first.reserved}")

@@ -1,0 +1,194 @@
+"""How a plan is told: a table for people, CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from loko.admission import Admitted, Refusal
+from loko.plan import Plan
+from loko.what_if import Changes
+
+_NS_PER_MS: Final = 1e6
+_NS_PER_US: Final = 1e3
+_US_PER_MS: Final = 1e3
+_FEW: Final = 10
+"""So many refusals are told one by one."""
+_FEW_TERMS: Final = 3
+_NUMBERS: Final = frozenset({"guarantee ms", "deadline ms", "slack ms"})
+"""Columns that are never folded, and nothing else is ever cut: two ids might begin alike."""
+_NOTHING_SMALLER: Final = "no smaller rate or burst beside the flows that are there"
+
+
+def print_plan(console: Console, result: Plan) -> None:
+    """What is accepted, what is refused and why, and how many fit."""
+    if result.accepted:
+        console.print(_accepted(result))
+    if len(result.refused) <= _FEW:
+        for refusal in result.refused:
+            _print_refusal(console, f"refused: {refusal}", refusal)
+    else:
+        _print_groups(console, result)
+    for name, allocation in result.allocations.items():
+        if not allocation.feasible:
+            console.print(f"{name}: nothing can be admitted: {allocation.reason}", soft_wrap=True)
+    console.print(f"{result.fit} fit", highlight=False)
+
+
+def _accepted(result: Plan) -> Table:
+    table = Table(title=f"{result.lab.name}: flows accepted by {result.scheme}", title_justify="left")
+    columns = ["flow", "path", "terms ms", "guarantee ms"]
+    if result.deadlines_ns:
+        columns += ["deadline ms", "slack ms"]
+    for column in columns:
+        is_number = column in _NUMBERS
+        table.add_column(
+            column, justify="right" if column.endswith("ms") else "left", overflow="fold", no_wrap=is_number
+        )
+    for admitted in result.accepted:
+        row = [
+            admitted.flow.id,
+            " ".join(
+                [admitted.flow.source, *(hop.switch for hop in admitted.hops), admitted.flow.destination]
+            ),
+            _terms(admitted),
+            in_ms(admitted.guarantee_ns, math.ceil),
+        ]
+        if result.deadlines_ns:
+            row += [
+                in_ms(result.deadlines_ns.get(admitted.flow.id), math.floor),
+                in_ms(result.slack_ns(admitted), math.floor),
+            ]
+        table.add_row(*row)
+    return table
+
+
+def _terms(admitted: Admitted) -> str:
+    """What each switch adds; of a long path of equal ones, how often."""
+    terms = [f"{delay_ns / _NS_PER_MS:.3f}" for delay_ns in admitted.delays_ns]
+    if len(terms) > _FEW_TERMS and len(set(terms)) == 1:
+        return f"{len(terms)} x {terms[0]}"
+    return " + ".join(terms)
+
+
+def _print_groups(console: Console, result: Plan) -> None:
+    """The refusals by what runs out where, the most frequent first, each with one that stands for it."""
+    groups: dict[tuple[str, str], list[Refusal]] = {}
+    for refusal in result.refused:
+        groups.setdefault((refusal.quantity, refusal.switch), []).append(refusal)
+    for (quantity, switch), refused in sorted(groups.items(), key=lambda group: -len(group[1])):
+        first = refused[0]
+        full = f", {100 * first.used / first.allowed:.0f} % used" if first.allowed else ""
+        _print_refusal(
+            console,
+            f"refused: {len(refused)} flows, by {quantity} at {switch}{full}; the first is {first}",
+            first,
+        )
+
+
+def _print_refusal(console: Console, told: str, refusal: Refusal) -> None:
+    console.print(f"{told}; would fit: {refusal.remedy or _NOTHING_SMALLER}", highlight=False, soft_wrap=True)
+
+
+def print_comparison(console: Console, flow_ids: Sequence[str], results: Sequence[Plan]) -> None:
+    """What each scheme makes of every flow, side by side."""
+    first = results[0]
+    table = Table(title=f"{first.lab.name}: guarantees in ms by scheme", title_justify="left")
+    table.add_column("flow", overflow="fold")
+    if first.deadlines_ns:
+        table.add_column("deadline ms", justify="right", no_wrap=True)
+    for result in results:
+        table.add_column(result.scheme, justify="right", no_wrap=True)
+    guarantees_ns = [{one.flow.id: one.guarantee_ns for one in result.accepted} for result in results]
+    for flow_id in flow_ids:
+        row = [flow_id]
+        if first.deadlines_ns:
+            row.append(in_ms(first.deadlines_ns.get(flow_id), math.floor))
+        row += [in_ms(granted.get(flow_id), math.ceil) or "refused" for granted in guarantees_ns]
+        table.add_row(*row)
+    table.add_section()
+    blank = [""] if first.deadlines_ns else []
+    table.add_row("fit", *blank, *(result.fit for result in results))
+    console.print(table)
+
+
+def print_changes(console: Console, changes: Changes, said: str) -> None:
+    """What a what-if changes for the flows that are there. `said` is whose answer it is."""
+    lines = []
+    if changes.accepted_now:
+        lines.append(f"accepted now: {', '.join(changes.accepted_now)}")
+    if changes.refused_now:
+        lines.append(f"refused now: {', '.join(changes.refused_now)}")
+    lines += [
+        f"guarantee of {flow_id}: {in_ms(before_ns, math.ceil)} ms before, {in_ms(now_ns, math.ceil)} ms now"
+        for flow_id, (before_ns, now_ns) in changes.guarantees_ns.items()
+    ]
+    for line in lines or ["nothing changes for the flows that stay"]:
+        console.print(f"{said}{line}", highlight=False, soft_wrap=True)
+
+
+def as_csv(results: Sequence[Plan]) -> str:
+    """A line for each flow, accepted or not, with the reason; of several schemes, the scheme in front."""
+    text = io.StringIO()
+    columns = _COLUMNS if len(results) == 1 else ("scheme", *_COLUMNS)
+    table = csv.DictWriter(text, columns, restval="", lineterminator="\n", extrasaction="ignore")
+    table.writeheader()
+    for result in results:
+        cells = [_accepted_cells(result, admitted) for admitted in result.accepted]
+        cells += [_refused_cells(result, refusal) for refusal in result.refused]
+        table.writerows({**row, "scheme": result.scheme} for row in cells)
+    return text.getvalue()
+
+
+_COLUMNS: Final = (
+    "flow",
+    "accepted",
+    "path",
+    "guarantee_ns",
+    "deadline_ns",
+    "slack_ns",
+    "switch",
+    "quantity",
+    "used",
+    "requested",
+    "allowed",
+    "unit",
+    "would_fit",
+)
+
+
+def _accepted_cells(result: Plan, admitted: Admitted) -> Mapping[str, object]:
+    return {
+        "flow": admitted.flow.id,
+        "accepted": "yes",
+        "path": " ".join(hop.switch for hop in admitted.path),
+        "guarantee_ns": admitted.guarantee_ns,
+        "deadline_ns": result.deadlines_ns.get(admitted.flow.id),
+        "slack_ns": result.slack_ns(admitted),
+    }
+
+
+def _refused_cells(result: Plan, refusal: Refusal) -> Mapping[str, object]:
+    return {
+        "flow": refusal.flow.id,
+        "accepted": "no",
+        "deadline_ns": result.deadlines_ns.get(refusal.flow.id),
+        "switch": refusal.switch,
+        "quantity": refusal.quantity,
+        "used": refusal.used,
+        "requested": refusal.requested,
+        "allowed": refusal.allowed,
+        "unit": refusal.unit,
+        "would_fit": refusal.remedy,
+    }
+
+
+def in_ms(value_ns: float | None, rounded: Callable[[float], int]) -> str:
+    """In whole microseconds, rounded so that nothing is promised that does not hold."""
+    return "" if value_ns is None else f"{rounded(value_ns / _NS_PER_US) / _US_PER_MS:.3f}"

@@ -1,0 +1,254 @@
+"""The command `loko schedule`: a lab and flows in, slots and paths out."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from loko.commands.choices import wrong_input_ends
+from loko.document import InputError
+from loko.schedule.problem import Scheme
+from loko.schedule.timing import GUARD_NS, Exclusive
+from loko.solvers import Solver, solver_named
+
+if TYPE_CHECKING:
+    from loko.schedule.kept import Extended
+    from loko.schedule.lab_schedule import LabSchedule, ScheduledFlow
+
+_NS_PER_US = 1e3
+
+
+def schedule(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[
+        str, typer.Argument(help="YAML or JSON list of flows, each with a period_us, or as for 'loko plan'.")
+    ],
+    *,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            help="A schedule as --json printed it: its flows keep their slots and paths, those that are not"
+            " listed any more leave, and new ones get what is free. Slots are those of that schedule."
+        ),
+    ] = None,
+    scheme: Annotated[
+        Scheme | None,
+        typer.Option(
+            help="On which paths: any (s-ur, default), the shortest (s-pr), or one of these drawn at random"
+            " (s-fr)."
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="Slots of a base period. Default: as many as it holds.")
+    ] = None,
+    base_period_us: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1e9,
+            help="How often slots come again. Default: a flow's shortest period, else what holds --slots.",
+        ),
+    ] = None,
+    exclusive: Annotated[
+        Exclusive | None,
+        typer.Option(
+            help="What a flow has for itself in its slot: its links, as in the paper, or its switches, too."
+            " Default: links, where the switches hold all frames that may then meet in them."
+        ),
+    ] = None,
+    guard_us: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1e6,
+            help=f"How far hosts may be off their slots, early or late. Default: {GUARD_NS / _NS_PER_US:g}.",
+        ),
+    ] = None,
+    entries: Annotated[
+        int | None,
+        typer.Option(min=1, help="Entries that a flow table may have. Default: 17, or one a flow."),
+    ] = None,
+    solver: Annotated[Solver, typer.Option(help="Who solves the integer programs.")] = Solver.HIGHS,
+    straight: Annotated[
+        bool, typer.Option("--straight", help="Solve the paper's program, instead of what is quicker.")
+    ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option(min=0.1, max=86_400, help="Seconds after which the best schedule so far is given."),
+    ] = 60.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the paths that s-fr draws.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Give flows slots in which no other flow is on their way (TSSDN). Status 1 if one gets none.
+
+    Prints slots and paths, the entries of the controller, and when each host sends.
+
+    Example: loko schedule two-switch flows.yml --scheme s-pr --slots 5
+    """
+    from loko.lab import load_lab  # noqa: PLC0415 - so that other commands need not load it
+    from loko.schedule.kept import extend, load_kept  # noqa: PLC0415
+    from loko.schedule.lab_schedule import Wishes  # noqa: PLC0415
+    from loko.schedule.lab_schedule import schedule as make_schedule  # noqa: PLC0415
+    from loko.schedule.timed_flow import load_timed_flows  # noqa: PLC0415
+    from loko.solvers.program import Clock  # noqa: PLC0415
+
+    with wrong_input_ends():
+        begin_ns = time.monotonic_ns()
+        clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(time_limit * 1e9))
+        network, timed, solve = load_lab(lab), load_timed_flows(flows), solver_named(solver)
+        extended: Extended | None = None
+        if keep is None:
+            wishes = Wishes(
+                scheme=scheme or Scheme.UNCONSTRAINED,
+                slots=slots,
+                base_period_ns=None if base_period_us is None else round(base_period_us * _NS_PER_US),
+                exclusive=exclusive,
+                guard_ns=GUARD_NS if guard_us is None else round(guard_us * _NS_PER_US),
+                entries=entries,
+                is_straight=straight,
+                seed=seed,
+            )
+            result = make_schedule(network, timed, wishes, solve, clock)
+        else:
+            _refuse_beside_keep(
+                scheme=scheme,
+                slots=slots,
+                base_period_us=base_period_us,
+                exclusive=exclusive,
+                guard_us=guard_us,
+                entries=entries,
+                straight=straight or None,
+            )
+            extended = extend(network, timed, load_kept(keep), solve, clock, seed=seed)
+            result = extended.schedule
+        seconds = (time.monotonic_ns() - begin_ns) / 1e9
+    if as_json:
+        values = values_of(result, seconds)
+        if extended is not None:
+            values |= _changes(extended)
+        typer.echo(json.dumps(values, indent=2))
+    else:
+        _print(result, extended)
+    if result.unscheduled or result.slower_than_asked:
+        raise typer.Exit(1)
+
+
+def _refuse_beside_keep(**chosen: object) -> None:
+    """Raise `InputError` for what the kept schedule has decided already."""
+    for name, value in chosen.items():
+        if value is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')}: the schedule that is kept says that; leave it out, or --keep"
+            )
+
+
+def _changes(extended: Extended) -> dict[str, Any]:
+    return {
+        "kept": list(extended.kept),
+        "added": list(extended.added),
+        "removed": list(extended.removed),
+        "cost_at_most": extended.cost_at_most,
+    }
+
+
+def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
+    """A schedule as plain values, for JSON; `seconds` is how long it took."""
+    timing, solution = result.timing, result.solution
+    return {
+        "lab": result.lab.name,
+        "scheme": result.scheme.value,
+        "exclusive": result.exclusive.value,
+        "slots": result.slots,
+        "base_period_us": timing.base_period_ns / _NS_PER_US,
+        "slot_us": timing.slot_ns / _NS_PER_US,
+        "guard_us": timing.guard_ns / _NS_PER_US,
+        "scheduled": [_flow_values(one) for one in result.scheduled],
+        "unscheduled": [flow.id for flow in result.unscheduled],
+        "slower_than_asked": [one.timed.id for one in result.slower_than_asked],
+        "optimal": solution.is_optimal,
+        "bound": solution.bound,
+        "bound_because": solution.why,
+        "gap_percent": round(solution.gap_percent, 3),
+        "table_entries": result.table_entries,
+        "entries": {
+            name: [
+                {**asdict(entry), "nw_src": str(entry.nw_src), "nw_dst": str(entry.nw_dst)} for entry in table
+            ]
+            for name, table in result.entries.items()
+        },
+        "seconds": round(seconds, 3),
+    }
+
+
+def _flow_values(one: ScheduledFlow) -> dict[str, Any]:
+    return {
+        "id": one.timed.id,
+        "slot": one.slot,
+        "path": [hop.switch for hop in one.path],
+        "ports": [hop.output_port for hop in one.path],
+        "send": {
+            "host": one.timed.source,
+            "offset_us": one.offset_ns / _NS_PER_US,
+            "period_us": one.every_ns / _NS_PER_US,
+        },
+        "guarantee_us": round(one.bound_ns / _NS_PER_US, 3),
+    }
+
+
+def _print(result: LabSchedule, extended: Extended | None) -> None:
+    from rich.console import Console  # noqa: PLC0415 - so that other commands need not load it
+    from rich.table import Table  # noqa: PLC0415
+
+    timing, solution, console = result.timing, result.solution, Console()
+    table = Table(title=f"{result.lab.name}: slots by {result.scheme.value}", title_justify="left")
+    for column in ("flow", "slot", "path", "sends at us", "every us", "guarantee us"):
+        table.add_column(column, justify="left" if column in {"flow", "path"} else "right")
+    for one in result.scheduled:
+        table.add_row(
+            one.timed.id,
+            str(one.slot),
+            " ".join([one.timed.source, *(hop.switch for hop in one.path), one.timed.destination]),
+            f"{one.offset_ns / _NS_PER_US:.3f}",
+            f"{one.every_ns / _NS_PER_US:.3f}",
+            f"{one.bound_ns / _NS_PER_US:.3f}",
+        )
+    console.print(table)
+    lines = [
+        f"{result.slots} slots of {timing.slot_ns / _NS_PER_US:.3f} us in a base period of"
+        f" {timing.base_period_ns / _NS_PER_US:.3f} us; hosts may be off by"
+        f" {timing.guard_ns / _NS_PER_US:g} us",
+        f"a flow has its {result.exclusive.value} for itself in its slot",
+    ]
+    lines += [
+        f"no slot: {flow.id} ({flow.source} to {flow.destination}); it may not send"
+        for flow in result.unscheduled
+    ]
+    lines += [
+        f"slower than asked: {one.timed.id} wants a frame every"
+        f" {(one.timed.asked_ns or 0) / _NS_PER_US:.3f} us, and has one"
+        f" every {one.every_ns / _NS_PER_US:.3f} us"
+        for one in result.slower_than_asked
+    ]
+    count = len(result.scheduled)
+    lines.append(
+        f"{count} flows, and no schedule has more: {solution.why}"
+        if solution.is_optimal
+        else f"{count} flows; no schedule has more than {solution.bound}: {solution.why}"
+    )
+    if extended is not None:
+        lines += [f"left: {flow}" for flow in extended.removed]
+        lines.append(
+            f"{len(extended.kept)} flows were not moved, {len(extended.added)} were added; that nobody was"
+            f" moved costs {_flows(extended.cost_at_most)}"
+        )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _flows(most: int) -> str:
+    return "no flow" if not most else f"at most {most} flow{'s' if most > 1 else ''}"

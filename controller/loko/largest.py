@@ -1,0 +1,350 @@
+"""The largest set of flows that fits a lab, whatever the order in which they are asked for.
+
+An integer program proposes which flows, and on which paths: of each thing that flows share, what they demand
+together is within its capacity. The admission control decides. What it refuses of a proposal becomes a row of
+the program: some of its flows do not fit together, whatever else is admitted. So each row holds for every set
+that fits, the program is never stricter than the admission, and no set is larger than its bound.
+
+Flows that differ in id and ports alone are of one kind, of which the program counts how many fit.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from loko.admission import Admission, Admitted, Demand, Refusal
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop
+from loko.on_demand import OnDemand
+from loko.plan import Plan, plan
+from loko.routing import admit, on_path, paths
+from loko.solvers.program import Clock, Program, Solve
+
+MOST_PATHS: Final = 16
+"""So many of a flow's paths are looked at, the shortest first; rings and trees have one or two."""
+_WHOLE: Final = 10_000_000
+"""What a capacity counts in a row; demands are rounded down to parts of it, so that no row is too strict."""
+_ROUNDING: Final = 1e-6
+"""What a solver's bound may be too small by."""
+_CONFLICTS_AT_ONCE: Final = 8
+"""Refusals of one proposal that become rows."""
+
+Path = tuple[Hop, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Largest:
+    """The largest set that was found, and what is proven about others."""
+
+    plan: Plan
+    """What the admission control grants of it, and why it refuses the rest."""
+    in_order: int
+    """How many fit if they are asked for in their order."""
+    bound: int
+    """No set of more flows fits."""
+    is_by_few_paths: bool
+    """Some flow has further paths, of which nothing is said: `MOST_PATHS` alone were looked at."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no larger set fits."""
+        return len(self.plan.accepted) == self.bound
+
+    def as_values(self) -> dict[str, object]:
+        """What is proven, as plain values, for JSON."""
+        return {
+            "is_proven": self.is_proven,
+            "bound": self.bound,
+            "in_order": self.in_order,
+            "is_by_few_paths": self.is_by_few_paths,
+        }
+
+    def __str__(self) -> str:
+        """In one line."""
+        if not self.plan.refused:
+            return f"{self.plan.fit} fit: all of them"
+        proven = "no larger set fits" if self.is_proven else f"no set of more than {self.bound:,} fits"
+        if self.is_by_few_paths:
+            proven += f" on the {MOST_PATHS} shortest paths of each flow"
+        more = "" if self.is_proven else "; with a longer --time-limit more may be found or excluded"
+        return f"{self.plan.fit} fit, and {proven}; {self.in_order:,} in the order asked for{more}"
+
+
+def largest(
+    lab: Lab,
+    flows: Sequence[Flow],
+    admission: Admission,
+    *,
+    solve: Solve,
+    clock: Clock,
+    deadlines_ns: Mapping[str, float] = MappingProxyType({}),
+) -> Largest:
+    """Look for the largest set until it is proven, or until the clock has run out.
+
+    It is never smaller than what fits in the order of the flows; if none is larger, it is just that. The
+    admission control has to be one for which a part of what fits also fits, and so does a flow that asks for
+    less in the place of one that asks for more. It is left with the flows of the answer.
+    Raises `InputError` as `plan`.
+    """
+    search = _Search(lab, flows, admission, deadlines_ns)
+    search.improve(solve, clock)
+    return Largest(
+        plan=search.plan(),
+        in_order=search.in_order,
+        bound=search.bound,
+        is_by_few_paths=search.is_by_few_paths,
+    )
+
+
+class _Column(NamedTuple):
+    """Flows of one kind on one path: an integer of the program, how many of them."""
+
+    flows: Sequence[Flow]
+    """All of the kind."""
+    path: Path
+    demands: tuple[Demand, ...]
+    """Of each."""
+
+    @property
+    def way(self) -> tuple[str, Path, int]:
+        """What flows have in common that compare by rate and burst alone."""
+        first = self.flows[0]
+        return first.source, self.path, first.frame_bytes
+
+    def asks_for_all_of(self, other: _Column) -> bool:
+        """Whether one of these, in the place of one of the others, asks for no less of anything."""
+        mine, others = self.flows[0], other.flows[0]
+        return (
+            self.way == other.way
+            and mine.rate_bps >= others.rate_bps
+            and mine.burst_bytes >= others.burst_bytes
+        )
+
+
+def _greatest_part(column: _Column) -> float:
+    """The largest part of a capacity that one of the flows takes."""
+    return max((one.amount / one.capacity for one in column.demands), default=0.0)
+
+
+class _Search:
+    """A program that learns from what the admission refuses, and the best set so far."""
+
+    def __init__(
+        self, lab: Lab, flows: Sequence[Flow], admission: Admission, deadlines_ns: Mapping[str, float]
+    ) -> None:
+        self._lab, self._flows, self._admission = lab, flows, admission
+        self._deadlines_ns = deadlines_ns
+        self._in_order = self._plan(flows)
+        self._best = {one.flow.id: one.path for one in self._in_order.accepted}
+        self.in_order = len(self._best)
+        self.bound = len(flows)
+        self.is_by_few_paths = False
+        self._ways: OnDemand[tuple[str, str], list[Path]] = OnDemand(self._find_ways)
+        """By source and destination."""
+        self._program = Program()
+        self._columns: list[_Column] = []
+        """The first variables of the program."""
+        self._capped: dict[tuple[int, int], int] = {}
+        """By column and number: the variable that is at least the smaller of the two."""
+
+    def improve(self, solve: Solve, clock: Clock) -> None:
+        """Propose, ask, learn, until no larger set can be or time is up."""
+        if not self._in_order.refused:
+            return
+        self._write_program()
+        is_first = True
+        while len(self._best) < self.bound and clock.left_s > 0:
+            answer = solve(self._program, time_limit_s=clock.left_s)
+            self.bound = min(self.bound, math.floor(answer.bound + _ROUNDING))
+            if answer.values is None:
+                return
+            proposed = self._proposed(answer.values)
+            granted = self._learn(proposed, clock)
+            if len(granted) < len(proposed):
+                granted = self._filled_up(granted)
+                if is_first:
+                    self._take(self._filled_up({}))
+                    is_first = False
+            self._take(granted)
+
+    def plan(self) -> Plan:
+        """The best set first, in its order, then the others: on their best paths if all fit on these."""
+        best = self._best
+        if len(best) == self.in_order:
+            return self._plan(self._flows)
+        flows = sorted(self._flows, key=lambda flow: flow.id not in best)
+        self._admission.release_all()
+        is_free = all(isinstance(self._admit(flow), Admitted) for flow in flows[: len(best)])
+        return self._plan(flows, {} if is_free else best)
+
+    def _plan(self, flows: Sequence[Flow], paths_of: Mapping[str, Path] = MappingProxyType({})) -> Plan:
+        self._admission.release_all()
+        return plan(self._lab, flows, self._admission, paths_of, self._deadlines_ns)
+
+    def _admit(self, flow: Flow) -> Admitted | Refusal:
+        return admit(self._lab, self._admission, flow, self._deadlines_ns.get(flow.id))
+
+    def _take(self, granted: Mapping[str, Path]) -> None:
+        if len(granted) > len(self._best):
+            self._best = dict(granted)
+
+    def _filled_up(self, granted: Mapping[str, Path]) -> dict[str, Path]:
+        """With what else fits, those first that take least."""
+        admission, smallest_first = self._admission, sorted(self._columns, key=_greatest_part)
+        admission.release_all()
+        for column in smallest_first:
+            for flow in column.flows:
+                if flow.id in granted and granted[flow.id] == column.path:
+                    admission.request(flow, column.path)
+        for column in smallest_first:
+            for flow in column.flows:
+                if flow.id not in admission.admitted and isinstance(self._admit(flow), Refusal):
+                    break
+        return {flow_id: one.path for flow_id, one in admission.admitted.items()}
+
+    def _write_program(self) -> None:
+        rows: dict[tuple[str, str], list[tuple[int, Demand]]] = {}
+        for columns in self._needed(list(self._each_kind())):
+            first, top = len(self._columns), len(columns[0].flows)
+            for number, column in enumerate(columns, first):
+                self._program.variable(gain=1, top=top)
+                for demand in column.demands:
+                    rows.setdefault((demand.server, demand.quantity), []).append((number, demand))
+            self._columns += columns
+            if len(columns) > 1:
+                self._program.row("as many as there are", range(first, len(self._columns)), high=top)
+        for demands in rows.values():
+            parts = {number: int(_WHOLE * one.amount / one.capacity) for number, one in demands}
+            self._program.row("capacity", parts.keys(), parts.values(), high=_WHOLE)
+
+    def _each_kind(self) -> Iterator[list[_Column]]:
+        """The paths of each kind on which one of its flows, alone, is granted."""
+        kinds: dict[tuple[object, ...], list[Flow]] = {}
+        for flow in self._flows:
+            key = (flow.source, flow.destination, *flow[5:], self._deadlines_ns.get(flow.id))
+            kinds.setdefault(key, []).append(flow)
+        admission = self._admission
+        admission.release_all()
+        for flows in kinds.values():
+            first = flows[0]
+            found = dict.fromkeys(self._ways[first.source, first.destination])
+            found |= dict.fromkeys(self._best[flow.id] for flow in flows if flow.id in self._best)
+            columns = []
+            for path in found:
+                answer = on_path(admission, path, self._deadlines_ns.get(first.id), first)
+                if isinstance(answer, Admitted):
+                    columns.append(_Column(flows, path, tuple(admission.demands(answer))))
+            if columns:
+                yield columns
+
+    def _needed(self, kinds: Sequence[list[_Column]]) -> Iterator[list[_Column]]:
+        """Without the kinds that no largest set needs.
+
+        In the place of a flow, another of the same ends will do that asks for less; if there are as many of
+        these as may be together at most, one is left.
+        """
+        alike: dict[tuple[object, ...], list[list[_Column]]] = {}
+        for columns in kinds:
+            first = columns[0].flows[0]
+            deadline_ns = self._deadlines_ns.get(first.id)
+            ends = (first.source, first.destination, first.frame_bytes, deadline_ns)
+            alike.setdefault(ends, []).append(columns)
+        for group in alike.values():
+            most = self._most_together(group)
+            smaller: list[float] = []
+            for columns in sorted(group, key=lambda columns: columns[0].flows[0][5:7]):
+                flows = columns[0].flows
+                if bisect_right(smaller, flows[0].burst_bytes) < most:
+                    yield columns
+                for _ in flows[:most]:
+                    insort(smaller, flows[0].burst_bytes)
+
+    @staticmethod
+    def _most_together(group: Iterable[list[_Column]]) -> int:
+        """More of these flows do not fit, whichever they are: as many as the smallest, on every path."""
+        least: dict[tuple[Path, str, str], tuple[float, float]] = {}
+        for column in chain.from_iterable(group):
+            for one in column.demands:
+                key = column.path, one.server, one.quantity
+                least[key] = min(least.get(key, (math.inf, 0.0)), (one.amount, one.capacity))
+        most: dict[Path, int] = {}
+        for (path, _, _), (amount, capacity) in least.items():
+            count = math.floor(capacity / amount * (1 + _ROUNDING)) if amount else sys.maxsize
+            most[path] = min(most.get(path, sys.maxsize), count)
+        return sum(most.values())
+
+    def _find_ways(self, ends: tuple[str, str]) -> list[Path]:
+        found = list(islice(paths(self._lab, *ends), MOST_PATHS + 1))
+        if len(found) > MOST_PATHS:
+            self.is_by_few_paths = True
+        return found[:MOST_PATHS]
+
+    def _proposed(self, values: Sequence[int]) -> list[tuple[Flow, int]]:
+        """The flows, each with its column."""
+        left: dict[int, Sequence[Flow]] = {}
+        found = []
+        for number, column in enumerate(self._columns):
+            flows = left.get(id(column.flows), column.flows)
+            found += [(flow, number) for flow in flows[: values[number]]]
+            left[id(column.flows)] = flows[values[number] :]
+        return found
+
+    def _learn(self, proposed: Sequence[tuple[Flow, int]], clock: Clock) -> dict[str, Path]:
+        """What is granted of a proposal, by id. What is refused becomes rows: not all of these together."""
+        admission, columns = self._admission, self._columns
+        admission.release_all()
+        granted: list[tuple[Flow, int]] = []
+        refused: list[tuple[Flow, int]] = []
+        for flow, number in proposed:
+            answer = admission.request(flow, columns[number].path)
+            (granted if isinstance(answer, Admitted) else refused).append((flow, number))
+        granted.sort(key=lambda one: _greatest_part(columns[one[1]]))
+        for flow, number in refused[:_CONFLICTS_AT_ONCE]:
+            needed = [number]
+            for other, column in granted:
+                admission.cancel(other.id)
+                if isinstance(admission.check(flow, columns[number].path), Admitted):
+                    admission.request(other, columns[column].path)
+                    needed.append(column)
+            self._exclude(Counter(needed))
+            for other, column in granted:
+                if other.id not in admission.admitted:
+                    admission.request(other, columns[column].path)
+            if not clock.left_s:
+                break
+        return {flow.id: columns[number].path for flow, number in granted}
+
+    def _exclude(self, conflict: Counter[int]) -> None:
+        """A row: not all flows of a conflict, by the number of them of each column.
+
+        If all have one way, a flow that asks for as much as any of them may stand in the place of each
+        (the extended cover inequality of a knapsack: Balas 1975).
+        """
+        columns, counted = self._columns, dict(conflict)
+        for number, column in enumerate(columns):
+            if all(column.asks_for_all_of(columns[member]) for member in conflict):
+                counted[number] = len(column.flows)
+        variables = [self._at_least(number, count) for number, count in counted.items()]
+        self._program.row("conflict", variables, high=conflict.total() - 1)
+
+    def _at_least(self, number: int, count: int) -> int:
+        """The variable that is no less than a column's, or than a number if that is smaller."""
+        top = len(self._columns[number].flows)
+        if count >= top:
+            return number
+        if (number, count) not in self._capped:
+            program = self._program
+            capped, is_full = program.variable(top=count), program.variable()
+            program.row("capped", (number, capped, is_full), (1, -1, count - top), high=0)
+            program.row("full", (is_full, capped), (count, -1), high=0)
+            self._capped[number, count] = capped
+        return self._capped[number, count]

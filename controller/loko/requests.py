@@ -1,0 +1,246 @@
+"""What people ask for: flows, each with a deadline if it has one, in a file, written by hand or exported.
+
+YAML, JSON or CSV. Rates, sizes and times with units (``rate: 2.3 Mbit/s``, ``burst: 2 frames``, ``deadline: 5
+ms``), or in base units as programs write them (``rate_bps: 2300000``). All that is wrong is told at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+from pydantic import Field, ValidationError, model_validator
+
+from loko.document import InputError, Parsed, Problem, parse, problems, read_text, told
+from loko.flow import AddressedDocument, Flow, doubles
+from loko.units import Burst, FrameSize, Rate, Time
+
+STDIN: Final = "-"
+_Taken = TypeVar("_Taken")
+
+
+class Request(NamedTuple):
+    """A flow that somebody asks for."""
+
+    flow: Flow
+    """Of one that states a period, rate and burst are those of a frame a period."""
+    deadline_ns: float | None = None
+    """Its guarantee must not exceed it. None: any guarantee will do."""
+    period_ns: int | None = None
+    """It sends a frame so often, and no more."""
+
+
+class RequestDocument(AddressedDocument):
+    """A request as it is written down. Of each quantity, one of its forms is given."""
+
+    rate: Rate | None = None
+    rate_bps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    burst: Burst | None = None
+    burst_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    frame: FrameSize | None = Field(default=None, ge=64, le=1518)
+    frame_bytes: int | None = Field(default=None, ge=64, le=1518)
+    deadline: Time | None = None
+    deadline_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    deadline_ns: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    period: Time | None = None
+    period_us: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _says_each_once(self) -> Self:
+        for forms in _FORMS:
+            if len(given := self._given(forms)) > 1:
+                raise ValueError(f"{' and '.join(given)} say the same; leave one out")
+        if not self.size_bytes:
+            raise ValueError("frame is missing; give the size of every frame, with FCS, such as 306 bytes")
+        if len(rates := self._given(_RATES)) > 1:
+            raise ValueError(f"{' and '.join(rates)} both say how often it sends; leave one out")
+        if self.period_ns is not None and self.period_ns < 1:
+            raise ValueError("a period below a nanosecond; give a longer one")
+        size, burst_bytes = self.size_bytes, self.most_bytes
+        if burst_bytes is not None and burst_bytes < size:
+            raise ValueError(f"a burst of {burst_bytes:g} bytes is below a frame of {size}; allow a frame")
+        return self
+
+    def _given(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if getattr(self, name) is not None]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of every frame."""
+        return self.frame or self.frame_bytes or 0
+
+    @property
+    def rate_of_bits(self) -> float | None:
+        """In bit/s, as stated."""
+        return self.rate or self.rate_bps
+
+    @property
+    def most_bytes(self) -> float | None:
+        """The burst, if one is stated."""
+        return self.burst_bytes or (self.burst.of(self.size_bytes) if self.burst else None)
+
+    @property
+    def period_ns(self) -> int | None:
+        """How often it sends a frame, if it says so."""
+        stated_ns = self.period or (None if self.period_us is None else 1e3 * self.period_us)
+        return None if stated_ns is None else round(stated_ns)
+
+    @property
+    def request(self) -> Request:
+        """What is meant, if it says how much it sends. Raises `ValueError` in one line."""
+        size, rate_bps, burst_bytes = self.size_bytes, self.rate_of_bits, self.most_bytes
+        if self.period_ns is not None:
+            rate_bps, burst_bytes = size * 8e9 / self.period_ns, burst_bytes or float(size)
+        if rate_bps is None:
+            raise ValueError("rate is missing; give a rate such as 2.3 Mbit/s, or a period such as 20 ms")
+        if burst_bytes is None:
+            raise ValueError("burst is missing; give a burst such as 2 frames")
+        flow = Flow(
+            id=self.id,
+            source=self.source,
+            destination=self.destination,
+            udp_source=self.udp_source,
+            udp_destination=self.udp_destination,
+            rate_bps=rate_bps,
+            burst_bytes=burst_bytes,
+            frame_bytes=size,
+        )
+        in_ms = None if self.deadline_ms is None else 1e6 * self.deadline_ms
+        return Request(flow, self.deadline or self.deadline_ns or in_ms, self.period_ns)
+
+
+_FORMS: Final = (
+    ("rate", "rate_bps"),
+    ("burst", "burst_bytes"),
+    ("frame", "frame_bytes"),
+    ("deadline", "deadline_ms", "deadline_ns"),
+    ("period", "period_us"),
+)
+"""Of each quantity, how it may be written."""
+_RATES: Final = ("rate", "rate_bps", "period", "period_us")
+
+
+def load_requests(path: str | Path) -> tuple[Request, ...]:
+    """Read a list of requests; ``-`` is the standard input. Raises `InputError`: a line for each error."""
+    return _each(path, lambda document: document.request)
+
+
+def load_documents(path: str | Path) -> tuple[RequestDocument, ...]:
+    """As `load_requests`, for those who need not know how much each flow sends."""
+    return _each(path, lambda document: document)
+
+
+def load_flows(path: str | Path) -> tuple[Flow, ...]:
+    """As `load_requests`, for those who cannot keep a deadline. Raises `InputError` if there is one."""
+    requests = load_requests(path)
+    for request in requests:
+        if request.deadline_ns is not None:
+            raise InputError(
+                f"{path}: flow '{request.flow.id}' has a deadline, which is only asked for by 'loko plan';"
+                " leave it out"
+            )
+    return tuple(request.flow for request in requests)
+
+
+class _Row(NamedTuple):
+    """One request before it is checked."""
+
+    values: object
+    check: Callable[[object], RequestDocument]
+    line: Callable[[Sequence[int | str]], int | None]
+    """Of a part of it."""
+
+
+def _each(path: str | Path, take: Callable[[RequestDocument], _Taken]) -> tuple[_Taken, ...]:
+    name, text, is_csv = _text_of(path)
+    rows = list(_csv_rows(name, text) if is_csv else _listed_rows(name, text))
+    found: list[tuple[_Row, RequestDocument]] = []
+    taken: list[_Taken] = []
+    wrong: list[str] = []
+    for row in rows:
+        try:
+            document = row.check(row.values)
+            taken.append(take(document))
+            found.append((row, document))
+        except ValidationError as error:
+            wrong += [_told(name, row, problem) for problem in problems(error)]
+        except ValueError as error:
+            wrong.append(_told(name, row, Problem((), "", str(error))))
+    for place, other in doubles([document for _, document in found]):
+        message = f"has the hosts and ports of '{other}'; change a port"
+        if other is None:
+            message = "this id is used twice; rename one"
+        wrong.append(_told(name, found[place][0], Problem((), "", message)))
+    if wrong:
+        raise InputError(*wrong)
+    return tuple(taken)
+
+
+def _text_of(path: str | Path) -> tuple[str, str, bool]:
+    """How the file is called, what it says, and whether that is CSV."""
+    if str(path) == STDIN:
+        name, text = "standard input", sys.stdin.read()
+    else:
+        name, file = str(path), Path(path)
+        if not file.exists():
+            raise InputError(f"flows '{path}': no such file")
+        text = read_text(file)
+        known = {".csv": True, ".yml": False, ".yaml": False, ".json": False}
+        if (is_csv := known.get(file.suffix.lower())) is not None:
+            return name, text, is_csv
+    first = text.lstrip().split("\n", 1)[0].split(",")
+    return name, text, len(first) > 1 and any(_key(cell) in RequestDocument.model_fields for cell in first)
+
+
+def _told(name: str, row: _Row, problem: Problem) -> str:
+    flow_id = row.values.get("id") if isinstance(row.values, Mapping) else None
+    parts = [f"flow '{flow_id}'" if flow_id else "", problem.name]
+    return told(name, row.line(problem.at), ": ".join(filter(None, parts)), problem.message)
+
+
+def _listed_rows(name: str, text: str) -> Iterator[_Row]:
+    parsed = parse(Path(name), text)
+    if parsed.data is None:
+        raise InputError(f"{name}: is empty; begin each flow with '- id: …'")
+    if not isinstance(parsed.data, list):
+        raise InputError(f"{name}: is no list of flows; begin each flow with '- id: …'")
+    for place, values in enumerate(parsed.data):
+        yield _Row(values, RequestDocument.model_validate, _line_in(parsed, place))
+
+
+def _line_in(parsed: Parsed, place: int) -> Callable[[Sequence[int | str]], int | None]:
+    return lambda location: parsed.line((place, *location))
+
+
+def _csv_rows(name: str, text: str) -> Iterator[_Row]:
+    table = csv.reader(text.splitlines())
+    header = [_key(cell) for cell in next(table, [])]
+    if not header:
+        raise InputError(f"{name}: is empty; name the columns in the first line: id,source,destination,…")
+    strange = [cell for cell in header if cell not in RequestDocument.model_fields]
+    if strange:
+        allowed = ", ".join(RequestDocument.model_fields)
+        raise InputError(f"{name}:1: unknown column '{''.join(strange[:1])}' (allowed: {allowed})")
+    for cells in table:
+        if not any(cell.strip() for cell in cells):
+            continue
+        line = table.line_num
+        if len(cells) != len(header):
+            raise InputError(f"{name}:{line}: {len(cells)} cells; the first line names {len(header)} columns")
+        values = {key: cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
+        yield _Row(values, _of_strings, _always(line))
+
+
+def _of_strings(values: Any) -> RequestDocument:
+    return RequestDocument.model_validate_strings(values, strict=False)
+
+
+def _always(line: int) -> Callable[[Sequence[int | str]], int | None]:
+    return lambda _location: line
+
+
+def _key(cell: str) -> str:
+    return cell.strip().lower()

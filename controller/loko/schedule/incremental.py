@@ -1,0 +1,101 @@
+"""Flows that come and go without moving others, and what that can cost (left to future work by the paper)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+
+from loko.document import InputError
+from loko.schedule.graph import Graph
+from loko.schedule.problem import Allotment, Demand, Problem, Scheme, candidates, refuse_unreachable
+from loko.schedule.timetable import Timetable
+
+
+class Standing:
+    """A schedule that stands: a flow that has a slot keeps it, with its path, until it leaves."""
+
+    def __init__(self, graph: Graph, slots: int, scheme: Scheme) -> None:
+        self._graph, self._slots, self._scheme = graph, slots, scheme
+        self._table = Timetable(graph, slots)
+        self._numbers: dict[str, int] = {}
+        self._fresh = count()
+        self._wanted: dict[str, Demand] = {}
+        """Everybody who asked and has not left, with a slot or without."""
+        self._sends: Counter[str] = Counter()
+        self._receives: Counter[str] = Counter()
+        self._cables = (
+            {host: len(graph.leaving.get(host, ())) for host in graph.hosts},
+            {host: len(graph.coming.get(host, ())) for host in graph.hosts},
+        )
+
+    def keep(self, demand: Demand, allotment: Allotment) -> None:
+        """A flow has this already. Raises `InputError` if another has one of its links in its slot."""
+        if not 0 <= allotment.slot < self._slots:
+            raise InputError(
+                f"flow '{demand.id}': there is no slot {allotment.slot} of {self._slots}; schedule anew"
+            )
+        others = self._table.in_the_way(allotment)
+        if others:
+            owner = next(flow for flow, number in self._numbers.items() if number in others)
+            raise InputError(
+                f"flow '{demand.id}': '{owner}' has one of its links in slot {allotment.slot}; schedule anew"
+            )
+        self._want(demand)
+        self._table.put(self._numbers[demand.id], allotment)
+
+    def add(self, demand: Demand, draw: float = 0.0) -> Allotment | None:
+        """The slot and path of a further flow; None if there is none without moving others.
+
+        `draw` in [0, 1) chooses the path for S/FR. Raises `InputError` as `candidates`.
+        """
+        problem = Problem(self._graph, (demand,), self._slots)
+        if self._scheme is Scheme.UNCONSTRAINED:
+            refuse_unreachable(problem)
+            allotment = self._table.first_anywhere(demand.source, demand.destination)
+        else:
+            own = candidates(problem)[0]
+            if self._scheme is Scheme.FIXED:
+                own = [own[int(draw * len(own))]]
+            allotment = self._table.first_on(own)
+        self._want(demand)
+        if allotment is not None:
+            self._table.put(self._numbers[demand.id], allotment)
+        return allotment
+
+    def remove(self, flow: str) -> None:
+        """A flow leaves. Raises `InputError` if it never came."""
+        demand = self._wanted.pop(flow, None)
+        if demand is None:
+            raise InputError(f"flow '{flow}': is not there; name one that is")
+        number = self._numbers.pop(flow)
+        if self._table.allotment(number) is not None:
+            self._table.remove(number)
+        self._sends[demand.source] -= 1
+        self._receives[demand.destination] -= 1
+
+    @property
+    def allotments(self) -> dict[str, Allotment]:
+        """Of every flow that has a slot."""
+        found = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
+        return {flow: allotment for flow, allotment in found if allotment is not None}
+
+    @property
+    def most(self) -> int:
+        """No schedule of all that asked has more flows: a host's cable carries one flow a slot each way."""
+        return min(
+            sum(min(asked, self._slots * cables[host]) for host, asked in wanted.items())
+            for wanted, cables in zip((self._sends, self._receives), self._cables, strict=True)
+        )
+
+    @property
+    def cost_at_most(self) -> int:
+        """How many flows more a schedule might have in which all may be moved: the bound of the cost."""
+        return self.most - len(self._table)
+
+    def _want(self, demand: Demand) -> None:
+        if demand.id in self._wanted:
+            raise InputError(f"flow '{demand.id}': is there already; give another id")
+        self._wanted[demand.id] = demand
+        self._numbers[demand.id] = next(self._fresh)
+        self._sends[demand.source] += 1
+        self._receives[demand.destination] += 1

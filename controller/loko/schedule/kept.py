@@ -1,0 +1,218 @@
+"""Schedules that are kept while flows come and go: what `loko schedule --json` printed, read and extended.
+
+A flow that has a slot keeps it, with its path, until it leaves. So hosts and switches that have nothing to do
+with what changes need not be told. The paper leaves this to future work (section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from loko.document import InputError, read
+from loko.lab import Lab
+from loko.network import Hop
+from loko.schedule.graph import Graph, Path
+from loko.schedule.incremental import Standing
+from loko.schedule.lab_schedule import (
+    LabSchedule,
+    exclusive_of,
+    frontiers_of,
+    lab_graph,
+    longest_ns,
+    path_of,
+    refuse_strangers,
+    scheduled_flow,
+    tables,
+)
+from loko.schedule.packing import Paths, most_flows
+from loko.schedule.problem import Allotment, Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.timing import Exclusive, Timing, crossing, slot_ns
+from loko.solvers.program import Clock, Solve
+
+_ANEW: Final = "schedule anew, without --keep"
+_NS_PER_US: Final = 1e3
+
+
+class _Document(BaseModel):
+    """Keys of a schedule that nothing here needs may be there, too."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class KeptFlow(_Document):
+    """A flow with its slot; `ports` are those by which its frames leave the switches of `path`."""
+
+    id: str
+    slot: int = Field(ge=0)
+    path: list[str]
+    ports: list[int]
+
+
+class KeptSchedule(_Document):
+    """What `loko schedule --json` prints, as far as it stays."""
+
+    lab: str
+    scheme: Scheme
+    exclusive: Exclusive
+    slots: int = Field(ge=1)
+    base_period_us: float = Field(gt=0)
+    slot_us: float = Field(gt=0)
+    guard_us: float = Field(ge=0)
+    scheduled: list[KeptFlow]
+    table_entries: int = Field(ge=1)
+
+    @property
+    def timing(self) -> Timing:
+        """The cycle that all hosts keep."""
+        return Timing(
+            base_period_ns=round(self.base_period_us * _NS_PER_US),
+            slot_ns=round(self.slot_us * _NS_PER_US),
+            guard_ns=round(self.guard_us * _NS_PER_US),
+        )
+
+
+def load_kept(file: File) -> KeptSchedule:
+    """Read a schedule. Raises `InputError` in one line."""
+    if not file.is_file():
+        raise InputError(f"schedule '{file}': no such file")
+    return read(file, KeptSchedule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extended:
+    """A schedule after flows have come and gone. Nobody else was moved."""
+
+    schedule: LabSchedule
+    kept: tuple[str, ...]
+    """Flows that have the slots and paths that they had."""
+    added: tuple[str, ...]
+    """Flows that have a slot now and had none."""
+    removed: tuple[str, ...]
+    """Flows that had a slot and are not wanted any more."""
+
+    @property
+    def cost_at_most(self) -> int:
+        """How many flows more a schedule might have in which all may be moved."""
+        return self.schedule.solution.bound - len(self.schedule.scheduled)
+
+
+def extend(
+    lab: Lab,
+    flows: Sequence[TimedFlow],
+    kept: KeptSchedule,
+    solve: Solve,
+    clock: Clock,
+    *,
+    seed: int = 0,
+) -> Extended:
+    """Change a schedule to these flows, moving none: who is not listed leaves, who is new gets what is free.
+
+    `seed` is that of the paths that S/FR draws for new flows. Raises `InputError` if the schedule is not of
+    the lab or not of these flows, or if what is new does not fit its slots.
+    """
+    refuse_strangers(lab, flows)
+    if kept.lab != lab.name:
+        raise InputError(f"the schedule is of the lab '{kept.lab}', not of '{lab.name}'; name that lab")
+    timing, exclusive = kept.timing, kept.exclusive
+    frame_bytes = max(flow.frame_bytes for flow in flows)
+    frontiers = frontiers_of(lab, flows, kept.table_entries)
+    if exclusive is Exclusive.LINKS and exclusive_of(lab, frontiers, frame_bytes) is not exclusive:
+        raise InputError(
+            f"frames of {frame_bytes} bytes need their switches for themselves, those of the schedule have"
+            f" their links only; {_ANEW}"
+        )
+    graph = lab_graph(lab, exclusive)
+    crossed = crossing(lab, frontiers, frame_bytes, exclusive)
+    demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
+    problem = Problem(graph, demands, kept.slots)
+    paths: Paths | None = None if kept.scheme is Scheme.UNCONSTRAINED else candidates(problem)
+    needed_ns = slot_ns(longest_ns(lab, graph, crossed, paths), timing.guard_ns)
+    if needed_ns > timing.slot_ns:
+        raise InputError(
+            f"slots of {needed_ns / _NS_PER_US:g} us are needed, those of the schedule have"
+            f" {timing.slot_ns / _NS_PER_US:g} us: frames or paths of new flows are longer; {_ANEW}"
+        )
+    had = _allotments(graph, kept, demands)
+    draws = dict(
+        zip((one.id for one in demands), np.random.default_rng(seed).random(len(demands)), strict=True)
+    )
+    if paths is not None:
+        paths = [
+            own if one.id not in had else _as_kept(one, own, had[one.id].path, kept.scheme)
+            for one, own in zip(demands, paths, strict=True)
+        ]
+        if kept.scheme is Scheme.FIXED:
+            paths = drawn(paths, list(draws.values()))
+    standing = Standing(graph, kept.slots, kept.scheme)
+    for one in demands:
+        if one.id in had:
+            standing.keep(one, had[one.id])
+    for one in demands:
+        if one.id not in had:
+            standing.add(one, draws[one.id])
+    found = standing.allotments
+    bound, why = len(flows), "every flow has a slot"
+    if len(found) < bound:
+        bound, why = most_flows(problem, paths, solve, clock)
+    scheduled = tuple(
+        scheduled_flow(lab, graph, flow, found[flow.id], timing=timing, crossed=crossed)
+        for flow in flows
+        if flow.id in found
+    )
+    schedule = LabSchedule(
+        lab=lab,
+        scheme=kept.scheme,
+        exclusive=exclusive,
+        slots=kept.slots,
+        timing=timing,
+        scheduled=scheduled,
+        unscheduled=tuple(flow for flow in flows if flow.id not in found),
+        solution=Solution(allotments=found, bound=bound, why=why),
+        entries=tables(lab, scheduled, kept.table_entries, f"schedule fewer flows, or {_ANEW}"),
+        table_entries=kept.table_entries,
+    )
+    wanted = {flow.id for flow in flows}
+    return Extended(
+        schedule=schedule,
+        kept=tuple(flow.id for flow in flows if flow.id in had),
+        added=tuple(one.timed.id for one in scheduled if one.timed.id not in had),
+        removed=tuple(one.id for one in kept.scheduled if one.id not in wanted),
+    )
+
+
+def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> dict[str, Allotment]:
+    """What these flows have already. Raises `InputError` if that is no path of the lab from end to end."""
+    wanted = {one.id: one for one in demands}
+    found: dict[str, Allotment] = {}
+    for flow in kept.scheduled:
+        if flow.id not in wanted:
+            continue
+        if flow.id in found:
+            raise InputError(f"flow '{flow.id}': is there twice in the schedule; {_ANEW}")
+        _, source, destination = wanted[flow.id]
+        hops = [Hop(switch=one, output_port=port) for one, port in zip(flow.path, flow.ports, strict=False)]
+        path = path_of(graph, source, destination, hops)
+        if path is None or len(flow.path) != len(flow.ports):
+            raise InputError(
+                f"flow '{flow.id}': its path in the schedule does not lead from {source} to {destination};"
+                f" give the flow another id, or {_ANEW}"
+            )
+        found[flow.id] = Allotment(slot=flow.slot, path=path)
+    return found
+
+
+def _as_kept(demand: Demand, shortest: Sequence[Path], path: Path, scheme: Scheme) -> Sequence[Path]:
+    """The paths that a flow with a slot may have: all if it might be moved on any, else its own."""
+    if path not in shortest:
+        raise InputError(
+            f"flow '{demand.id}': its path in the schedule is not a shortest one, as {scheme.value} asks;"
+            f" {_ANEW}"
+        )
+    return [path] if scheme is Scheme.FIXED else shortest

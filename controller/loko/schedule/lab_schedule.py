@@ -1,0 +1,300 @@
+"""A lab's schedule: from its switches and flows to slots, paths, the controller's entries, send times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from loko.allocation import Frontier
+from loko.control_traffic import HEARTBEAT
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, flow_entry
+from loko.lab import Lab
+from loko.lab_allocation import Allocator
+from loko.network import Hop, RoutedFlow, refuse_ends
+from loko.scenario import of_lokos_tables
+from loko.schedule.graph import Graph, Link, Path
+from loko.schedule.packing import Paths, pack, straight_only
+from loko.schedule.problem import Allotment, Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, slot_ns
+from loko.solvers.program import Clock, Solve
+
+_INSIDE: Final = " (inside)"
+"""After the name of a switch: where its frames are once its CPU has handled them. No name has a space."""
+
+
+def lab_graph(lab: Lab, exclusive: Exclusive) -> Graph:
+    """The lab's links, both directions of a cable each; a switch is a link too, if it is exclusive."""
+    links = []
+    splits = exclusive is Exclusive.SWITCHES
+    for node in (*lab.hosts, *lab.switches):
+        tail = node + _INSIDE if splits and node in lab.switches else node
+        links += [Link(tail, far.node, port) for port, far in lab.ways(node)]
+        if tail != node:
+            links.append(Link(node, tail))
+    return Graph(hosts=tuple(lab.hosts), links=tuple(links))
+
+
+def hops_of(lab: Lab, graph: Graph, path: Path) -> tuple[Hop, ...]:
+    """The switches of a path, with the ports that frames leave by."""
+    passed = (graph.links[link] for link in path)
+    ends = ((link.tail.removesuffix(_INSIDE), link.port) for link in passed if link.port)
+    return tuple(Hop(switch=name, output_port=port) for name, port in ends if name in lab.switches)
+
+
+def path_of(graph: Graph, source: str, destination: str, hops: Sequence[Hop]) -> Path | None:
+    """The path that crosses these switches and leaves them by these ports; None if it does not lead there."""
+    if not hops:
+        return None
+    path: list[int] = []
+    node = source
+    for tail, port in [(source, 0), *((hop.switch, hop.output_port) for hop in hops)]:
+        if node.removesuffix(_INSIDE) != tail:
+            return None
+        inside = node if node == source else node + _INSIDE
+        for number in graph.leaving.get(node, ()):
+            if graph.links[number].head == inside:  # the switch is a link, too
+                path.append(number)
+                node = inside
+                break
+        onward = [
+            number
+            for number in graph.leaving.get(node, ())
+            if (
+                graph.links[number].head == hops[0].switch
+                if node == source
+                else graph.links[number].port == port
+            )
+        ]
+        if not onward:
+            return None
+        path.append(onward[0])
+        node = graph.links[onward[0]].head
+    return tuple(path) if node == destination else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduledFlow:
+    """A flow with its slot. It is a `Routed`: tables are made from it, as from an admitted flow."""
+
+    timed: TimedFlow
+    slot: int
+    routed: RoutedFlow
+    offset_ns: int
+    """When in a base period it sends, and so in each period of its own."""
+    every_ns: int
+    bound_ns: float
+    """From the first bit that leaves the source until the last has come to the destination."""
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """The switches that it crosses, in order."""
+        return self.routed.path
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabSchedule:
+    """Who sends when, and on which path."""
+
+    lab: Lab
+    scheme: Scheme
+    exclusive: Exclusive
+    slots: int
+    timing: Timing
+    scheduled: tuple[ScheduledFlow, ...]
+    unscheduled: tuple[TimedFlow, ...]
+    solution: Solution
+    entries: Mapping[str, tuple[FlowEntry, ...]]
+    """Of each switch, the entries of the flows that cross it."""
+    table_entries: int
+    """How many entries a table may have: the slot is long enough for as many."""
+
+    @property
+    def slower_than_asked(self) -> tuple[ScheduledFlow, ...]:
+        """Flows whose stated rate needs more than a frame each time that they may send."""
+        return tuple(
+            one
+            for one in self.scheduled
+            if one.timed.asked_ns is not None and one.every_ns > one.timed.asked_ns
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How somebody wants a lab scheduled; None: whatever fits."""
+
+    scheme: Scheme = Scheme.UNCONSTRAINED
+    slots: int | None = None
+    base_period_ns: int | None = None
+    exclusive: Exclusive | None = None
+    guard_ns: int = 0
+    entries: int | None = None
+    is_straight: bool = False
+    """Solve the paper's program, instead of what is quicker."""
+    is_thorough: bool = True
+    """Whether the paper's program has the time that is left where the quicker search proves nothing."""
+    seed: int = 0
+    """Of the paths that S/FR draws."""
+
+
+class NoSlotError(InputError):
+    """A base period that does not hold a single slot."""
+
+
+def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve, clock: Clock) -> LabSchedule:
+    """Schedule flows on a lab.
+
+    Raises `InputError` for whatever does not fit together, `NoSlotError` if a base period holds no slot.
+    """
+    refuse_strangers(lab, flows)
+    frame_bytes = max(flow.frame_bytes for flow in flows)
+    entries = _entries(lab, flows, wishes.entries)
+    frontiers = frontiers_of(lab, flows, entries)
+    exclusive = exclusive_of(lab, frontiers, frame_bytes, wishes.exclusive)
+    graph = lab_graph(lab, exclusive)
+    demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
+    shortest = None
+    if wishes.scheme is not Scheme.UNCONSTRAINED:
+        shortest = candidates(Problem(graph, demands, 1))
+    crossed = crossing(lab, frontiers, frame_bytes, exclusive)
+    timing, slots = _timing(
+        flows, wishes, slot_ns(longest_ns(lab, graph, crossed, shortest), wishes.guard_ns)
+    )
+    problem = Problem(graph, demands, slots)
+    paths: Paths | None = shortest
+    if shortest is not None and wishes.scheme is Scheme.FIXED:
+        paths = drawn(shortest, list(np.random.default_rng(wishes.seed).random(len(flows))))
+    if wishes.is_straight:
+        solution = straight_only(problem, paths, solve, clock)
+    else:
+        solution = pack(problem, paths, solve, clock, is_thorough=wishes.is_thorough)
+    scheduled = tuple(
+        scheduled_flow(lab, graph, flow, solution.allotments[flow.id], timing=timing, crossed=crossed)
+        for flow in flows
+        if flow.id in solution.allotments
+    )
+    return LabSchedule(
+        lab=lab,
+        scheme=wishes.scheme,
+        exclusive=exclusive,
+        slots=slots,
+        timing=timing,
+        scheduled=scheduled,
+        unscheduled=tuple(flow for flow in flows if flow.id not in solution.allotments),
+        solution=solution,
+        entries=tables(lab, scheduled, entries, "plan more with --entries, or schedule fewer flows"),
+        table_entries=entries,
+    )
+
+
+def refuse_strangers(lab: Lab, flows: Sequence[TimedFlow]) -> None:
+    """Raise `InputError` for a flow whose ends are no two hosts of the lab."""
+    for flow in flows:
+        try:
+            refuse_ends(lab, flow.source, flow.destination)
+        except InputError as error:
+            raise InputError(f"flow '{flow.id}': {error}") from None
+
+
+def frontiers_of(lab: Lab, flows: Sequence[TimedFlow], entries: int) -> Mapping[str, Frontier]:
+    """What each switch can do for frames of these sizes, its own work and a heartbeat reserved."""
+    sizes = tuple(sorted({flow.frame_bytes for flow in flows}))
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    return Allocator(lab, scenario, HEARTBEAT).frontiers()
+
+
+def longest_ns(lab: Lab, graph: Graph, crossed: Crossing, paths: Paths | None) -> float:
+    """The longest that a frame may take on any of these paths; without `paths` they may lead anywhere."""
+    if paths is None:  # a path without loops crosses each switch once at most
+        return crossed.bound_ns(tuple(lab.switches))
+    crossings = ([hop.switch for hop in hops_of(lab, graph, path)] for own in paths for path in own)
+    return max(crossed.bound_ns(names) for names in crossings)
+
+
+def _entries(lab: Lab, flows: Sequence[TimedFlow], wanted: int | None) -> int:
+    """How many entries a table may have. The slot is as long as a frame needs that is compared with all."""
+    limit = min(switch.profile.table.entries.value for switch in lab.switches.values())
+    entries = max(EVALUATION_ENTRIES, min(len(flows), limit)) if wanted is None else wanted
+    if entries > limit:
+        raise InputError(f"{entries} entries planned, a table of {lab.name} holds {limit}; plan fewer")
+    return entries
+
+
+def exclusive_of(
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, wanted: Exclusive | None = None
+) -> Exclusive:
+    """Links, if the switches hold the frames that may meet in them; else switches, too.
+
+    Raises `InputError` if that is not what is wanted, or if a switch does not hold a single frame.
+    """
+    small = holds_what_meets(lab, frontiers, frame_bytes, Exclusive.LINKS)
+    if not small:
+        return wanted or Exclusive.LINKS
+    if wanted is Exclusive.LINKS:
+        raise InputError(
+            f"--exclusive links: {small[0]} does not hold the frames of {frame_bytes} bytes that may meet in"
+            " it in one slot; choose --exclusive switches, or smaller frames"
+        )
+    alone = holds_what_meets(lab, frontiers, frame_bytes, Exclusive.SWITCHES)
+    if alone:
+        raise InputError(
+            f"{alone[0]}: its buffer does not hold a frame of {frame_bytes} bytes; send smaller ones"
+        )
+    return Exclusive.SWITCHES
+
+
+def _timing(flows: Sequence[TimedFlow], wishes: Wishes, shortest_slot_ns: int) -> tuple[Timing, int]:
+    """The cycle, and its slots. Raises `InputError` if the base period does not hold them."""
+    stated = [flow.period_ns for flow in flows if flow.period_ns is not None]
+    base_ns = wishes.base_period_ns or (min(stated) if stated else None)
+    slots = wishes.slots
+    if base_ns is None:
+        if slots is None:
+            raise InputError("how many slots? Give --slots, --base-period-us, or flows with a period_us")
+        base_ns = slots * shortest_slot_ns
+    for flow in flows:
+        flow.every(base_ns)
+    held = base_ns // shortest_slot_ns
+    if slots is None:
+        slots = held
+    if slots > held or held == 0:
+        raise (InputError if held else NoSlotError)(
+            f"a base period of {base_ns / 1e3:g} us holds {held} slots of {shortest_slot_ns / 1e3:g} us, not"
+            f" {max(slots, 1)}; lengthen it with --base-period-us, or take fewer slots"
+        )
+    return Timing(base_period_ns=base_ns, slot_ns=base_ns // slots, guard_ns=wishes.guard_ns), slots
+
+
+def scheduled_flow(
+    lab: Lab, graph: Graph, flow: TimedFlow, allotment: Allotment, *, timing: Timing, crossed: Crossing
+) -> ScheduledFlow:
+    """A flow with what its slot and path mean on the lab. Raises `InputError` for a period that is none."""
+    hops = hops_of(lab, graph, allotment.path)
+    return ScheduledFlow(
+        timed=flow,
+        slot=allotment.slot,
+        routed=RoutedFlow(flow.sent(timing.base_period_ns), hops),
+        offset_ns=timing.offset_ns(allotment.slot),
+        every_ns=flow.every(timing.base_period_ns),
+        bound_ns=crossed.bound_ns([hop.switch for hop in hops]),
+    )
+
+
+def tables(
+    lab: Lab, scheduled: Sequence[ScheduledFlow], entries: int, remedy: str
+) -> dict[str, tuple[FlowEntry, ...]]:
+    """The entries of every switch. Raises `InputError` with this remedy for more than a table may have."""
+    found: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
+    for one in scheduled:
+        for hop in one.path:
+            found[hop.switch].append(flow_entry(lab, one.routed.flow, hop.output_port))
+    for name, table in found.items():
+        if len(table) > entries:
+            raise InputError(
+                f"{name}: {len(table)} scheduled flows cross it, its table is planned for {entries}; {remedy}"
+            )
+    return {name: tuple(table) for name, table in found.items()}

@@ -1,0 +1,68 @@
+"""Flows that are to be scheduled, as people and programs write them down.
+
+The format is that of `loko plan` with a period in the place of rate and burst; a list for `loko plan` is
+taken as it is: a flow that may send a frame every so often wants a slot at least as often.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from loko.document import InputError
+from loko.flow import Flow
+from loko.requests import load_documents
+
+
+class TimedFlow(NamedTuple):
+    """A flow that sends one frame a period, at most (section 2.1)."""
+
+    id: str
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    frame_bytes: int
+    period_ns: int | None
+    """As stated: a whole multiple of the base period. None: every base period, or as `asked_ns` allows."""
+    asked_ns: float | None
+    """How often it wants to send a frame at least, by the rate that it states; None if it states none."""
+
+    def every(self, base_period_ns: int) -> int:
+        """How often it uses its slot, in ns. Raises `InputError` for a period that is no multiple."""
+        if self.period_ns is not None:
+            if self.period_ns % base_period_ns:
+                raise InputError(
+                    f"flow '{self.id}': its period of {self.period_ns / 1e3:g} us is no multiple of the base"
+                    f" period of {base_period_ns / 1e3:g} us; change one of them"
+                )
+            return self.period_ns
+        if self.asked_ns is None:
+            return base_period_ns
+        return base_period_ns * max(1, int(self.asked_ns // base_period_ns))
+
+    def sent(self, base_period_ns: int) -> Flow:
+        """The flow on the wire."""
+        every_ns = self.every(base_period_ns)
+        rate_bps = self.frame_bytes * 8e9 / every_ns
+        return Flow(*self[:5], rate_bps, float(self.frame_bytes), self.frame_bytes)
+
+
+def load_timed_flows(path: str | Path) -> tuple[TimedFlow, ...]:
+    """Read a list as `loko.requests` does. Raises `InputError`: a line for each error."""
+    documents = load_documents(path)
+    if not documents:
+        raise InputError(f"{path}: no flows to schedule; list at least one")
+    return tuple(
+        TimedFlow(
+            id=one.id,
+            source=one.source,
+            destination=one.destination,
+            udp_source=one.udp_source,
+            udp_destination=one.udp_destination,
+            frame_bytes=one.size_bytes,
+            period_ns=one.period_ns,
+            asked_ns=None if one.rate_of_bits is None else one.size_bytes * 8e9 / one.rate_of_bits,
+        )
+        for one in documents
+    )

@@ -1,0 +1,212 @@
+"""Who may be connected to the service: limits, deadlines, and whose place a newcomer gets. Pure.
+
+A client that only holds a connection, or sends its request drop by drop, holds no more than a place, and not
+for long. Where places run out, the newcomer gets that of whoever has kept the service waiting longest, so
+that there is always room for one who asks something.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Final, Self
+
+from loko.document import InputError
+
+OWN_FILES: Final = 192
+"""Files that the service may need for itself: disk, log, programs beside it, connections that just close."""
+_LEAST: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many at once."""
+
+    in_all: int
+    by_address: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What clients may take at once. Streams and changes together leave half of the connections free."""
+
+    connections: Limit
+    streams: Limit
+    """Event streams, which last."""
+    changes: Limit
+    """Requests that change something, which wait for switches."""
+
+    @classmethod
+    def of(cls, connections: int, *, files: int) -> Self:
+        """So many connections, as far as the process may have so many files open. Raises `InputError`."""
+        places = min(connections, files - OWN_FILES)
+        if places < _LEAST:
+            raise InputError(
+                f"this process may open {files} files, which leaves no room for clients; raise the limit to"
+                f" {connections + OWN_FILES} (ulimit -n)"
+            )
+        return cls(
+            connections=Limit(in_all=places, by_address=places // 2),
+            streams=Limit(in_all=places // 4, by_address=places // 8),
+            changes=Limit(in_all=places // 4, by_address=places // 8),
+        )
+
+
+class Counts:
+    """How many of one kind there are, by address."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self.in_all = 0
+        self._by_address: dict[str, int] = {}
+
+    def of(self, address: str) -> int:
+        """How many there are of an address."""
+        return self._by_address.get(address, 0)
+
+    def has_room(self, address: str) -> bool:
+        """Whether one more may come from there."""
+        return self.in_all < self.limit.in_all and self.of(address) < self.limit.by_address
+
+    def add(self, address: str) -> None:
+        """One more."""
+        self.in_all += 1
+        self._by_address[address] = self.of(address) + 1
+
+    def remove(self, address: str) -> None:
+        """One less."""
+        self.in_all -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+class Phase(Enum):
+    """What a connection waits for."""
+
+    OPEN = auto()
+    """For the first byte of its first request."""
+    HEADERS = auto()
+    BODY = auto()
+    WORKING = auto()
+    """For the service: the request is whole, the answer is not."""
+    IDLE = auto()
+    """For a further request."""
+
+
+PATIENCE_S: Final = {Phase.OPEN: 10.0, Phase.HEADERS: 10.0, Phase.BODY: 10.0}
+"""So long a client may keep the service waiting in each phase. OPEN and HEADERS have theirs together."""
+IDLE_S: Final = 30
+"""So long a connection is kept for a further request: longer than clients keep theirs (httpx: 5 s), so that
+none sends a request into a connection that is just being closed."""
+READING_S: Final = 10.0
+"""So long a client may take nothing of an answer that is there for it."""
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A connection, and since when it waits for what."""
+
+    address: str
+    since_s: float
+    phase: Phase = Phase.OPEN
+    stuck_s: float | None = None
+    """Since when the client takes nothing of its answer."""
+    close: Callable[[], None] = field(default=lambda: None)
+    """Ends the connection at once."""
+    refuse: Callable[[], None] = field(default=lambda: None)
+    """Tells the client that it has taken too long, as far as it may listen, and ends the connection."""
+
+    def enter(self, phase: Phase, now_s: float) -> None:
+        """From now on it waits for something else."""
+        if not (self.phase is Phase.OPEN and phase is Phase.HEADERS):
+            self.since_s = now_s
+        self.phase = phase
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether it is the client's turn."""
+        return self.phase is not Phase.WORKING or self.stuck_s is not None
+
+    def is_overdue(self, now_s: float) -> bool:
+        """Whether the client has kept the service waiting for too long."""
+        if self.stuck_s is not None:
+            return now_s - self.stuck_s >= READING_S
+        patience_s = PATIENCE_S.get(self.phase)
+        return patience_s is not None and now_s - self.since_s >= patience_s
+
+
+class Places:
+    """The places of all connections."""
+
+    def __init__(self, limit: Limit) -> None:
+        self._counts = Counts(limit)
+        self._taken: dict[Place, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def take(self, address: str, now_s: float) -> tuple[Place | None, Place | None]:
+        """A place for a new connection of an address, and who has lost it, whose connection is to be closed.
+
+        There is none if every connection in the way has a request that the service works on.
+        """
+        loser: Place | None = None
+        if not self._counts.has_room(address):
+            loser = self._longest_waiting(address)
+            if loser is None:
+                return None, None
+            self.leave(loser)
+        place = Place(address, now_s)
+        self._taken[place] = None
+        self._counts.add(address)
+        return place, loser
+
+    def leave(self, place: Place) -> None:
+        """A connection has ended; to be told of that twice does no harm."""
+        if place in self._taken:
+            del self._taken[place]
+            self._counts.remove(place.address)
+
+    def overdue(self, now_s: float) -> Iterator[Place]:
+        """Whose client has kept the service waiting for too long."""
+        return iter([place for place in self._taken if place.is_overdue(now_s)])
+
+    def _longest_waiting(self, address: str) -> Place | None:
+        """Of the address itself if that has too many, else of whichever has most: its oldest that waits."""
+        waiting = [place for place in self._taken if place.waits_for_client]
+        if self._counts.of(address) >= self._counts.limit.by_address:
+            waiting = [place for place in waiting if place.address == address]
+        most = max((self._counts.of(place.address) for place in waiting), default=0)
+        crowd = (place for place in waiting if self._counts.of(place.address) == most)
+        return min(crowd, key=lambda place: place.since_s, default=None)
+
+
+class Clients:
+    """What clients take at the moment, and how often they were refused that."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.places = Places(limits.connections)
+        self.streams = Counts(limits.streams)
+        self.changes = Counts(limits.changes)
+        self.turned_away = 0
+        """Connections that got no place, or lost it to others."""
+        self.too_slow = 0
+        """Connections that were closed because their client took too long."""
+
+
+@lru_cache(maxsize=4096)
+def client_of(host: str) -> str:
+    """Whom limits are meant for: an address, of IPv6 the network of 64 bits, all of which one client has."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))

@@ -1,0 +1,235 @@
+"""The connections of clients: accepted one by one, with places and deadlines (`loko.serve.connections`).
+
+uvicorn by itself accepts whatever comes, until the process can open no more files, and waits for requests for
+as long as a client likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import logging
+import resource
+import socket
+import time
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from loko.serve.connections import Clients, Phase, Place, Places, client_of
+from loko.serve.seldom import Seldom
+
+HEADER_BYTES: Final = 65_536
+SWEEP_S: Final = 0.5
+_AT_ONCE: Final = 32
+"""Connections that are accepted before others get their turn; what is being closed meanwhile still counts."""
+_PAUSE_S: Final = 0.1
+_NO_FILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_REASONS: Final = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
+_FULL: Final = 503, "busy", "too many requests are being worked on; ask again"
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, which says what it waits for."""
+
+    def __init__(self, places: Places, place: Place, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._places = places
+        self._place = place
+        self._header_bytes = 0
+        place.close, place.refuse = self._end, self._overdue
+
+    def _enter(self, phase: Phase) -> None:
+        self._place.enter(phase, time.monotonic())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self._places.leave(self._place)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        self._header_bytes += len(data)
+        super().data_received(data)
+        if self._place.phase in {Phase.OPEN, Phase.HEADERS} and self._header_bytes > HEADER_BYTES:
+            self._refuse(431, "too-large", f"the headers have more than {HEADER_BYTES} bytes")
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn."""
+        self._refuse(400, "no-http", msg.removesuffix("."))
+
+    def on_message_begin(self) -> None:
+        """Called by the parser."""
+        super().on_message_begin()
+        self._header_bytes = 0
+        if self._place.phase in {Phase.OPEN, Phase.IDLE}:
+            self._enter(Phase.HEADERS)
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        super().on_headers_complete()
+        if self._place.phase is Phase.HEADERS:
+            self._enter(Phase.BODY)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        super().on_message_complete()
+        if self._place.phase is Phase.BODY:
+            self._enter(Phase.WORKING)
+
+    def on_response_complete(self) -> None:
+        """Called by uvicorn."""
+        has_more = bool(self.pipeline)
+        super().on_response_complete()
+        self._enter(Phase.WORKING if has_more else Phase.IDLE)
+
+    def pause_writing(self) -> None:
+        """Called by asyncio: the client takes less than it is given."""
+        super().pause_writing()
+        self._place.stuck_s = time.monotonic()
+
+    def resume_writing(self) -> None:
+        """Called by asyncio."""
+        super().resume_writing()
+        self._place.stuck_s = None
+
+    def _overdue(self) -> None:
+        if self._place.stuck_s is not None:
+            self._end()
+        else:
+            self._refuse(408, "too-slow", "the request took too long to come")
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        self._abandon()
+        if not self.transport.is_closing():
+            self.transport.write(_answer(status, _REASONS[status], code, message))
+            self.transport.close()
+
+    def _end(self) -> None:
+        self._abandon()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _abandon(self) -> None:
+        """Let who waits for the rest of the request know that it does not come."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+
+class Front:
+    """Accepts clients for a server, from when it is opened until it is closed."""
+
+    def __init__(self, listening: socket.socket, config: uvicorn.Config, clients: Clients) -> None:
+        self._clients = clients
+        self._listening = listening
+        self._config = config
+        self._seldom = Seldom(logging.getLogger("loko.serve"))
+        self._state = uvicorn.server.ServerState()
+        self._entering: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._is_open = False
+
+    def open(self, state: uvicorn.server.ServerState) -> None:
+        """From now on accept clients, whose connections and requests become part of a server's state."""
+        self._state = state
+        self._is_open = True
+        self._listening.setblocking(False)
+        self._listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._listen()
+        self._sweeping = asyncio.get_running_loop().create_task(self._sweep_forever())
+
+    def close(self) -> None:
+        """Accept no more."""
+        if self._is_open:
+            self._is_open = False
+            asyncio.get_running_loop().remove_reader(self._listening.fileno())
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    def _listen(self) -> None:
+        if self._is_open:
+            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                connection, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue  # it has gone already
+            except OSError as error:
+                if error.errno not in _NO_FILE:
+                    raise
+                self._wait_for_files(error)
+                return
+            self._let_in(connection, client_of(address[0]))
+
+    def _wait_for_files(self, error: OSError) -> None:
+        self._seldom.warning(f"a client has to wait: {error.strerror}; raise the limit (ulimit -n)")
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._listening.fileno())
+        loop.call_later(_PAUSE_S, self._listen)
+
+    def _let_in(self, connection: socket.socket, client: str) -> None:
+        place, loser = self._clients.places.take(client, time.monotonic())
+        if loser is not None:
+            self._clients.turned_away += 1
+            self._seldom.warning("connections are closed to make room for others: there are too many")
+            loser.close()
+        if place is None:
+            self._clients.turned_away += 1
+            self._seldom.warning("clients are turned away: the service works for too many others")
+            connection.setblocking(False)
+            with contextlib.suppress(OSError):  # it may have gone
+                connection.send(_answer(_FULL[0], b"Service Unavailable", *_FULL[1:]))
+            connection.close()
+            return
+        place.close = connection.close  # until it has begun
+        task = asyncio.get_running_loop().create_task(self._serve(connection, place))
+        self._entering.add(task)
+        task.add_done_callback(self._entering.discard)
+
+    async def _serve(self, connection: socket.socket, place: Place) -> None:
+        connection.setblocking(False)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._protocol(place), connection
+            )
+        except OSError:  # it has gone, or lost its place before it had begun
+            connection.close()
+            self._clients.places.leave(place)
+
+    def _protocol(self, place: Place) -> Connection:
+        return Connection(
+            self._clients.places, place, config=self._config, server_state=self._state, app_state={}
+        )
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            for place in self._clients.places.overdue(time.monotonic()):
+                self._clients.too_slow += 1
+                self._seldom.warning("connections are closed whose clients take too long")
+                place.refuse()
+            self._seldom.sum_up()
+
+
+def files_allowed(wanted: int) -> int:
+    """How many files this process may open, after it has asked for so many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
+
+
+def _answer(status: int, reason: bytes, code: str, message: str) -> bytes:
+    """A whole response, after which the connection is closed."""
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
+    head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\n" % (status, reason)
+    return head + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)

@@ -1,0 +1,157 @@
+"""What the service knows of itself and its network, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from loko.serve.connections import Clients
+from loko.serve.delays import DelayBook
+from loko.serve.keeper import FlowKeeper
+from loko.serve.outcome import FlowState
+from loko.serve.tallies import Tallies
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_NS_PER_S: Final = 1e9
+
+
+def exposition(
+    keeper: FlowKeeper, delays: DelayBook, clients: Clients, tallies: Tallies, *, restarts: int
+) -> bytes:
+    """Everything as it is now. `restarts` counts those of the OpenFlow application."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(
+        _Gathered(
+            (
+                *_flows(keeper),
+                *_switches(keeper),
+                *_delays(delays),
+                *_requests(tallies),
+                *_clients(clients),
+                _total("loko_openflow_restarts", "Times its application was started again.", restarts),
+                _total("loko_stalls", "Times the service was kept from its work.", tallies.stalls),
+                _total("loko_stall_seconds", "Time for which it was, in all.", tallies.stalled_s),
+            )
+        )
+    )
+    return generate_latest(registry)
+
+
+class _Gathered(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def _total(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(name, text, value=value)
+
+
+def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
+    flows = GaugeMetricFamily("loko_flows", "Flows by state.", labels=["state"])
+    states = Counter(promise.state for promise in keeper.promises.values())
+    for state in FlowState:
+        flows.add_metric([state.value], states[state])
+    interrupted = sum(
+        promise.state is FlowState.INSTALLED and bool(promise.waiting) for promise in keeper.promises.values()
+    )
+    yield flows
+    yield GaugeMetricFamily(
+        "loko_flows_interrupted", "Installed flows of whose switches some are away.", value=interrupted
+    )
+    guarantees = GaugeMetricFamily(
+        "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow"]
+    )
+    for name, promise in keeper.promises.items():
+        guarantees.add_metric([name], promise.admitted.guarantee_ns / _NS_PER_S)
+    yield guarantees
+
+
+def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
+    connected = GaugeMetricFamily("loko_switch_connected", "1 while it has a session.", labels=["switch"])
+    complete = GaugeMetricFamily(
+        "loko_switch_complete", "1 while it holds exactly what it should.", labels=["switch"]
+    )
+    strangers = GaugeMetricFamily(
+        "loko_switch_foreign_entries", "Entries of others in its table.", labels=["switch"]
+    )
+    shares = ["switch", "quantity", "unit"]
+    used = GaugeMetricFamily("loko_switch_used", "What flows have of its allocation.", labels=shares)
+    allowed = GaugeMetricFamily("loko_switch_allocated", "What flows may have of it.", labels=shares)
+    delay = GaugeMetricFamily("loko_switch_delay_seconds", "Bound on its delay.", labels=["switch"])
+    for name, driver in keeper.drivers.items():
+        usage = keeper.admission.usage(name)
+        connected.add_metric([name], driver.phase.name != "AWAY")
+        complete.add_metric([name], driver.complete)
+        strangers.add_metric([name], len(driver.strangers))
+        delay.add_metric([name], usage.delay_ns / _NS_PER_S)
+        for share in usage.shares:
+            labels = [name, share.quantity, share.unit]
+            used.add_metric(labels, share.used)
+            allowed.add_metric(labels, share.allowed)
+    yield from (connected, complete, strangers, used, allowed, delay)
+    yield GaugeMetricFamily(
+        "loko_sessions",
+        "OpenFlow sessions with switches.",
+        value=sum(driver.phase.name != "AWAY" for driver in keeper.drivers.values()),
+    )
+
+
+def _delays(delays: DelayBook) -> Iterator[Metric]:
+    packets = CounterMetricFamily(
+        "loko_flow_packets",
+        "Measured packets: sent, received, lost, late.",
+        labels=["flow", "fate"],
+    )
+    recent = SummaryMetricFamily("loko_flow_delay_seconds", "Delays of its latest packets.", labels=["flow"])
+    most = GaugeMetricFamily(
+        "loko_flow_delay_max_seconds", "Greatest measured delay of a flow.", labels=["flow"]
+    )
+    for name, values in delays.values().items():
+        for fate in ("sent", "received", "lost", "late"):
+            packets.add_metric([name, fate], values[fate])
+        for quantile, key in (("0.5", "p50_ns"), ("0.99", "p99_ns")):
+            if values[key] is not None:
+                labels = {"flow": name, "quantile": quantile}
+                recent.add_sample("loko_flow_delay_seconds", labels, values[key] / _NS_PER_S)
+        if values["max_ns"] is not None:
+            most.add_metric([name], values["max_ns"] / _NS_PER_S)
+    yield from (packets, recent, most)
+
+
+def _requests(tallies: Tallies) -> Iterator[Metric]:
+    answers = CounterMetricFamily(
+        "loko_http_answers", "Answers over REST by method and status.", labels=["method", "status"]
+    )
+    for (method, status), count in sorted(tallies.answers.items()):
+        answers.add_metric([method, str(status)], count)
+    refusals = CounterMetricFamily(
+        "loko_refusals",
+        "Requests that were refused by reason, and by what runs out where a flow does not fit.",
+        labels=["reason", "quantity"],
+    )
+    for (reason, quantity), count in sorted(tallies.refusals.items()):
+        refusals.add_metric([reason, quantity], count)
+    yield from (answers, refusals)
+
+
+def _clients(clients: Clients) -> Iterator[Metric]:
+    taken = GaugeMetricFamily("loko_clients", "What clients take at the moment.", labels=["kind"])
+    taken.add_metric(["connections"], len(clients.places))
+    taken.add_metric(["streams"], clients.streams.in_all)
+    taken.add_metric(["changes"], clients.changes.in_all)
+    yield taken
+    yield _total("loko_clients_turned_away", "Connections that had no place.", clients.turned_away)
+    yield _total("loko_clients_too_slow", "Connections whose clients took too long.", clients.too_slow)

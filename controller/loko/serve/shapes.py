@@ -1,0 +1,241 @@
+"""What REST takes and gives, as models: requests are read by them, answers are described by them.
+
+Answers are put together as plain values (`loko.serve.views`), since to check them costs more than a decision.
+That they have these shapes is tested.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from loko.flow import FlowDocument
+from loko.serve.outcome import Became, FlowState
+
+_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
+
+
+class FlowRequest(FlowDocument):
+    """A flow that is asked for. Rate and burst count frames with their FCS, without preamble."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": "H1-H3",
+                "source": "H1",
+                "destination": "H3",
+                "udp_source": 5000,
+                "udp_destination": 6000,
+                "rate_bps": 100000,
+                "burst_bytes": 306,
+                "frame_bytes": 306,
+                "deadline_ns": 5000000,
+            }
+        },
+    )
+
+    id: str = Field(
+        pattern=_NAME,
+        description="Your name for it; one is made up without any.",
+        default_factory=lambda: f"flow-{secrets.token_hex(6)}",
+    )
+    source: str = Field(max_length=64)
+    destination: str = Field(max_length=64)
+    path: list[Annotated[str, Field(max_length=64)]] | None = Field(
+        None, min_length=1, max_length=256, description="Switches to cross; routed without."
+    )
+    deadline_ns: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="The guarantee must not exceed it."
+    )
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Hop(_Answer):
+    """What a flow takes of one switch on its path."""
+
+    switch: str
+    output_port: int
+    delay_ns: float = Field(description="Bound on the delay at the switch.")
+    burst_bytes: float = Field(description="Its burst where it enters the switch.")
+
+
+class FlowShown(_Answer):
+    """A flow that was admitted."""
+
+    id: str
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    rate_bps: float
+    burst_bytes: float
+    frame_bytes: int
+    state: FlowState
+    guarantee_ns: float = Field(description="Bound on the delay from end to end.")
+    waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
+    path: list[Hop]
+
+
+class FlowsShown(_Answer):
+    """All flows, in the order of their requests."""
+
+    flows: list[FlowShown]
+
+
+class FlowRemoving(_Answer):
+    """A flow that is gone but at switches that are away."""
+
+    id: str
+    state: FlowState
+    waiting_for: list[str]
+
+
+class ServiceShown(_Answer):
+    """What is served, and how."""
+
+    lab: str
+    title: str
+    scheme: str
+    options: dict[str, str] = Field(description="What the guarantees depend on.")
+    needs_token: bool
+    measures: str | None = Field(description="What measures delays, in words.")
+
+
+class ShareShown(_Answer):
+    """One limit of a switch."""
+
+    quantity: str
+    used: float
+    allowed: float
+    unit: str
+    fraction: float
+
+
+class SwitchShown(_Answer):
+    """A switch: its connection, and its use against its allocation."""
+
+    name: str
+    datapath_id: str
+    state: str
+    ready: bool
+    complete: bool = Field(description="It holds exactly what it should.")
+    delay_ns: float = Field(description="Bound on its delay.")
+    use: list[ShareShown]
+    strangers: list[str] = Field(description="Entries of others in its table.")
+    beyond_plan: bool
+
+
+class SwitchesShown(_Answer):
+    """All switches."""
+
+    switches: list[SwitchShown]
+
+
+class SwitchPlaced(_Answer):
+    """A switch of the topology."""
+
+    name: str
+    profile: str
+    ports: int
+
+
+class HostPlaced(_Answer):
+    """A host of the topology."""
+
+    name: str
+    mac: str
+    ip: str
+
+
+class CableEnd(_Answer):
+    """A port of a switch or host."""
+
+    node: str
+    port: int
+
+
+class Cable(_Answer):
+    """A cable, and its rate."""
+
+    a: CableEnd
+    b: CableEnd
+    rate_bps: float
+
+
+class TopologyShown(_Answer):
+    """Switches, hosts and cables."""
+
+    lab: str
+    title: str
+    switches: list[SwitchPlaced]
+    hosts: list[HostPlaced]
+    links: list[Cable]
+
+
+class Histogram(_Answer):
+    """How many of the latest packets had which delay; the last bin has all beyond it."""
+
+    bin_ns: float
+    counts: list[int]
+
+
+class DelaysOfFlow(_Answer):
+    """What was measured of one flow. Quantiles and histogram are of its latest packets."""
+
+    guarantee_ns: float
+    sent: int
+    received: int
+    lost: int
+    late: int = Field(description="Received later than guaranteed.")
+    min_ns: int | None
+    p50_ns: int | None
+    p99_ns: int | None
+    max_ns: int | None
+    histogram: Histogram
+
+
+class DelaysShown(_Answer):
+    """Measured delays by flow."""
+
+    flows: dict[str, DelaysOfFlow]
+
+
+class HealthShown(_Answer):
+    """Whether every switch holds exactly what it should."""
+
+    healthy: bool
+    scheme: str
+    late: list[str] = Field(description="Switches that do not.")
+
+
+class ErrorDetail(BaseModel):
+    """What went wrong. Of a flow that does not fit, also which limit of which switch it would exceed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str
+    message: str
+    switch: str | None = None
+    became: Became | None = Field(None, description="What became of a request that was not carried out.")
+    quantity: str | None = None
+    used: float | None = None
+    requested: float | None = None
+    allowed: float | None = None
+    unit: str | None = Field(None, description="Of the three numbers.")
+    paths: int | None = Field(None, description="So many were tried.")
+    remedy: str | None = Field(None, description="What to do to be admitted.")
+    would_fit: dict[str, Any] | None = Field(None, description="What to change of the request for that.")
+    wait_ms: int | None = Field(None, description="The same request fits so much later.")
+
+
+class ErrorBody(BaseModel):
+    """The shape of all errors."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    error: ErrorDetail

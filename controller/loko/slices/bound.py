@@ -1,0 +1,174 @@
+"""Deterministic bounds on the delay of a token-bucket flow in a slice, proved in docs/slicing.md, section 4.
+
+A bound is from a frame's last bit in to its first bit out. Beyond the paper: it only has equation 1, a mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loko.slices.document import Flow, HtbPort, HtbQueue, Port, TrtcmPort, TrtcmQueue
+from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted, on_wire
+
+_NS_PER_S: Final = 1e9
+_US: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """No frame of the queue's flow is later, and none is lost."""
+
+    delay_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoBound:
+    """Why there is none, and how to get one: in one line."""
+
+    because: str
+
+
+def delay_bound(port: Port, queue: HtbQueue | TrtcmQueue) -> Bound | NoBound:
+    """The bound on the delay of a queue's flow."""
+    if isinstance(port, HtbPort):
+        assert isinstance(queue, HtbQueue)  # a port of one kind has queues of that kind
+        return _Htb(port, queue).bound()
+    assert isinstance(queue, TrtcmQueue)
+    return _trtcm(port, queue)
+
+
+class _Htb:
+    """Theorem 1, for one queue. Times are in ns; bytes are those that HTB counts."""
+
+    def __init__(self, port: HtbPort, queue: HtbQueue) -> None:
+        self._port, self._queue = port, queue
+        self._rate = _per_ns(queue.rate_bps)
+        self._late_ns = port.dequeue.timer_us * _US
+
+    def bound(self) -> Bound | NoBound:
+        """The theorem's bound."""
+        queue, flow, wait_ns = self._queue, self._queue.flow, self._wait_ns(self._port.queues)
+        if flow is None:
+            return NoBound("nothing is said of what is sent; give the queue a flow")
+        if wait_ns is None:
+            return NoBound(
+                "the rates of all queues take the whole link, preambles and gaps counted; leave some free"
+            )
+        if (why := self._unproved() or self._too_little(flow)) is not None:
+            return NoBound(why)
+        length = counted(Scheduler.HTB, flow.frame_bytes)
+        rate, burst = _of(flow, Scheduler.HTB)
+        unpaid = burst + self._rate * wait_ns - queue.burst_bytes + self._group(length) - length
+        delay_ns = wait_ns + (self._late_ns + unpaid / self._rate if unpaid > 0 else 0.0)
+        if (burst + rate * delay_ns) / length + 1 > queue.limit_frames:
+            return NoBound("its queue can overflow; raise limit_frames, or lower the flow's burst_bytes")
+        return Bound(self._port.latency_us + delay_ns / _US)
+
+    def _group(self, length: int) -> int:
+        """What a class must have to wake, for frames of this length."""
+        return (self._port.dequeue.group_frames - 1) * length
+
+    def _too_little(self, flow: Flow) -> str | None:
+        """Why the class may serve less than its flow needs, if so."""
+        if _of(flow, Scheduler.HTB)[0] > self._rate * (1 + 1e-12):
+            return "its flow sends more than the class is assured; raise rate_bps, or lower the flow's"
+        others_ns = self._wait_ns([other for other in self._port.queues if other is not self._queue])
+        assert others_ns is not None  # less work than that of all queues, which the link bears
+        group = self._group(counted(Scheduler.HTB, flow.frame_bytes))
+        needed = group + self._rate * (self._late_ns + others_ns)
+        if self._queue.burst_bytes >= needed:
+            return None
+        return (
+            "its bucket overflows while the class sleeps or waits, which costs it rate;"
+            f" raise burst_bytes to {int(needed) + 1}"
+        )
+
+    def _unproved(self) -> str | None:
+        """Why the theorem does not cover the class, if so."""
+        queue = self._queue
+        alone = queue.ceiling_bps == queue.rate_bps and queue.ceiling_burst_bytes == queue.burst_bytes
+        unlimited = (
+            self._port.dequeue.group_frames == 1
+            and queue.ceiling_bps >= self._port.link_rate_bps
+            and queue.ceiling_burst_bytes >= queue.burst_bytes
+        )
+        if alone or unlimited:
+            return None
+        return (
+            "nothing is proved of a class whose ceiling is above its rate and below the link's; set ceil_bps"
+            " to its rate and cburst_bytes to its burst"
+            + (", or ceil_bps to the link's rate" if self._port.dequeue.group_frames == 1 else "")
+        )
+
+    def _wait_ns(self, queues: Iterable[HtbQueue]) -> float | None:
+        """The longest time for which the link carries what these classes may send without borrowing."""
+        work_ns, load = self._wire_ns(MAX_FRAME_BYTES), 0.0
+        for queue in queues:
+            longest = MAX_FRAME_BYTES if queue.flow is None else queue.flow.frame_bytes
+            shortest = MIN_FRAME_BYTES if queue.flow is None else queue.flow.frame_bytes
+            per_byte_ns = self._wire_ns(shortest) / counted(Scheduler.HTB, shortest)
+            work_ns += (queue.burst_bytes + counted(Scheduler.HTB, longest)) * per_byte_ns
+            load += _per_ns(queue.rate_bps) * per_byte_ns
+        return work_ns / (1 - load) if load < 1 else None
+
+    def _wire_ns(self, frame_bytes: int) -> float:
+        return on_wire(frame_bytes) * 8 * _NS_PER_S / self._port.link_rate_bps
+
+
+def _trtcm(port: TrtcmPort, queue: TrtcmQueue) -> Bound | NoBound:
+    """Theorem 2."""
+    flows = _flows(port.queues)
+    if isinstance(flows, NoBound) or queue.flow is None:
+        return flows if isinstance(flows, NoBound) else NoBound("it has no flow")
+    poll_ns, group = port.dequeue.poll_us * _US, port.dequeue.group_frames
+    frames = sum(flow.burst_bytes // flow.frame_bytes for flow in flows)
+    per_ns = sum(_per_ns(flow.rate_bps) / flow.frame_bytes for flow in flows)
+    if per_ns * poll_ns > group:
+        return NoBound("the flows send more frames than the polls take; lower their rates")
+    polled_ns = poll_ns * (1 + frames / group)
+    rate, burst = _of(queue.flow, Scheduler.TRTCM)
+    if rate > _per_ns(queue.cir_bps) * (1 + 1e-12):
+        return NoBound(
+            "its flow sends more than the committed rate; raise cir_bps, or lower the flow's rate_bps"
+        )
+    needed = burst + rate * polled_ns
+    if queue.cbs_bytes < needed:
+        return NoBound(
+            "a poll can take more at once than the committed bucket holds, so that conforming packets are"
+            f" dropped; raise cbs_bytes to {int(needed) + 1}"
+        )
+    per_byte_ns = 8 * _NS_PER_S / port.link_rate_bps
+    load, work_ns = 0.0, 0.0
+    for flow in flows:
+        share_ns = per_byte_ns * on_wire(flow.frame_bytes) / flow.frame_bytes
+        load += _per_ns(flow.rate_bps) * share_ns
+        work_ns += (flow.burst_bytes + _per_ns(flow.rate_bps) * polled_ns) * share_ns
+    if load > 1:
+        return NoBound("the flows send more than the link carries; lower their rates")
+    return Bound(port.latency_us + (polled_ns + work_ns) / _US)
+
+
+def _flows(queues: Sequence[TrtcmQueue]) -> list[Flow] | NoBound:
+    """What all queues of the port carry: they wait together for the poll."""
+    flows = []
+    for queue in queues:
+        if queue.flow is None:
+            return NoBound(
+                f"all queues wait together for the poll, and nothing is said of what is sent to"
+                f" '{queue.name}'; give each queue a flow"
+            )
+        flows.append(queue.flow)
+    return flows
+
+
+def _of(flow: Flow, scheduler: Scheduler) -> tuple[float, float]:
+    """Rate in bytes/ns and burst in bytes, in what the scheduler counts; a burst is of whole frames."""
+    share = counted(scheduler, flow.frame_bytes) / flow.frame_bytes
+    return _per_ns(flow.rate_bps) * share, flow.burst_bytes * share
+
+
+def _per_ns(rate_bps: float) -> float:
+    """Bytes in a nanosecond."""
+    return rate_bps / 8 / _NS_PER_S

@@ -1,0 +1,197 @@
+"""The document of a sliced port: what `loko model slice FILE` reads, and the replays of labs/slicing too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from loko.document import LABS, Strict, find, read
+from loko.slices.lengths import MAX_FRAME_BYTES, MIN_FRAME_BYTES, Scheduler, counted
+
+Rate = Annotated[int, Field(ge=1, le=10**12)]
+"""In bit/s."""
+Bytes = Annotated[int, Field(ge=1, le=10**9)]
+FrameBytes = Annotated[int, Field(ge=MIN_FRAME_BYTES, le=MAX_FRAME_BYTES)]
+
+_FOLDER: Final = LABS / "slicing" / "slices"
+_DEFAULT_LIMIT: Final = 1000
+
+
+class Flow(Strict):
+    """What is sent through a slice: a token bucket. Rate and burst count l, the frame with its FCS."""
+
+    rate_bps: Rate
+    burst_bytes: Bytes
+    frame_bytes: FrameBytes
+    """Of every frame."""
+
+    @model_validator(mode="after")
+    def _a_burst_has_a_frame(self) -> Self:
+        if self.burst_bytes < self.frame_bytes:
+            raise ValueError(
+                f"burst_bytes {self.burst_bytes} is below frame_bytes {self.frame_bytes}: no frame could be"
+                " sent; give at least one frame"
+            )
+        return self
+
+
+class _Queue(Strict):
+    name: str = Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$")
+    flow: Flow | None = None
+    """What is sent through it, if that is known: latency depends on it."""
+
+
+class HtbQueue(_Queue):
+    """A leaf class. Rates and bursts count from the Ethernet header on, without FCS."""
+
+    rate_bps: Rate
+    """What it is assured (`min-rate` in Open vSwitch)."""
+    ceil_bps: Rate | None = None
+    """What it may have at most (`max-rate`). Default: its rate."""
+    burst_bytes: Bytes
+    cburst_bytes: Bytes | None = None
+    """Default: `burst_bytes`, as Open vSwitch sets it."""
+    quantum_bytes: Bytes = MAX_FRAME_BYTES - 4
+    priority: int = Field(default=0, ge=0, le=7)
+    limit_frames: int = Field(default=_DEFAULT_LIMIT, ge=1, le=10**6)
+
+    @property
+    def ceiling_bps(self) -> int:
+        """`ceil_bps` or its default."""
+        return self.rate_bps if self.ceil_bps is None else self.ceil_bps
+
+    @property
+    def ceiling_burst_bytes(self) -> int:
+        """`cburst_bytes` or its default."""
+        return self.burst_bytes if self.cburst_bytes is None else self.cburst_bytes
+
+    @model_validator(mode="after")
+    def _rate_below_ceiling(self) -> Self:
+        if self.ceiling_bps < self.rate_bps:
+            raise ValueError(
+                f"ceil_bps {self.ceil_bps} of queue '{self.name}' is below its rate_bps {self.rate_bps};"
+                " raise it, or lower the rate"
+            )
+        return self
+
+
+class TrtcmQueue(_Queue):
+    """A policer. Rates and bursts count IP packets."""
+
+    cir_bps: Rate
+    """Committed information rate."""
+    cbs_bytes: Bytes
+    """Committed burst size."""
+    eir_bps: int = Field(default=0, ge=0, le=10**12)
+    """Excess information rate."""
+    ebs_bytes: int = Field(default=0, ge=0, le=10**9)
+    """Excess burst size."""
+
+
+class HtbDequeue(Strict):
+    """How the machine's HTB dequeues, which is measured, not configured."""
+
+    group_frames: int = Field(default=1, ge=1, le=10**4)
+    """How many frames a class takes at once."""
+    timer_us: float = Field(default=0, ge=0, le=10**6)
+    """How late the timer wakes a class that waits."""
+
+
+class TrtcmDequeue(Strict):
+    """How the machine's OVS-DPDK polls, which is measured, not configured."""
+
+    group_frames: int = Field(default=1, ge=1, le=10**4)
+    """How many frames a poll takes."""
+    poll_us: float = Field(gt=0, le=10**6)
+    """From the first frame that waits to the poll, and from one poll to the next while more wait."""
+
+
+class _Port(Strict):
+    link_rate_bps: Rate
+    latency_us: float = Field(default=0, ge=0, le=10**6)
+    """From a frame's last bit in until it is in its queue: the most that the machine needs."""
+
+
+class HtbPort(_Port):
+    """A port behind `htb`: a root class, below it a leaf for each queue."""
+
+    scheduler: Literal["htb"]
+    root_rate_bps: Rate | None = None
+    """What all queues may have together (`max-rate` of the port's QoS). Default: the link's rate."""
+    root_burst_bytes: Bytes = 10 * (MAX_FRAME_BYTES - 4)
+    dequeue: HtbDequeue = HtbDequeue()
+    queues: list[HtbQueue] = Field(min_length=1)
+
+    @property
+    def root_bps(self) -> int:
+        """`root_rate_bps` or its default."""
+        return self.link_rate_bps if self.root_rate_bps is None else self.root_rate_bps
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _distinct(self.queues)
+        if self.root_bps > self.link_rate_bps:
+            raise ValueError(
+                f"root_rate_bps {self.root_bps} is above the link's {self.link_rate_bps}; lower it"
+            )
+        for queue in self.queues:
+            if queue.ceiling_bps > self.root_bps:
+                raise ValueError(
+                    f"queue '{queue.name}' may send {queue.ceiling_bps} bit/s, its port only {self.root_bps};"
+                    " lower its ceil_bps or rate_bps, or raise root_rate_bps"
+                )
+        assured = sum(queue.rate_bps for queue in self.queues)
+        if assured > self.root_bps:
+            raise ValueError(
+                f"the queues are assured {assured} bit/s together, their port has {self.root_bps};"
+                " lower rates, or raise root_rate_bps"
+            )
+        return self
+
+
+class TrtcmPort(_Port):
+    """A port behind `trtcm-policer`: a policer for each queue."""
+
+    scheduler: Literal["trtcm"]
+    dequeue: TrtcmDequeue
+    queues: list[TrtcmQueue] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _distinct(self.queues)
+        for queue in self.queues:
+            if queue.flow is None:
+                continue
+            packet = counted(Scheduler.TRTCM, queue.flow.frame_bytes)
+            if packet > max(queue.cbs_bytes, queue.ebs_bytes):
+                raise ValueError(
+                    f"queue '{queue.name}': no bucket holds a packet of {packet} bytes, so that all are"
+                    f" dropped; give cbs_bytes {packet} or more"
+                )
+        return self
+
+
+Port = HtbPort | TrtcmPort
+
+
+def _distinct(queues: list[HtbQueue] | list[TrtcmQueue]) -> None:
+    names = [queue.name for queue in queues]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ValueError(f"two queues are named '{double}'; rename one")
+
+
+class _Head(BaseModel):
+    """What says which kind of port it is."""
+
+    scheduler: Scheduler
+
+
+def load_slices(name_or_path: str | Path) -> Port:
+    """A sliced port by name (`htb`, in `labs/slicing/slices`) or by path. Raises `InputError` in one line."""
+    path = find(name_or_path, _FOLDER, ".yml", "slices")
+    if read(path, _Head).scheduler is Scheduler.HTB:
+        return read(path, HtbPort)
+    return read(path, TrtcmPort)

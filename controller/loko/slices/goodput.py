@@ -1,0 +1,67 @@
+"""What comes out of a slice whose sender always has something to send (docs/slicing.md, section 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from loko.slices.document import HtbPort, HtbQueue, Port, TrtcmQueue
+from loko.slices.lengths import Protocol, Scheduler, counted, on_wire, payload
+
+_NS_PER_S: Final = 1e9
+
+
+def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> float:
+    """The rate, in what the scheduler counts, that frames of this length really get; at most the link's.
+
+    A policer lets its committed and its excess rate pass, as far as a bucket holds the packet at all. Of a
+    class only what it is assured is predicted: what it may borrow depends on others.
+    """
+    if isinstance(port, HtbPort) and isinstance(queue, HtbQueue):
+        return _htb_bps(port, queue, frame_bytes)
+    assert isinstance(queue, TrtcmQueue)  # a port of one kind has queues of that kind
+    packet = counted(Scheduler.TRTCM, frame_bytes)
+    committed = queue.cir_bps if packet <= queue.cbs_bytes else 0
+    excess = queue.eir_bps if packet <= queue.ebs_bytes else 0
+    return min(committed + excess, port.link_rate_bps * packet / on_wire(frame_bytes))
+
+
+def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
+    """What a class gets that is always backlogged, while others leave it the link.
+
+    From a full bucket it sends until the level is too low, and sleeps until it can pay for a group; then
+    the timer is late, in which time the bucket may overflow: what overflows is lost rate. The level at which
+    it wakes is the same in every round, so a single round tells the rate. It is the least: a frame that
+    arrives meanwhile also wakes the class, before the timer.
+    """
+    length = counted(Scheduler.HTB, frame_bytes)
+    rate = queue.rate_bps / 8 / _NS_PER_S
+    burst = min(queue.burst_bytes, queue.ceiling_burst_bytes)
+    slot_ns = on_wire(frame_bytes) * 8 * _NS_PER_S / port.link_rate_bps
+    if rate * slot_ns >= length:
+        return length * 8 * _NS_PER_S / slot_ns
+    payable = min((port.dequeue.group_frames - 1) * length, burst)
+    late_ns = port.dequeue.timer_us * 1e3
+    woken = payable + rate * late_ns
+    if woken <= burst:
+        return queue.rate_bps
+    # The bucket is full when the timer comes.
+    level, frames, sending_ns = float(burst), 0, 0.0
+    while True:
+        level -= length
+        frames += 1
+        if level < (payable if frames % port.dequeue.group_frames == 0 else 0):
+            break
+        sending_ns += slot_ns
+        level = min(level + rate * slot_ns, burst)
+    asleep_ns = (payable - level) / rate + late_ns
+    return frames * length * 8 * _NS_PER_S / (sending_ns + asleep_ns)
+
+
+def goodput_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int, protocol: Protocol) -> float:
+    """Payload a second of full frames of this length, without what is sent twice.
+
+    For TCP it is what the scheduler lets pass; how much of it are repetitions depends on what is dropped.
+    """
+    scheduler = Scheduler(port.scheduler)
+    passed = counted_bps(port, queue, frame_bytes)
+    return passed * payload(protocol, frame_bytes) / counted(scheduler, frame_bytes)

@@ -1,0 +1,53 @@
+"""What of a frame counts for whom. Everything here is a length in bytes; l is the frame with its FCS."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+MIN_FRAME_BYTES: Final = 64
+MAX_FRAME_BYTES: Final = 1518
+_FCS: Final = 4
+_ETHERNET: Final = 14
+_IP: Final = 20
+_UDP: Final = 8
+_TCP: Final = 32
+"""With the option of time stamps, as Linux sends it."""
+_PREAMBLE_AND_GAP: Final = 20
+
+
+class Scheduler(StrEnum):
+    """What limits a slice."""
+
+    HTB = "htb"
+    """Linux' hierarchical token bucket, Open vSwitch's `linux-htb`: what finds no tokens waits."""
+    TRTCM = "trtcm"
+    """Two-rate three-colour marking, OVS-DPDK's `trtcm-policer`: what finds no tokens is dropped."""
+
+
+class Protocol(StrEnum):
+    """What carries a payload, over IPv4."""
+
+    UDP = "udp"
+    TCP = "tcp"
+
+
+_HEADERS: Final = {Protocol.UDP: _FCS + _ETHERNET + _IP + _UDP, Protocol.TCP: _FCS + _ETHERNET + _IP + _TCP}
+
+
+def counted(scheduler: Scheduler, frame_bytes: int) -> int:
+    """What of a frame takes tokens.
+
+    The kernel counts from the Ethernet header on, without FCS; the policer counts the IP packet (RFC 4115).
+    """
+    return frame_bytes - _FCS - (_ETHERNET if scheduler is Scheduler.TRTCM else 0)
+
+
+def payload(protocol: Protocol, frame_bytes: int) -> int:
+    """The most payload that such a frame carries."""
+    return max(frame_bytes - _HEADERS[protocol], 0)
+
+
+def on_wire(frame_bytes: int) -> int:
+    """What it takes of a link: with preamble and gap."""
+    return frame_bytes + _PREAMBLE_AND_GAP

@@ -1,0 +1,64 @@
+"""A sliced port as the emulator's generic switch takes it: `schedulers` of its configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loko.slices.document import HtbPort, Port, TrtcmPort
+
+_ROOT = "root"
+
+
+def scheduler_settings(port: Port) -> dict[str, Any]:
+    """The settings of the port's discipline. Its queues are numbered from 0, in the order of the document."""
+    return _htb(port) if isinstance(port, HtbPort) else _trtcm(port)
+
+
+def _htb(port: HtbPort) -> dict[str, Any]:
+    root = {
+        "name": _ROOT,
+        "rate_bps": port.root_bps,
+        "ceil_bps": port.root_bps,
+        "burst_bytes": port.root_burst_bytes,
+        "cburst_bytes": port.root_burst_bytes,
+    }
+    leaves = [
+        {
+            "name": f"{number}:{queue.name}",
+            "parent": _ROOT,
+            "queue": number,
+            "rate_bps": queue.rate_bps,
+            "ceil_bps": queue.ceiling_bps,
+            "burst_bytes": queue.burst_bytes,
+            "cburst_bytes": queue.ceiling_burst_bytes,
+            "quantum_bytes": queue.quantum_bytes,
+            "priority": queue.priority,
+            "limit_frames": queue.limit_frames,
+        }
+        for number, queue in enumerate(port.queues)
+    ]
+    return {
+        "kind": "htb",
+        "classes": [root, *leaves],
+        "group_frames": port.dequeue.group_frames,
+        "timer_ns": round(port.dequeue.timer_us * 1e3),
+    }
+
+
+def _trtcm(port: TrtcmPort) -> dict[str, Any]:
+    policers = [
+        {
+            "queue": number,
+            "cir_bps": queue.cir_bps,
+            "cbs_bytes": queue.cbs_bytes,
+            "eir_bps": queue.eir_bps,
+            "ebs_bytes": queue.ebs_bytes,
+        }
+        for number, queue in enumerate(port.queues)
+    ]
+    return {
+        "kind": "trtcm",
+        "policers": policers,
+        "group_frames": port.dequeue.group_frames,
+        "poll_ns": round(port.dequeue.poll_us * 1e3),
+    }

@@ -1,0 +1,77 @@
+"""Solvers of integer programs: which one is a choice, the program is the same.
+
+HiGHS is called in this process. OR-Tools brings a HiGHS of its own, and the two cannot be in one process: it
+is called in another, which also may run out of memory alone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from importlib.util import find_spec
+from typing import Final
+
+from loko.document import InputError
+from loko.solvers.program import OUT_OF_MEMORY, Answer, Program, Solve, out_of_memory
+
+__all__ = ["Answer", "Program", "Solve", "Solver", "solver_named"]
+
+_SPARE_S: Final = 20.0
+"""What a solver's process may take longer than its limit, to start and to end, on a machine under load."""
+_ENDED_BY_THE_KERNEL: Final = -9
+
+
+class Solver(StrEnum):
+    """Who solves."""
+
+    HIGHS = "highs"
+    CP_SAT = "cp-sat"
+    CBC = "cbc"
+
+
+def solver_named(solver: Solver) -> Solve:
+    """The solver. Raises `InputError` if it is not installed; it raises the same when its memory is out."""
+    if solver is Solver.HIGHS:
+        from loko.solvers.highs import by_highs  # noqa: PLC0415 - not in a process that has OR-Tools
+
+        return by_highs
+    if find_spec("ortools") is None:
+        raise InputError(
+            f"--solver {solver}: the package 'ortools' is missing; install the extra with"
+            " pip install '.[solvers]', or choose --solver highs"
+        )
+    return partial(_elsewhere, solver)
+
+
+def _elsewhere(
+    solver: Solver,
+    program: Program,
+    *,
+    time_limit_s: float,
+    start: Sequence[int] | None = None,
+) -> Answer:
+    """Solve in a process of its own (`loko.solvers.or_tools`); the tolerance is not made use of."""
+    question = {"solver": solver, "time_limit_s": time_limit_s, "start": start, "program": vars(program)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "loko.solvers.or_tools"],
+            input=json.dumps(question),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=time_limit_s + _SPARE_S,
+        )
+    except subprocess.TimeoutExpired:  # not every solver looks at its clock everywhere
+        return Answer(values=None, bound=program.ceiling, is_optimal=False)
+    if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
+        raise out_of_memory(solver, program)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(
+            f"--solver {solver}: its process ended with {done.returncode} ({last}); choose another"
+        )
+    return Answer(**json.loads(done.stdout))

@@ -1,0 +1,129 @@
+"""An integer program as data: written once, given to any solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from loko.document import InputError
+
+UNLIMITED: Final = 1 << 40
+"""Beyond any sum of a row."""
+OUT_OF_MEMORY: Final = 86
+"""How a solver's process ends when its memory is out."""
+
+
+class Program:
+    """Maximise a sum over variables from 0 to `tops`, under rows low <= sum <= high. All is whole."""
+
+    def __init__(self) -> None:
+        self.tolerance = 0.999
+        """How far below the best objective values are good enough. Less than 1: only the best are."""
+        self.gains: list[int] = []
+        """By variable, what it adds to the objective when it is 1."""
+        self.tops: list[int] = []
+        """By variable, the most that it can be."""
+        self.equations: list[str] = []
+        """By row, the name of the equation that it is of."""
+        self.starts: list[int] = [0]
+        """Where each row begins in the two lists below; one more at the end."""
+        self.variables: list[int] = []
+        self.factors: list[int] = []
+        self.lows: list[int] = []
+        self.highs: list[int] = []
+
+    def variable(self, gain: int = 0, top: int = 1) -> int:
+        """A further variable."""
+        self.gains.append(gain)
+        self.tops.append(top)
+        return len(self.gains) - 1
+
+    def row(
+        self,
+        equation: str,
+        variables: Iterable[int],
+        factors: Iterable[int] | None = None,
+        *,
+        low: int = -UNLIMITED,
+        high: int = UNLIMITED,
+    ) -> None:
+        """A further row; without factors all are 1."""
+        before = len(self.variables)
+        self.variables += variables
+        count = len(self.variables) - before
+        assert len(set(self.variables[before:])) == count, "HiGHS aborts on a variable that is twice in a row"
+        self.factors += [1] * count if factors is None else factors
+        assert len(self.factors) == len(self.variables)
+        self.starts.append(len(self.variables))
+        self.equations.append(equation)
+        self.lows.append(low)
+        self.highs.append(high)
+
+    @property
+    def ceiling(self) -> int:
+        """What the objective cannot be above, whatever the rows say."""
+        return sum(gain * top for gain, top in zip(self.gains, self.tops, strict=True) if gain > 0)
+
+    def value(self, values: Iterable[int]) -> int:
+        """The objective at these values."""
+        return sum(gain * value for gain, value in zip(self.gains, values, strict=True))
+
+    def broken(self, values: Sequence[int]) -> str | None:
+        """The name of an equation that these values break; None if they keep all."""
+        for row, equation in enumerate(self.equations):
+            total = sum(
+                self.factors[at] * values[self.variables[at]]
+                for at in range(self.starts[row], self.starts[row + 1])
+            )
+            if not self.lows[row] <= total <= self.highs[row]:
+                return equation
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a solver found in its time."""
+
+    values: list[int] | None
+    """Of every variable; None if it found nothing."""
+    bound: float
+    """No values have a larger objective; minus infinity if the rows contradict each other."""
+    is_optimal: bool
+
+
+class Solve(Protocol):
+    """A solver, as those who write programs see it."""
+
+    def __call__(
+        self,
+        program: Program,
+        *,
+        time_limit_s: float,
+        start: Sequence[int] | None = None,
+    ) -> Answer:
+        """The best values, or the best that were found in time.
+
+        `start` are values to begin with.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """What a search knows of time."""
+
+    now_ns: Callable[[], int]
+    end_ns: int
+
+    @property
+    def left_s(self) -> float:
+        """Until the end; 0 after it."""
+        return max(0.0, (self.end_ns - self.now_ns()) / 1e9)
+
+
+def out_of_memory(solver: str, program: Program) -> InputError:
+    """What is said when a program is too large."""
+    return InputError(
+        f"--solver {solver}: out of memory for {len(program.gains)} variables and"
+        f" {len(program.equations)} rows; schedule fewer flows or slots, or leave --solver out"
+    )

@@ -1,0 +1,94 @@
+"""Numbers with a unit, as people write them: 2.3 Mbit/s, 5 ms, 2 frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BeforeValidator
+
+_WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]+)\s*")
+_RATES_BPS: Final = {
+    f"{prefix}{unit}": Decimal(factor)
+    for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+    for unit in ("bit/s", "bps")
+}
+_TIMES_NS: Final = {
+    "ns": Decimal(1),
+    "us": Decimal(10**3),
+    "µs": Decimal(10**3),
+    "μs": Decimal(10**3),
+    "ms": Decimal(10**6),
+    "s": Decimal(10**9),
+}
+_BYTES: Final = {unit: Decimal(1) for unit in ("byte", "bytes", "B")} | {
+    "kB": Decimal(10**3),
+    "KiB": Decimal(2**10),
+}
+_FRAMES: Final = {"frame": Decimal(1), "frames": Decimal(1)}
+
+
+class Size(NamedTuple):
+    """An amount of data: so many bytes, or so many frames of the flow that it is said of."""
+
+    bytes: float = 0.0
+    frames: float = 0.0
+
+    def of(self, frame_bytes: int) -> float:
+        """In bytes."""
+        return self.bytes + self.frames * frame_bytes
+
+
+def rate_bps(written: object) -> float:
+    """Of "2.3 Mbit/s". Raises `ValueError` in one line."""
+    return float(_read(written, _RATES_BPS, "a rate such as 2.3 Mbit/s").value)
+
+
+def time_ns(written: object) -> float:
+    """Of "5 ms". Raises `ValueError` in one line."""
+    return float(_read(written, _TIMES_NS, "a time such as 5 ms").value)
+
+
+def frame_bytes(written: object) -> int:
+    """Of "306 bytes", whole ones. Raises `ValueError` in one line."""
+    value = _read(written, _BYTES, "a size such as 306 bytes").value
+    if value != int(value):
+        raise ValueError(f"'{written}' is no whole number of bytes")
+    return int(value)
+
+
+def size(written: object) -> Size:
+    """Of "2 frames" or "612 bytes". Raises `ValueError` in one line."""
+    read = _read(written, _BYTES | _FRAMES, "a size such as 2 frames or 612 bytes")
+    amount = float(read.value)
+    return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
+
+
+Rate = Annotated[float, BeforeValidator(rate_bps)]
+"""In bit/s, of what is written with a unit."""
+Time = Annotated[float, BeforeValidator(time_ns)]
+"""In nanoseconds."""
+FrameSize = Annotated[int, BeforeValidator(frame_bytes)]
+"""In bytes."""
+Burst = Annotated[Size, BeforeValidator(size)]
+
+
+class _Read(NamedTuple):
+    value: Decimal
+    """In the base unit."""
+    unit: str
+    """As written."""
+
+
+def _read(written: object, units: Mapping[str, Decimal], wanted: str) -> _Read:
+    if isinstance(written, int | float):
+        raise ValueError(f"{written} has no unit; give {wanted}")
+    found = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
+    if found is None or found.group(2) not in units:
+        raise ValueError(f"'{written}' is not {wanted} (units: {', '.join(units)})")
+    number, unit = Decimal(found.group(1)), found.group(2)
+    if number <= 0:
+        raise ValueError(f"'{written}' must be more than nothing")
+    return _Read(number * units[unit], unit)

@@ -1,0 +1,69 @@
+"""What would be if flows came or went: what is asked for then, and what changes for the others."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loko.document import InputError
+from loko.flow import refuse_doubles
+from loko.plan import Plan
+from loko.requests import Request
+
+
+def changed(
+    requests: Sequence[Request], *, added: Sequence[Request] = (), without: Sequence[str] = ()
+) -> tuple[Request, ...]:
+    """The requests without those of these ids; then what is added, as if the others were there already.
+
+    Raises `InputError` for an id that nothing has, and if what is added repeats an id or hosts and ports.
+    """
+    ids = [request.flow.id for request in requests]
+    for gone in without:
+        if gone not in ids:
+            close = difflib.get_close_matches(gone, ids, n=1)
+            raise InputError(
+                f"--without {gone}: no flow has this id" + (f"; did you mean '{close[0]}'?" if close else "")
+            )
+    kept = [request for request in requests if request.flow.id not in without]
+    found = (*kept, *added)
+    try:
+        refuse_doubles([request.flow for request in found])
+    except InputError as error:
+        raise InputError(f"--add: {error}") from None
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What differs between two plans for the flows that both were asked for."""
+
+    accepted_now: tuple[str, ...]
+    refused_now: tuple[str, ...]
+    guarantees_ns: dict[str, tuple[float, float]]
+    """Of each flow that is accepted in both and whose guarantee is another: before, and now."""
+
+    def as_values(self) -> dict[str, object]:
+        """As plain values, for JSON."""
+        return {
+            "accepted_now": list(self.accepted_now),
+            "refused_now": list(self.refused_now),
+            "guarantees_ns": {flow_id: list(pair) for flow_id, pair in self.guarantees_ns.items()},
+        }
+
+
+def changes(before: Plan, now: Plan) -> Changes:
+    """What a plan changes for the flows of the one before."""
+    granted_before = {one.flow.id: one.guarantee_ns for one in before.accepted}
+    granted = {one.flow.id: one.guarantee_ns for one in now.accepted}
+    refused_before = {one.flow.id for one in before.refused}
+    return Changes(
+        accepted_now=tuple(flow_id for flow_id in granted if flow_id in refused_before),
+        refused_now=tuple(one.flow.id for one in now.refused if one.flow.id in granted_before),
+        guarantees_ns={
+            flow_id: (granted_before[flow_id], guarantee_ns)
+            for flow_id, guarantee_ns in granted.items()
+            if flow_id in granted_before and granted_before[flow_id] != guarantee_ns
+        },
+    )

@@ -1,0 +1,65 @@
+"""The cables of a bench, which somebody may pull out: what was measured meanwhile does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evaluation.bench.cases import IN_PORT, OUT_PORT
+from evaluation.runner import RunError
+
+
+class UnpluggedError(RunError):
+    """A cable had no link while a part was measured. To measure that part anew now would be no better."""
+
+
+def port_cable(port: int) -> str:
+    """What the cable of a port of the switch is called."""
+    return f"the cable of port {port}"
+
+
+class VirtualCables:
+    """The cables of ports 1 and 2 of a bench in virtual time."""
+
+    def __init__(self) -> None:
+        self._out: dict[int, int] = {}
+        """By port: how many frames still enter the switch before its cable is out."""
+        self._lost: set[int] = set()
+
+    def unplug(self, port: int, *, after_frames: int = 0) -> None:
+        """Pull the cable of a port out, when so many more frames have entered the switch."""
+        self._out[port] = after_frames
+        self._note()
+
+    def plug(self, port: int) -> None:
+        """Plug it in again."""
+        self._out.pop(port, None)
+
+    def is_out(self, port: int) -> bool:
+        """Whether the cable is out now."""
+        return self._out.get(port) == 0
+
+    def frames_until_out(self, port: int) -> int | None:
+        """How many more frames enter before the cable is out; None: it stays."""
+        return self._out.get(port)
+
+    def entered(self, frames: int = 1) -> None:
+        """So many frames have entered the switch, or would have."""
+        self._out = {port: max(left - frames, 0) for port, left in self._out.items()}
+        self._note()
+
+    def begin(self) -> None:
+        """Forget which cables were out before."""
+        self._lost.clear()
+        self._note()
+
+    def unplugged(self) -> str | None:
+        """As `Device.unplugged`."""
+        return named(port_cable(port) for port in (IN_PORT, OUT_PORT) if port in self._lost)
+
+    def _note(self) -> None:
+        self._lost |= {port for port, left in self._out.items() if left == 0}
+
+
+def named(cables: Iterable[str]) -> str | None:
+    """Names of cables as one; None if there are none."""
+    return " and ".join(cables) or None

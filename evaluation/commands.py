@@ -1,0 +1,320 @@
+"""The commands `loko evaluate`, `figures` and `report`: what they take, and what they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.executor import Executor, prepare
+from evaluation.files import alone_in, output_directory
+from evaluation.flow_figure import refuse_unless_followed
+from evaluation.hardware import with_boards_at_hand
+from evaluation.kinds import kind_named
+from evaluation.kinds.experiments import experiments, select
+from evaluation.options import OS_KEN, Builder, Options
+from evaluation.progress import ProgressBar
+from evaluation.result import FigureResult, GuaranteeResult
+from evaluation.senders import SenderChoice
+from evaluation.verdicts import KINDS, counts, counts_of_all
+from loko.controller.relay import interpreter
+from loko.document import InputError
+from loko.lab import Backend
+
+
+class ModeName(StrEnum):
+    """Where the switches are."""
+
+    VIRTUAL = "virtual"
+    LIVE = "live"
+    HARDWARE = "hardware"
+
+
+class PointChoice(StrEnum):
+    """Which points of a figure."""
+
+    ALL = "all"
+    ADMITTED = "admitted"
+
+
+FiguresArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
+]
+ModeOption = Annotated[
+    ModeName,
+    typer.Option(help="Boards in virtual time, live on this machine as root, or some of them real ones."),
+]
+RunsOption = Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")]
+SecondsOption = Annotated[
+    float | None, typer.Option(min=0.01, max=3600, help="Length of a run. Default: the paper's.")
+]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="The same seed gives the same traffic; in virtual time, the same bytes.")
+]
+OutOption = Annotated[Path | None, typer.Option(help="Folder of results. Default: results/MODE[-BACKEND].")]
+PointsOption = Annotated[
+    PointChoice, typer.Option(help="All points, or those at which the paper's guarantee holds.")
+]
+QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
+]
+CapacityOption = Annotated[
+    float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
+]
+BurstOption = Annotated[
+    int | None, typer.Option(min=0, help="Frames of a generator's burst; 0: what the bucket holds.")
+]
+LoadOption = Annotated[
+    float | None,
+    typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+]
+QueueOption = Annotated[int | None, typer.Option(min=1, help="Frames that may wait before a shaper.")]
+LatencyOption = Annotated[
+    int | None, typer.Option(min=0, help="How late a shaper lets go what waited for tokens (virtual).")
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
+]
+BackendOption = Annotated[
+    Backend | None,
+    typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
+]
+BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
+FrameworkOption = Annotated[
+    str, typer.Option(help="OpenFlow framework of the controller (live, hardware): os-ken or ryu.")
+]
+FrameworkPythonOption = Annotated[
+    str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
+]
+CablingOption = Annotated[
+    Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
+]
+ExecutorOption = Annotated[
+    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def evaluate(
+    figures: FiguresArgument = None,
+    *,
+    mode: ModeOption = ModeName.VIRTUAL,
+    runs: RunsOption = None,
+    seconds: SecondsOption = None,
+    seed: SeedOption = 1,
+    out: OutOption = None,
+    points: PointsOption = PointChoice.ALL,
+    quick: QuickOption = False,
+    jobs: JobsOption = None,
+    capacity_factor: CapacityOption = None,
+    burst_frames: BurstOption = None,
+    offered_load: LoadOption = None,
+    queue_frames: QueueOption = None,
+    shaper_latency_ns: LatencyOption = None,
+    backend: BackendOption = None,
+    builder: BuilderOption = Builder.MININET,
+    framework: FrameworkOption = OS_KEN,
+    framework_python: FrameworkPythonOption = None,
+    cabling: CablingOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
+    strict: StrictOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay figures of the papers and compare them with what the papers say.
+
+    Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
+    parameters is not run again. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
+    the host explains it; claims that do not hold are reported, and change the status with --strict only.
+
+    Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
+    """
+    chosen = with_boards_at_hand(
+        select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
+    )
+    _check_framework(mode, framework, framework_python)
+    senders = SenderChoice(
+        burst_frames=burst_frames,
+        offered_load=offered_load,
+        queue_frames=queue_frames,
+        shaper_latency_ns=shaper_latency_ns,
+    )
+    refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
+    processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
+    if mode is ModeName.VIRTUAL and processes > 1:
+        prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
+    from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
+
+    options = Options(
+        mode=mode.value,
+        seed=seed,
+        out=_directory(mode, out, capacity_factor, backend),
+        runs=runs,
+        seconds=seconds,
+        points=points.value,
+        quick=quick,
+        jobs=processes,
+        senders=senders,
+        capacity_factor=capacity_factor,
+        backend=backend,
+        builder=builder,
+        framework=framework,
+        framework_python=framework_python,
+        cabling=cabling,
+        executor=executor,
+        scheduler=scheduler,
+    )
+    with alone_in(options.out), ProgressBar() as progress:
+        results = replay(chosen, options, progress)
+    _print_results(results, options.out, as_json)
+    if any(result.breaks_ours or (strict and result.broken_claims) for result in results):
+        raise typer.Exit(1)
+
+
+def _directory(
+    mode: ModeName, out: Path | None, capacity_factor: float | None, backend: Backend | None
+) -> Path:
+    """The folder of results, once it is sure that the mode is possible."""
+    if mode is not ModeName.VIRTUAL:
+        _check_real_time(mode, capacity_factor)
+    coarse = backend not in (None, Backend.FIRMWARE)
+    if coarse and mode is ModeName.VIRTUAL:
+        raise InputError(f"--backend {backend}: exists in live runs only; use --mode live, or leave it out")
+    default = Path("results") / (f"{mode}-{backend}" if coarse else mode.value)
+    return output_directory(out if out is not None else default)
+
+
+def _check_framework(mode: ModeName, framework: str, python: str | None) -> None:
+    """Raises `InputError` unless this mode has a controller process, and the framework can be started."""
+    if mode is ModeName.VIRTUAL:
+        if framework != OS_KEN or python is not None:
+            raise InputError("--framework: for --mode live and hardware only; leave it out")
+        return
+    if shutil.which(interpreter(framework, python)) is None:
+        raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
+
+
+def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
+    if capacity_factor is not None:
+        raise InputError("--capacity-factor: for --mode virtual only; leave it out")
+    if os.geteuid() != 0:
+        raise InputError(f"--mode {mode}: needs root for network namespaces; use sudo, or --mode virtual")
+
+
+def figures(*, as_json: JsonOption = False) -> None:
+    """List what can be replayed, from which paper, and how long it takes at the paper's scale.
+
+    Example: loko figures --json
+    """
+    known = [(one, kind_named(one.kind).estimate_s(one)) for one in experiments().values()]
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": one.name,
+                    "title": one.title,
+                    "paper": one.paper,
+                    "modes": one.modes,
+                    "estimate_s": {mode: round(value, 1) for mode, value in times.items()},
+                }
+                for one, times in known
+            ]
+        )
+        return
+    modes = [mode.value for mode in ModeName]
+    table = Table("figure", "title", *modes, box=None)
+    for one, times in known:
+        cells = (_duration(times[mode]) if mode in times else "-" for mode in modes)
+        table.add_row(one.name, one.title, *cells)
+    Console().print(table)
+
+
+def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
+    """Write DIR/report.html anew from the results in DIR.
+
+    Example: loko report results/virtual
+    """
+    from evaluation.report import write_report  # noqa: PLC0415 - loads what draws: the others need it late
+
+    typer.echo(f"written: {write_report(directory)}")
+
+
+def _print_json(values: Any) -> None:
+    typer.echo(json.dumps(values, indent=1, ensure_ascii=False))
+
+
+def _print_results(results: Sequence[FigureResult], directory: Path, as_json: bool) -> None:
+    violations = sum(result.violations for result in results)
+    if as_json:
+        figures = [
+            {
+                "figure": result.figure,
+                "paper": result.paper,
+                "violations": result.violations,
+                "guarantees": [one.model_dump() for one in result.guarantees],
+                "claims": [claim.model_dump() for claim in result.claims],
+            }
+            for result in results
+        ]
+        counted = {kind: asdict(count) for kind, count in counts_of_all(results).items()}
+        _print_json({"out": str(directory), "violations": violations, "counts": counted, "figures": figures})
+        return
+    for result in results:
+        _print_result(result)
+    for kind, count in counts_of_all(results).items():
+        typer.echo(f"{KINDS[kind]}: {count}")
+    if any(result.breaks_ours for result in results):
+        typer.echo("a guarantee that Loko's admission gives does not hold here")
+    typer.echo(f"report: {directory / 'report.html'}")
+
+
+def _print_result(result: FigureResult) -> None:
+    host = result.provenance.host
+    told = "; ".join(f"{KINDS[kind]}: {count}" for kind, count in counts(result.claims).items())
+    typer.echo(f"{result.name}: {told}")
+    for one in result.guarantees:
+        _print_guarantee(one)
+    if result.switched_by_open_vswitch and result.series:
+        typer.echo("  no guarantee tested: Open vSwitch forwards in place of the boards")
+    if result.coarse_errors:
+        typer.echo(
+            f"  {result.coarse_errors} packets within admission lost or late: the coarse emulator's error,"
+            " which says nothing of the board's guarantee (docs/twin.md)"
+        )
+    for claim in result.claims:
+        if claim.holds is not True:
+            word = "does not hold" if claim.holds is False else "not testable here"
+            why = f"; {claim.because}" if claim.holds is None else ""
+            typer.echo(f"  {word}: {claim.claim} (paper: {claim.paper}; here: {claim.here}{why})")
+    for board, said in result.provenance.real_boards.items():
+        typer.echo(f"  {board} is a real board: {', '.join(map(' '.join, said.items()))}")
+    if host.stalls:
+        typer.echo(f"  stalls of the host: {host.stalls}, the worst {host.worst_stall_us:.0f} us")
+
+
+def _print_guarantee(one: GuaranteeResult) -> None:
+    if one.verdict == "not promised":
+        return
+    told = f"guarantee {one.verdict}"
+    if one.verdict == "broken":
+        told = f"{'GUARANTEE VIOLATED' if one.ours else told} by {one.broken_by} packets"
+    typer.echo(f"  {one.system}: {told}")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"

@@ -1,0 +1,93 @@
+"""Probes along a cable between this machine and a switch: where they arrive there, and where they come out.
+
+The switch's table is empty, so it tells its controller of every frame.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.controller_endpoint import PACKET_IN, ControllerEndpoint
+from evaluation.instruments.numbered_frame import frame, number_of
+from evaluation.instruments.packet_tap import Seen, packet_socket
+from evaluation.runner import RunError
+from loko.controller.messages import PROTOCOL, serialized
+
+_SESSIONS: Final = 3
+"""A board whose session broke under what else it was sent is examined in a new one, so often at most."""
+_PROBES: Final = 3
+_PROBE_BYTES: Final = 64
+_PAUSE_S: Final = 0.005
+_ANSWER_S: Final = 0.5
+_IN_PORT_AT: Final = 14
+_DATA_AT: Final = 18
+"""Places in a PACKET_IN of OpenFlow 1.0."""
+
+
+def refuse_unless_broken(endpoint: ControllerEndpoint, name: str, error: RunError, session: int) -> None:
+    """Raise what an examination found, unless its session broke: end that one, so that another follows.
+
+    `session` counts the switch's from 1; the last one that may break raises `RunError`, too.
+    """
+    if endpoint.is_alive():
+        raise error
+    if session == _SESSIONS:
+        raise RunError(
+            f"{name}: its connection to the controller breaks while its cables are examined (docs/quirks.md,"
+            " 14 and 15): let nothing else send to it, and switch it off and on"
+        ) from None
+    endpoint.hang_up()
+
+
+def arrival(endpoint: ControllerEndpoint, interface: str) -> int | None:
+    """Send probes from an interface; where they arrive at the switch, as it tells for want of an entry.
+
+    One at a time: a board that tells of several before they are acknowledged may break its session: quirk
+    15.
+    """
+    endpoint.messages()
+    with packet_socket(interface, 0) as sender:
+        for number in range(_PROBES):
+            sender.send(frame(_PROBE_BYTES, number))
+            if (port := _told(endpoint)) is not None:
+                return port
+    return None
+
+
+def _told(endpoint: ControllerEndpoint) -> int | None:
+    """The port of entry of a probe that the switch tells of; None if it tells of none in time."""
+    deadline = time.monotonic() + _ANSWER_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        for message in endpoint.messages(left_s):
+            if (
+                message[1] == PACKET_IN
+                and number_of(message[_DATA_AT : _DATA_AT + _PROBE_BYTES - 4]) is not None
+            ):
+                return int.from_bytes(message[_IN_PORT_AT : _IN_PORT_AT + 2], "big")
+    return None
+
+
+def let_out(endpoint: ControllerEndpoint, port: int) -> None:
+    """Have the switch send probes at a port."""
+    for number in range(_PROBES):
+        message = parser.OFPPacketOut(
+            PROTOCOL,
+            buffer_id=0xFFFFFFFF,
+            in_port=of.OFPP_NONE,
+            actions=[parser.OFPActionOutput(port, 0xFFFF)],
+            data=frame(_PROBE_BYTES, number),
+        )
+        endpoint.write(serialized(message, number))
+        time.sleep(_PAUSE_S)
+    time.sleep(_ANSWER_S)
+    endpoint.messages()
+
+
+def probes(seen: Iterable[Seen], *, passive: bool = True) -> bool:
+    """Whether there are probes; those that an interface itself sent count at a tap of its own only."""
+    return any(number_of(one.data) is not None and one.outgoing is not passive for one in seen)

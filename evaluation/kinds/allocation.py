@@ -1,0 +1,46 @@
+"""What admission may use of each switch in a figure's lab."""
+
+from __future__ import annotations
+
+from evaluation.figure import LabFigure
+from loko.allocation import Allocation
+from loko.control_traffic import AS_PRINTED, ControlTraffic
+from loko.document import InputError
+from loko.lab import Lab
+from loko.lab_allocation import allocations_of
+from loko.scenario import OpenFlow, of_lokos_tables
+from loko.schemes import schemes_of
+
+
+def allocation_of(
+    figure: LabFigure,
+    lab: Lab,
+    scheme: str,
+    control: ControlTraffic | None = AS_PRINTED,
+    *,
+    entries: int | None = None,
+    openflow: OpenFlow = OpenFlow.V1_0,
+) -> Allocation:
+    """What admission may use of each switch in the scenario of section 6. The switches are of one kind.
+
+    As the paper prints it; with `control`, the CPU time of that control traffic and of the boards' own
+    interruptions is taken out. `entries` replaces the figure's.
+    Raises `InputError` if the switches are allocated differently.
+    """
+    profiles = {switch.profile.name for switch in lab.switches.values()}
+    if len(profiles) != 1:
+        raise InputError(
+            f"{lab.path}: the evaluation needs switches of one profile, not {', '.join(profiles)}"
+        )
+    scenario = of_lokos_tables(
+        entries=figure.entries if entries is None else entries,
+        packet_sizes_bytes=(figure.frame_bytes,),
+        openflow=openflow,
+    )
+    schemes = schemes_of(lab, scheme, scenario, traffic=control)
+    one, *others = allocations_of(lab, schemes, scenario, control).values()
+    if any(other != one for other in others):
+        raise InputError(
+            f"{lab.path}: '{scheme}' allocates its switches differently; the figure needs equal ones"
+        )
+    return one

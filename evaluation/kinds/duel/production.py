@@ -1,0 +1,273 @@
+"""From a duel's document to its rows, findings, table and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from evaluation.executor import each_done
+from evaluation.guarantees import guarantee_of_packets
+from evaluation.kinds.duel.accepted import Promised, accepted, requests
+from evaluation.kinds.duel.document import Arena, Contender, DuelFigure, Effort
+from evaluation.kinds.duel.picture import chart
+from evaluation.kinds.duel.replay import ALONE, Carried, FlowRow, Replay, Scenario, carry_out
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, GuaranteeResult, TableResult
+from loko.document import InputError
+from loko.lab import load_lab
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_HEADERS_BYTES: Final = 14 + 20 + 8 + 4
+"""Of a UDP frame, with its FCS: what is no payload."""
+
+
+class Question(NamedTuple):
+    """What a system accepts of flows of this rate."""
+
+    figure: DuelFigure
+    arena: Arena
+    contender: Contender
+    rate_kbps: float
+
+
+def answer(question: Question) -> tuple[Promised, ...]:
+    """What it accepts. Raises `InputError`."""
+    figure, arena, contender, rate_kbps = question
+    lab = load_lab(arena.lab)
+    return accepted(figure, contender, lab, requests(figure, arena, lab, rate_kbps))
+
+
+def scenarios_of(figure: DuelFigure, effort: Effort) -> list[Scenario]:
+    """Everything that is done to each system."""
+    return [
+        Scenario("none"),
+        *(Scenario("rogue", times) for times in effort.rogue_times),
+        Scenario("drift", figure.drift_ppm),
+        *(Scenario("best-effort", kbps) for kbps in effort.best_effort_kbps),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duel:
+    """All that was found."""
+
+    figure: DuelFigure
+    effort: Effort
+    answers: Mapping[tuple[str, str, float], tuple[Promised, ...]]
+    """By keys of arena and system, and the rate of the flows."""
+    replays: Mapping[tuple[str, str, Scenario], Carried]
+    """By keys of arena and system."""
+
+    def flows(self, arena: Arena, contender: Contender, rate_kbps: float) -> int:
+        """How many flows of this rate the system accepts."""
+        return len(self.answers[arena.key, contender.key, rate_kbps])
+
+    def promised(self, arena: Arena, contender: Contender) -> tuple[Promised, ...]:
+        """Those whose frames are replayed."""
+        return self.answers[arena.key, contender.key, self.figure.rate_kbps]
+
+    def rows(self, arena: Arena, system: str, scenario: Scenario, role: str = "other") -> list[FlowRow]:
+        """What became of the flows of this role."""
+        return [row for row in self.replays[arena.key, system, scenario].rows if row.role == role]
+
+
+def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Ask every system, then replay. Raises `InputError` or `RunError` in one line."""
+    effort = figure.quick if options.quick else figure.scale
+    rates = sorted({*effort.rates_kbps, figure.rate_kbps})
+    fights = [(arena, contender) for arena in figure.arenas for contender in figure.contenders]
+    questions = [Question(figure, arena, contender, rate) for arena, contender in fights for rate in rates]
+    scenarios = scenarios_of(figure, effort)
+    alone = [one for one in scenarios if one.deed == "best-effort"]
+    steps = len(questions) + len(fights) * len(scenarios) + len(figure.arenas) * len(alone)
+    progress.begin(steps, 0, "steps")
+    asked = _all(
+        answer, questions, options, lambda one: progress.advance(f"{figure.figure}: asking {one[2].label}")
+    )
+    answers = {
+        (one.arena.key, one.contender.key, one.rate_kbps): promised
+        for one, promised in zip(questions, asked, strict=True)
+    }
+    tasks: list[Replay] = []
+    for arena in figure.arenas:
+        systems: dict[str, tuple[Promised, ...]] = {ALONE: ()}
+        for contender in figure.contenders:
+            systems[contender.key] = answers[arena.key, contender.key, figure.rate_kbps]
+            if not systems[contender.key]:
+                raise InputError(
+                    f"{figure.name}: {contender.label} accepts no flow of {figure.rate_kbps:g} kbit/s on"
+                    f" {arena.label}; lower rate_kbps"
+                )
+        tasks += [
+            Replay(
+                figure=figure,
+                arena=arena,
+                system=system,
+                promised=promised,
+                scenario=scenario,
+                seconds=effort.seconds_of(scenario.deed),
+                seed=options.seed,
+            )
+            for system, promised in systems.items()
+            for scenario in (scenarios if promised else alone)
+        ]
+    carried = _all(carry_out, tasks, options, lambda one: progress.advance(f"{figure.figure}: {one.system}"))
+    duel = Duel(
+        figure=figure,
+        effort=effort,
+        answers=answers,
+        replays={
+            (task.arena.key, task.system, task.scenario): found
+            for task, found in zip(tasks, carried, strict=True)
+        },
+    )
+    findings = dict(_findings(duel))
+    outcome = Outcome(
+        chart=chart(
+            figure,
+            effort,
+            findings,
+            {
+                (arena, system): found.over_guarantee
+                for (arena, system, scenario), found in duel.replays.items()
+                if scenario.deed == "none" and found.over_guarantee is not None
+            },
+        ),
+        findings=findings,
+        x=AxisLabel(name="what somebody does", unit=""),
+        guarantees=[_guarantee(duel, arena, contender) for arena, contender in fights],
+        profile=next(iter(load_lab(figure.arenas[0].lab).switches.values())).profile.name,
+        table=_table(duel, findings),
+        assumptions={
+            "flow_rate_kbps": figure.rate_kbps,
+            "flow_burst_bytes": float(figure.frame_bytes),
+            "guard_us": figure.guard_us,
+            "drift_seconds": effort.drift_seconds,
+        },
+        seconds=effort.seconds,
+    )
+    rows = [row for found in carried for row in found.rows]
+    return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
+
+
+def _all(
+    function: Callable[[_Task], _Result],
+    tasks: Sequence[_Task],
+    options: Options,
+    tell: Callable[[_Task], None],
+) -> list[_Result]:
+    """The results in the order of the tasks."""
+    found: dict[int, _Result] = {}
+    for place, result in each_done(
+        function, tasks, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    ):
+        found[place] = result
+        tell(tasks[place])
+    return [found[place] for place in range(len(tasks))]
+
+
+def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:
+    """Of all frames of these flows, those that did not arrive within their guarantees."""
+    frames = sum(row.frames for row in rows)
+    return 100 * sum(row.lost + row.late for row in rows) / frames if frames else 0.0
+
+
+def _jitter_ms(rows: Sequence[FlowRow]) -> float:
+    """The most by which two frames of one flow differ."""
+    return max((row.max_delay_ns - row.min_delay_ns for row in rows), default=0) / 1e6
+
+
+def _findings(duel: Duel) -> Iterator[tuple[str, float]]:
+    figure = duel.figure
+    for arena in figure.arenas:
+        yield f"{arena.key}_requested_flows", float(arena.requests)
+        yield from _of_best_effort(duel, arena, ALONE)
+        for contender in figure.contenders:
+            for name, value in _of_system(duel, arena, contender):
+                yield f"{arena.key}_{contender.key}_{name}", value
+            yield from _of_best_effort(duel, arena, contender.key)
+
+
+def _of_system(duel: Duel, arena: Arena, contender: Contender) -> Iterator[tuple[str, float]]:
+    figure, effort = duel.figure, duel.effort
+    promised = duel.promised(arena, contender)
+    kept = duel.rows(arena, contender.key, Scenario("none"))
+    payload_bits = 8 * (figure.frame_bytes - _HEADERS_BYTES)
+    guard_ns = round(figure.guard_us * 1e3)
+    yield "flows", float(len(promised))
+    yield from (
+        (f"flows_at_{rate:g}_kbps", float(duel.flows(arena, contender, rate))) for rate in effort.rates_kbps
+    )
+    yield "guarantee_ms", max(one.guarantee_ns for one in promised) / 1e6
+    yield "unaware_ms", max(one.unaware_ns(guard_ns) for one in promised) / 1e6
+    yield "worst_ms", max(row.max_delay_ns for row in kept) / 1e6
+    yield "jitter_ms", _jitter_ms(kept)
+    in_time = sum(row.frames - row.lost - row.late for row in kept)
+    yield "goodput_kbps", in_time * payload_bits / effort.seconds_of("none") / 1e3
+    yield "late_or_lost_packets", float(sum(row.lost + row.late for row in kept))
+    yield "late_or_lost_percent", late_or_lost_percent(kept)
+    for times in effort.rogue_times:
+        others = duel.rows(arena, contender.key, Scenario("rogue", times))
+        yield f"rogue_{times:g}_others_percent", late_or_lost_percent(others)
+    drift = duel.rows(arena, contender.key, Scenario("drift", figure.drift_ppm))
+    yield "drift_others_percent", late_or_lost_percent(drift)
+    yield "drift_others_jitter_ms", _jitter_ms(drift)
+    for kbps in effort.best_effort_kbps:
+        others = duel.rows(arena, contender.key, Scenario("best-effort", kbps))
+        yield f"best_effort_{kbps:g}_others_percent", late_or_lost_percent(others)
+
+
+def _of_best_effort(duel: Duel, arena: Arena, system: str) -> Iterator[tuple[str, float]]:
+    for kbps in duel.effort.best_effort_kbps:
+        (row,) = duel.rows(arena, system, Scenario("best-effort", kbps), "best-effort")
+        name = f"{arena.key}_{system}_best_effort_{kbps:g}"
+        yield f"{name}_lost_percent", 100 * row.lost / row.frames if row.frames else 0.0
+        yield f"{name}_mean_ms", row.mean_delay_ns / 1e6
+
+
+def _guarantee(duel: Duel, arena: Arena, contender: Contender) -> GuaranteeResult:
+    """Where everybody does as promised. Our buckets allow for clocks that are off, slots do not."""
+    rows = duel.rows(arena, contender.key, Scenario("none"))
+    flows = [row.flow for row in rows]
+    if contender.ours and contender.system == "admission":
+        drift = Scenario("drift", duel.figure.drift_ppm)
+        rows = [*rows, *duel.replays[arena.key, contender.key, drift].rows]
+    return guarantee_of_packets(
+        f"{contender.label} on {arena.label}",
+        flows,
+        packets=sum(row.frames for row in rows),
+        lost=sum(row.lost for row in rows),
+        late=sum(row.late for row in rows),
+        ours=contender.ours,
+    )
+
+
+def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
+    times, kbps = duel.effort.rogue_times[-1], duel.effort.best_effort_kbps
+    columns = {
+        "flows": "flows",
+        "guarantee_ms": "guarantee_ms",
+        "if_unaware_of_slots_ms": "unaware_ms",
+        "worst_ms": "worst_ms",
+        "jitter_ms": "jitter_ms",
+        "goodput_kbit/s": "goodput_kbps",
+        "late_or_lost_%": "late_or_lost_percent",
+        f"others_with_a_rogue_x{times:g}_%": f"rogue_{times:g}_others_percent",
+        f"others_with_a_clock_{duel.figure.drift_ppm:g}_ppm_fast_%": "drift_others_percent",
+        "jitter_then_ms": "drift_others_jitter_ms",
+        f"others_with_best_effort_{kbps[-1] / 1e3:g}_Mbit/s_%": f"best_effort_{kbps[-1]:g}_others_percent",
+        f"best_effort_{kbps[0] / 1e3:g}_Mbit/s_mean_ms": f"best_effort_{kbps[0]:g}_mean_ms",
+        f"best_effort_{kbps[-1] / 1e3:g}_Mbit/s_lost_%": f"best_effort_{kbps[-1]:g}_lost_percent",
+    }
+    rows: list[list[str | float]] = []
+    for arena in duel.figure.arenas:
+        systems = {one.key: one.label for one in duel.figure.contenders} | {ALONE: "best effort alone"}
+        for key, label in systems.items():
+            values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
+            rows.append([arena.label, label, *("" if one is None else round(one, 3) for one in values)])
+    return TableResult(columns=["lab", "system", *columns], rows=rows)

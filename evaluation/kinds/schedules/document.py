@@ -1,0 +1,40 @@
+"""The document of a figure that compares schedules on random networks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.finding_checks import FindingFigure
+from loko.document import Strict
+
+Model = Literal["erdos-renyi", "random-regular", "barabasi-albert", "waxman"]
+
+
+class Topology(Strict):
+    """Switches cabled at random; hosts are spread over them evenly."""
+
+    model: Model
+    seed: int = Field(ge=0)
+    parameter: float = Field(gt=0)
+    """Erdos-Renyi: cables between switches; random regular: cables of each switch; Barabasi-Albert: cables of
+    each switch that is added; Waxman: its alpha, with a beta of 1."""
+
+
+class Scale(Strict):
+    """Which scenarios there are: every topology with every number of flows and slots."""
+
+    flows: list[int] = Field(min_length=1)
+    slots: list[int] = Field(min_length=1)
+
+
+class SchedulesFigure(FindingFigure):
+    """How many flows S/PR and S/FR schedule, over those that S/UR does."""
+
+    kind: Literal["schedules"]
+    hosts: int = Field(ge=2)
+    switches: int = Field(ge=2)
+    topologies: list[Topology] = Field(min_length=1)
+    scale: Scale
+    quick: Scale

@@ -1,0 +1,91 @@
+"""One scenario: a random network, random flows, and the schedules of the three schemes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from evaluation.kinds.schedules.document import Topology
+from loko.document import InputError
+from loko.schedule.graph import Graph, graph_of
+from loko.schedule.packing import pack
+from loko.schedule.problem import Demand, Problem, candidates, drawn
+from loko.solvers import Solver, solver_named
+from loko.solvers.program import Clock
+
+_NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
+"""No clock ends the search: what it finds depends on the scenario alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What is scheduled. Its result depends on nothing else."""
+
+    topology: Topology
+    hosts: int
+    switches: int
+    flows: int
+    slots: int
+    seed: int
+
+
+class ScenarioRow(NamedTuple):
+    """How many flows got slots, and how many could at most."""
+
+    model: str
+    topology_seed: int
+    cables: int
+    flows: int
+    slots: int
+    s_ur: int
+    s_ur_bound: int
+    s_pr: int
+    s_pr_bound: int
+    s_fr: int
+    s_fr_bound: int
+
+
+def carry_out(scenario: Scenario) -> ScenarioRow:
+    """Schedule. S/UR begins with what S/PR found, S/PR with what S/FR did: a scheme allows what those do."""
+    graph = network(scenario.topology, hosts=scenario.hosts, switches=scenario.switches)
+    chance = random.Random(f"{scenario.seed} {scenario.topology.seed} {scenario.flows} {scenario.slots}")
+    demands = tuple(Demand(f"f{number}", *chance.sample(graph.hosts, 2)) for number in range(scenario.flows))
+    problem = Problem(graph, demands, scenario.slots)
+    shortest = candidates(problem)
+    solve = solver_named(Solver.HIGHS)
+    fixed = drawn(shortest, [chance.random() for _ in demands])
+    s_fr = pack(problem, fixed, solve, _NEVER, is_thorough=False)
+    s_pr = pack(problem, shortest, solve, _NEVER, start=s_fr.allotments, is_thorough=False)
+    s_ur = pack(problem, None, solve, _NEVER, start=s_pr.allotments, is_thorough=False)
+    counts = (number for one in (s_ur, s_pr, s_fr) for number in (len(one.allotments), one.bound))
+    cables = len(graph.links) // 2
+    topology = scenario.topology
+    return ScenarioRow(topology.model, topology.seed, cables, scenario.flows, scenario.slots, *counts)
+
+
+def network(topology: Topology, *, hosts: int, switches: int) -> Graph:
+    """The network of a topology. Raises `InputError` if it is not connected, or a parameter does not fit."""
+    networkx: Any = import_module("networkx")  # it has no types; only these figures need it
+    whole = round(topology.parameter)
+    makers = {
+        "erdos-renyi": lambda: networkx.gnm_random_graph(switches, whole, seed=topology.seed),
+        "random-regular": lambda: networkx.random_regular_graph(whole, switches, seed=topology.seed),
+        "barabasi-albert": lambda: networkx.barabasi_albert_graph(switches, whole, seed=topology.seed),
+        "waxman": lambda: networkx.waxman_graph(
+            switches, beta=1.0, alpha=topology.parameter, seed=topology.seed
+        ),
+    }
+    try:
+        graph = makers[topology.model]()
+    except networkx.NetworkXError as error:
+        raise InputError(f"topology {topology.model} with {topology.parameter:g}: {error}") from None
+    if not networkx.is_connected(graph):
+        raise InputError(
+            f"topology {topology.model} with seed {topology.seed}: is not connected; take another"
+        )
+    names = [f"h{number}" for number in range(hosts)]
+    cables = [(f"s{a}", f"s{b}") for a, b in sorted(graph.edges)]
+    cables += [(name, f"s{number % switches}") for number, name in enumerate(names)]
+    return graph_of(names, cables)

@@ -1,0 +1,96 @@
+"""The document of a figure of a sliced port."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.finding_checks import FindingFigure
+from loko.document import Strict
+from loko.slices.document import FrameBytes
+
+Packets = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Bursts(Strict):
+    """Bursts of so many packets each, a pause after each."""
+
+    shows: Literal["burst-latency", "packet-latency"]
+    """A burst's latency over its packets, or each packet's over its place in the burst."""
+    packets: list[Packets] = Field(min_length=1)
+    """Lengths of the bursts; for a stair all of a range, as `[1, 2, 3]` or with `up_to`."""
+    up_to: bool = False
+    """Whether every length from 1 to the last of `packets` is sent."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of all bursts."""
+        return list(range(1, self.packets[-1] + 1)) if self.up_to else self.packets
+
+
+class Message(Strict):
+    """What is delivered when its last packet has come."""
+
+    name: str
+    packets: Packets
+    holds: list[Literal["data", "command"]] = Field(min_length=1)
+
+
+class Case(Strict):
+    """How one sender segments and orders what it has to send."""
+
+    name: str
+    messages: list[Message] = Field(min_length=1)
+    interleaved: bool = False
+    """Whether the messages take turns, a packet each, or follow each other."""
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        held = {part for message in self.messages for part in message.holds}
+        if held != {"data", "command"}:
+            raise ValueError("the messages hold no data, or no command; give both")
+        return self
+
+    def order(self) -> list[int]:
+        """For each packet in the order of sending the place of its message."""
+        left = [message.packets for message in self.messages]
+        if not self.interleaved:
+            return [place for place, count in enumerate(left) for _ in range(count)]
+        order = []
+        while any(left):
+            for place, count in enumerate(left):
+                if count:
+                    order.append(place)
+                    left[place] -= 1
+        return order
+
+
+class Messages(Strict):
+    """The same data and command, segmented and ordered in several ways."""
+
+    shows: Literal["messages"]
+    cases: list[Case] = Field(min_length=2)
+
+
+class Quick(Strict):
+    """The small run of ``--quick``."""
+
+    repetitions: int = Field(ge=1)
+
+
+class Slices(FindingFigure):
+    """What one host sends at once through a slice, and when it arrives."""
+
+    kind: Literal["slices"]
+    device: str
+    """Profile of the switch."""
+    slices: str
+    """The sliced port: a name in `labs/slicing/slices`, or a path. The first queue is used."""
+    frame_bytes: FrameBytes
+    sends: Annotated[Bursts | Messages, Field(discriminator="shows")]
+    pause_ms: float = Field(gt=0, le=10_000)
+    """After each burst: long enough for the buckets to be full again."""
+    repetitions: int = Field(ge=1)
+    """Of each burst or case. Each begins at another phase of the scheduler's timers."""
+    quick: Quick

@@ -1,0 +1,227 @@
+"""A sliced port in real time: Open vSwitch in user space between two veths, `tc htb` before the receiver.
+
+Everything is in one network namespace of its own, without addresses: frames are sent and received by packet
+sockets, and stamped by the kernel. It goes with the process that made it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from evaluation.live.interfaces import switch_off_offloads
+from evaluation.live.openvswitch import OpenVSwitch
+from evaluation.live.programs import run
+from evaluation.runner import LOST, RunError
+from loko.slices.document import HtbPort, HtbQueue
+
+SOURCE: Final = "source"
+DESTINATION: Final = "destination"
+_INGRESS: Final = "s1-port1"
+_EGRESS: Final = "s1-port2"
+_SWITCH: Final = "s1"
+_CLASS: Final = "1:10"
+_SO_RCVBUFFORCE: Final = 33
+_SO_TIMESTAMPNS: Final = 35
+_ALL_PROTOCOLS: Final = 0x0003
+_IPV4: Final = 0x0800
+_BUFFER_BYTES: Final = 64 * 1024 * 1024
+_ANCILLARY_BYTES: Final = 64
+_LEAD_S: Final = 0.2
+_PRIORITY: Final = 50
+_SPIN_NS: Final = 2_000_000
+_US_PER_S: Final = 1_000_000
+_VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
+_UNITS: Final = {
+    **{"bit": 1.0, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9},
+    **{"b": 1.0, "Kb": 2.0**10, "Mb": 2.0**20, "Gb": 2.0**30},
+}
+_SHOWN: Final = 0.01
+"""The share of a value that tc may leave out when it shows it, such as 1001Kbit of 1000500."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be sent through the first queue of a port."""
+
+    port: HtbPort
+    frame: bytes
+    """Without FCS."""
+    sequence_offset: int
+    """Where each frame's number is written, 32 bits."""
+    instants_ns: NDArray[np.int64]
+    """When frames are released; those of one instant follow each other as on the port's link."""
+    slot_ns: float
+    """What a frame takes on that link, with preamble and gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """When each frame passed the source's and the destination's interface, in order of sending."""
+
+    sent_ns: NDArray[np.int64]
+    received_ns: NDArray[np.int64]
+    """`LOST` if it never came."""
+    switch_cpu_s: float
+    """CPU time of the switch meanwhile."""
+    seconds: float
+
+
+def carry(request: Request, folder: Path) -> Reply:
+    """Build the port in this network namespace, and send. Raises `RunError`."""
+    _links()
+    switch = OpenVSwitch(folder / "openvswitch")
+    try:
+        switch.add_switch(_SWITCH, datapath_id=1, ports={1: _INGRESS, 2: _EGRESS}, controller=None)
+        flow = "in_port=1,actions=output:2"
+        run(
+            ["ovs-ofctl", "-O", "OpenFlow10", "add-flow", switch.management(_SWITCH), flow],
+            what="the switch's table",
+        )
+        slice_port(request.port)
+        process = psutil.Process(switch.pid)
+        return _send(request, process)
+    finally:
+        switch.close()
+
+
+def _links() -> None:
+    for host, port in ((SOURCE, _INGRESS), (DESTINATION, _EGRESS)):
+        run(["ip", "link", "add", host, "type", "veth", "peer", "name", port], what=f"link of {host}")
+        for interface in (host, port):
+            switch_off_offloads(interface, what=interface)
+            run(
+                ["sysctl", "-q", "-w", f"net.ipv6.conf.{interface}.disable_ipv6=1"],
+                what=f"{interface}: no IPv6",
+            )
+            run(["ip", "link", "set", interface, "up"], what=interface)
+
+
+def slice_port(port: HtbPort) -> None:
+    """Put the port's classes before its interface, and ask whether they are there. Raises `RunError`."""
+    queue = port.queues[0]
+    what = "htb on the port"
+    device = ["dev", _EGRESS]
+    run(["tc", "qdisc", "replace", *device, "root", "handle", "1:", "htb", "default", "10"], what=what)
+    root = _rates(port.root_bps, port.root_bps, port.root_burst_bytes, port.root_burst_bytes)
+    run(["tc", "class", "add", *device, "parent", "1:", "classid", "1:1", "htb", *root], what=what)
+    leaf = _rates(queue.rate_bps, queue.ceiling_bps, queue.burst_bytes, queue.ceiling_burst_bytes)
+    leaf += ["quantum", str(queue.quantum_bytes), "prio", str(queue.priority)]
+    run(["tc", "class", "add", *device, "parent", "1:1", "classid", _CLASS, "htb", *leaf], what=what)
+    limit = ["pfifo", "limit", str(queue.limit_frames)]
+    run(["tc", "qdisc", "add", *device, "parent", _CLASS, "handle", "10:", *limit], what=what)
+    shown = run(["tc", "class", "show", *device], what=what)
+    if (differs := difference(queue, shown)) is not None:
+        raise RunError(f"{what}: {differs}: this kernel or tc did not obey")
+
+
+def _rates(rate_bps: int, ceil_bps: int, burst_bytes: int, cburst_bytes: int) -> list[str]:
+    return [
+        *("rate", f"{rate_bps}bit", "ceil", f"{ceil_bps}bit"),
+        *("burst", str(burst_bytes), "cburst", str(cburst_bytes)),
+    ]
+
+
+def difference(queue: HtbQueue, shown: str) -> str | None:
+    """What differs in the answer of ``tc class show`` beyond tc's own rounding; None if nothing."""
+    line = next((line for line in shown.splitlines() if line.startswith(f"class htb {_CLASS} ")), None)
+    if line is None:
+        return "the class is not there"
+    found = {name: float(number) * _UNITS[unit] for name, number, unit in _VALUES.findall(line)}
+    for name, expected, rate_bps in (
+        ("burst", queue.burst_bytes, queue.rate_bps),
+        ("cburst", queue.ceiling_burst_bytes, queue.ceiling_bps),
+    ):
+        # tc reckons a bucket in whole microseconds at its rate, and rounds once more when it shows it.
+        rounding = 2 + rate_bps / 8 / _US_PER_S + expected * _SHOWN
+        if abs(found.get(name, 0.0) - expected) > rounding:
+            return f"{name} is {found.get(name, 0.0):.0f} bytes instead of {expected}"
+    for name, expected in (("rate", queue.rate_bps), ("ceil", queue.ceiling_bps)):
+        if abs(found.get(name, 0.0) - expected) > expected * _SHOWN:
+            return f"{name} is {found.get(name, 0.0):.0f} bit/s instead of {expected}"
+    return None
+
+
+class _Tap:
+    """The kernel's stamps of our frames at an interface, by their numbers."""
+
+    def __init__(self, interface: str, request: Request) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._socket.bind((interface, 0))
+        self._socket.setblocking(False)
+        self._headers = request.frame[12:14]
+        self._offset = request.sequence_offset
+        self._length = len(request.frame)
+        self.stamps: dict[int, int] = {}
+
+    def drain(self) -> None:
+        """Read what has come."""
+        for frame, stamp_ns in self._frames():
+            if len(frame) == self._length and frame[12:14] == self._headers:
+                number = int.from_bytes(frame[self._offset : self._offset + 4], "big")
+                self.stamps.setdefault(number, stamp_ns)
+
+    def _frames(self) -> Iterator[tuple[bytes, int]]:
+        while True:
+            try:
+                frame, ancillary, _, _ = self._socket.recvmsg(2048, _ANCILLARY_BYTES)
+            except BlockingIOError:
+                return
+            for _, kind, data in ancillary:
+                if kind == _SO_TIMESTAMPNS:
+                    seconds, nanoseconds = struct.unpack("ll", data[:16])
+                    yield frame, seconds * 1_000_000_000 + nanoseconds
+
+    def array(self, count: int) -> NDArray[np.int64]:
+        """The stamp of each number."""
+        return np.array([self.stamps.get(number, LOST) for number in range(count)], dtype=np.int64)
+
+
+def _send(request: Request, switch: psutil.Process) -> Reply:
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sender.bind((SOURCE, _IPV4))
+    taps = [_Tap(SOURCE, request), _Tap(DESTINATION, request)]
+    frame = bytearray(request.frame)
+    place = slice(request.sequence_offset, request.sequence_offset + 4)
+    # It spins for a few per cent of the time; whoever takes the core away meanwhile tears a burst apart.
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    time.sleep(_LEAD_S)
+    before = switch.cpu_times()
+    begin_ns = time.monotonic_ns()
+    free_ns = 0.0
+    for number, instant_ns in enumerate((begin_ns + request.instants_ns).tolist()):
+        while instant_ns - time.monotonic_ns() > _SPIN_NS:
+            for tap in taps:
+                tap.drain()
+            time.sleep(max((instant_ns - time.monotonic_ns() - _SPIN_NS) / 1e9, 0.0))
+        frame[place] = number.to_bytes(4, "big")
+        at_ns = max(float(instant_ns), free_ns)
+        while (now_ns := time.monotonic_ns()) < at_ns:
+            pass
+        sender.send(frame)
+        free_ns = now_ns + request.slot_ns
+    time.sleep(_LEAD_S)
+    for tap in taps:
+        tap.drain()
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    after = switch.cpu_times()
+    count = len(request.instants_ns)
+    return Reply(
+        sent_ns=taps[0].array(count),
+        received_ns=taps[1].array(count),
+        switch_cpu_s=after.user + after.system - before.user - before.system,
+        seconds=(time.monotonic_ns() - begin_ns) / 1e9,
+    )

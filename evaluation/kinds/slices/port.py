@@ -1,0 +1,145 @@
+"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import switch_emulator
+from numpy.typing import NDArray
+
+from evaluation.kinds.slices.confined import carry_confined
+from evaluation.kinds.slices.htb_port import Request
+from evaluation.runner import LOST, RunError
+from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from loko.controller.framing import whole_messages
+from loko.controller.messages import add_queued, barrier_request, features_request, hello
+from loko.document import PROFILES, find
+from loko.entries import flow_entry
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.slices.document import HtbPort, Port
+from loko.slices.lengths import on_wire
+from loko.slices.settings import scheduler_settings
+
+LAB: Final = "slicing"
+RECEIVER: Final = "destination"
+SENDERS: Final = ("source", "other")
+"""Hosts that can send; what they send goes to `RECEIVER`."""
+_SWITCH: Final = "s1"
+_SLICED_PORT: Final = 2
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
+_ERROR: Final = 1
+_TO_SEND_NS: Final = 100_000_000
+"""For what is released last, which leaves its host one by one."""
+_DRAIN_NS: Final = 2_000_000_000
+_MOST_BURST_BYTES: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Every packet of one sender, in order; instants in ns."""
+
+    sent_ns: NDArray[np.int64]
+    received_ns: NDArray[np.int64]
+    """`LOST` if it never came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Frames of one length that a host releases into one queue."""
+
+    queue: int
+    host: str
+    frame_bytes: int
+    instants_ns: NDArray[np.int64]
+    """What is released at one instant leaves as fast as the host's link carries it."""
+
+
+def carry(port: Port, device: str, releases: Mapping[int, Release], *, seed: int) -> dict[int, Sent]:
+    """What becomes of each release, by its number. At most one release a host. Raises `RunError`."""
+    lab = load_lab(LAB)
+    try:
+        network = _network(lab, port, device, seed)
+        _install(network, lab, releases)
+        for number, release in releases.items():
+            network.add_pattern(
+                release.host,
+                flow=number,
+                frame=frame_of(lab, _flow(number, release)),
+                sequence_offset=SEQUENCE_OFFSET,
+                shaper_rate_bps=port.link_rate_bps,
+                shaper_burst_bytes=_MOST_BURST_BYTES,
+                instants_ns=release.instants_ns,
+                destination=RECEIVER,
+            )
+        last_ns = max(int(release.instants_ns.max()) for release in releases.values())
+        result = network.run(duration_ns=last_ns + _TO_SEND_NS, drain_ns=_DRAIN_NS)
+    except ValueError as error:
+        raise RunError(f"lab '{LAB}': {error}") from None
+    return {
+        number: Sent(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
+        for number in releases
+    }
+
+
+def carry_live(port: Port, release: Release) -> tuple[Sent, float]:
+    """What becomes of a release in real time, and the share of a core that the switch takes meanwhile.
+
+    Raises `RunError`, also for what this machine cannot run.
+    """
+    if not isinstance(port, HtbPort):
+        raise RunError("a policer of OVS-DPDK is replayed in virtual time only: choose --mode virtual")
+    lab = load_lab(LAB)
+    frame = frame_of(lab, _flow(0, release))
+    request = Request(
+        port=port,
+        frame=frame,
+        sequence_offset=SEQUENCE_OFFSET,
+        instants_ns=release.instants_ns,
+        slot_ns=on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
+    )
+    reply = carry_confined(request)
+    if (reply.sent_ns == LOST).any():
+        raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
+    return Sent(reply.sent_ns, reply.received_ns), reply.switch_cpu_s / reply.seconds
+
+
+def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Network:
+    network = switch_emulator.Network(seed=seed)
+    config = {"schedulers": {_SLICED_PORT: scheduler_settings(port)}}
+    network.add_board(_SWITCH, profile=str(find(device, PROFILES, ".toml", "profile")), config=config)
+    for name in lab.hosts:
+        network.add_host(name)
+    for link in lab.links:
+        network.connect(link.a.node, link.a.port, link.b.node, link.b.port, rate_bps=port.link_rate_bps)
+    return network
+
+
+def _install(network: switch_emulator.Network, lab: Lab, releases: Mapping[int, Release]) -> None:
+    """An entry for each release, which puts it into its queue."""
+    segments = [hello(1), features_request(2)]
+    for xid, (number, release) in enumerate(releases.items(), start=3):
+        entry = flow_entry(lab, _flow(number, release), _SLICED_PORT)
+        segments.append(add_queued(entry, release.queue, xid))
+    segments.append(barrier_request(len(segments) + 1))
+    messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
+    errors = [message for message in messages if message[1] == _ERROR]
+    if errors:
+        raise RunError(f"{_SWITCH}: refused its table: error {errors[0][8:12].hex()}")
+
+
+def _flow(number: int, release: Release) -> Flow:
+    return Flow(
+        id=f"release {number}",
+        source=release.host,
+        destination=RECEIVER,
+        udp_source=_UDP_SOURCE + number,
+        udp_destination=_UDP_DESTINATION + number,
+        rate_bps=1,
+        burst_bytes=release.frame_bytes,
+        frame_bytes=release.frame_bytes,
+    )

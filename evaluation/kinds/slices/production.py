@@ -1,0 +1,303 @@
+"""Sends bursts and messages through a slice, and finds groups and orders in what arrives (section IV-A)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
+from evaluation.kinds.slices.document import Bursts, Case, Messages, Slices
+from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
+from evaluation.kinds.slices.port import SENDERS, Release, Sent, carry, carry_live
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.result import AxisLabel, TableResult
+from evaluation.runner import LOST, RunError
+from loko.device import load_device
+from loko.slices.document import HtbQueue, load_slices
+from loko.slices.lengths import on_wire
+
+_US: Final = 1e3
+_MS: Final = 1e6
+
+
+def parameters(figure: Slices, _options: Options) -> Mapping[str, Any]:
+    """The sliced port and the switch, on which the result depends beside the figure's document."""
+    return {
+        "port": load_slices(figure.slices).model_dump(mode="json"),
+        "device": load_device(figure.device).model_dump(mode="json"),
+    }
+
+
+def compute(figure: Slices, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Replay the figure."""
+    repetitions = figure.quick.repetitions if options.quick else figure.repetitions
+    progress.begin(1, 0, "runs")
+    if isinstance(figure.sends, Messages):
+        found = _messages(figure, figure.sends, repetitions, options)
+    else:
+        found = _bursts(figure, figure.sends, repetitions, options)
+    progress.advance(figure.name)
+    return found
+
+
+class _Sendings:
+    """Bursts of packets that follow each other with pauses: what was sent when, and when it came."""
+
+    def __init__(self, figure: Slices, lengths: list[int], repetitions: int, options: Options) -> None:
+        """`lengths` are the packets of each kind of burst, which is sent so many times."""
+        port = load_slices(figure.slices)
+        self.slot_ns = on_wire(figure.frame_bytes) * 8e9 / port.link_rate_bps
+        self.gap_ns = longest_gap_ns(port, figure.frame_bytes)
+        self._lengths = [length for length in lengths for _ in range(repetitions)]
+        pause_ns = round(figure.pause_ms * _MS)
+        # Repetitions begin at different phases of whatever has a period: a pause is longer by up to a
+        # hundredth. The phases are the same for all lengths, so that these differ in nothing else.
+        phases_ns = np.random.default_rng(options.seed).integers(0, pause_ns // 100 + 1, repetitions)
+        starts_ns = np.arange(1, len(self._lengths) + 1) * pause_ns + np.tile(phases_ns, len(lengths))
+        release = Release(
+            queue=0,
+            host=SENDERS[0],
+            frame_bytes=figure.frame_bytes,
+            instants_ns=np.repeat(starts_ns, self._lengths),
+        )
+        self.findings: dict[str, float] = {}
+        if options.mode == "live":
+            self.all, share = carry_live(port, release)
+            self.findings["switch_cpu_percent"] = 100 * share
+        else:
+            self.all = carry(port, figure.device, {0: release}, seed=options.seed)[0]
+        self.each = [
+            Sent(sent, received)
+            for sent, received in zip(
+                self._cut(self.all.sent_ns), self._cut(self.all.received_ns), strict=True
+            )
+        ]
+        self._even = [self._is_even(place) for place in range(len(self.each))]
+        if options.mode == "virtual" and not all(self._even):
+            raise RunError(f"{figure.name}: a burst came before the last one had left; lengthen pause_ms")
+
+    def _cut(self, values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        return np.split(values, np.cumsum(self._lengths)[:-1])
+
+    def rows(self) -> pa.Table:
+        """Every packet."""
+        lengths = np.array(self._lengths)
+        return pa.table(
+            {
+                "sending": np.repeat(np.arange(len(lengths)), lengths),
+                "packets": np.repeat(lengths, lengths),
+                "packet": np.concatenate([np.arange(1, length + 1) for length in lengths]),
+                "sent_ns": self.all.sent_ns,
+                "received_ns": self.all.received_ns,
+            }
+        )
+
+    @property
+    def even(self) -> list[Sent]:
+        """The bursts that were sent as the link carries them, after the last one had left.
+
+        A host that is kept from running tears bursts apart, and sends the next too early.
+        """
+        return [one for one, even in zip(self.each, self._even, strict=True) if even]
+
+    def _is_even(self, place: int) -> bool:
+        sent_ns = self.each[place].sent_ns
+        at_once = bool((np.diff(sent_ns) <= self.gap_ns).all())
+        return at_once and (place == 0 or self.each[place - 1].received_ns.max() < sent_ns[0])
+
+    @property
+    def lost(self) -> int:
+        """Packets that never came."""
+        return int((self.all.received_ns == LOST).sum())
+
+
+def _bursts(figure: Slices, sends: Bursts, repetitions: int, options: Options) -> tuple[Outcome, pa.Table]:
+    sendings = _Sendings(figure, sends.lengths, repetitions, options)
+    whole = [sent for sent in sendings.even if (sent.received_ns != LOST).all()]
+    if not whole:
+        raise RunError(
+            f"{figure.name}: no burst was sent as one and arrived whole; run it while nothing else runs"
+        )
+    groups = {
+        length: _complete_groups([sent for sent in whole if len(sent.sent_ns) == length], sendings.gap_ns)
+        for length in sends.lengths
+    }
+    findings = {
+        "lost_packets": float(sendings.lost),
+        "uneven_bursts": float(len(sendings.each) - len(sendings.even)),
+        **sendings.findings,
+        **_group_findings(groups),
+        **_first_and_later([sent for sent in whole if len(sent.sent_ns) > 1], sendings.gap_ns),
+    }
+    stairs = sends.shows == "burst-latency"
+    if stairs:
+        latency_us = {
+            length: [
+                (one.received_ns.max() - one.sent_ns[0]) / _US for one in whole if len(one.sent_ns) == length
+            ]
+            for length in sends.lengths
+        }
+        findings |= _stair_findings(latency_us, sendings.slot_ns)
+        panel = _stairs(latency_us)
+    else:
+        panel = _segments(whole, sends.lengths)
+    outcome = Outcome(
+        chart=Chart(panels=[panel], caption=f"{len(whole)} of {len(sendings.each)} bursts, sent as one"),
+        findings=findings,
+        x=AxisLabel(name="packets in the burst" if stairs else "packet", unit=""),
+        profile=figure.device if options.mode == "virtual" else "",
+        table=_group_table(groups),
+        runs=repetitions,
+        assumptions=_assumptions(figure),
+    )
+    return outcome, sendings.rows()
+
+
+def _complete_groups(bursts: list[Sent], gap_ns: float) -> list[int]:
+    """The lengths of all groups but each burst's last, which its end may have cut."""
+    return [length for one in bursts for length in group_lengths(one.received_ns, gap_ns)[:-1]]
+
+
+def _group_findings(groups: Mapping[int, list[int]]) -> dict[str, float]:
+    every = [length for lengths in groups.values() for length in lengths]
+    if not every:
+        return {}
+    medians = [float(np.median(lengths)) for lengths in groups.values() if lengths]
+    return {
+        "group_packets": float(np.median(every)),
+        "shortest_group_packets": float(min(every)),
+        "longest_group_packets": float(max(every)),
+        "groups_differ_packets": max(medians) - min(medians),
+    }
+
+
+def _first_and_later(bursts: list[Sent], gap_ns: float) -> dict[str, float]:
+    """The medians of what the bursts begin with, and of what follows, without each burst's last group."""
+    groups = [group_lengths(one.received_ns, gap_ns)[:-1] for one in bursts]
+    first = [lengths[0] for lengths in groups if lengths]
+    later = [length for lengths in groups for length in lengths[1:]]
+    found = {}
+    if first:
+        found["first_group_packets"] = float(np.median(first))
+    if later:
+        found["later_group_packets"] = float(np.median(later))
+    return found
+
+
+def _stair_findings(latency_us: Mapping[int, list[float]], slot_ns: float) -> dict[str, float]:
+    if any(not values for values in latency_us.values()):
+        return {}
+    medians = np.array([np.median(values) for values in latency_us.values()])
+    steps = step_lengths(medians * _US, slot_ns)
+    found = {"steps": float(len(steps))}
+    if steps:
+        found["step_packets"] = float(np.median(steps))
+        found["shortest_step_packets"] = float(min(steps))
+        found["longest_step_packets"] = float(max(steps))
+        found["rise_within_step_percent"] = _rise_within_step_percent(medians, steps)
+    return found
+
+
+def _rise_within_step_percent(latency_us: NDArray[np.float64], steps: list[int]) -> float:
+    """The most that latency grows within a step, from its first to its last, over the mean rise a step."""
+    firsts = np.concatenate([[0], np.cumsum(steps)])
+    within = latency_us[firsts[1:] - 1] - latency_us[firsts[:-1]]
+    rise = (latency_us[firsts[-1]] - latency_us[0]) / len(steps)
+    return 100 * float(within.max() / rise)
+
+
+def _group_table(groups: Mapping[int, list[int]]) -> TableResult:
+    rows: list[list[Any]] = []
+    for packets, lengths in groups.items():
+        if lengths:
+            rows.append([packets, len(lengths), min(lengths), float(np.median(lengths)), max(lengths)])
+    return TableResult(columns=["packets in the burst", "groups", "shortest", "median", "longest"], rows=rows)
+
+
+def _stairs(latency_us: Mapping[int, list[float]]) -> LinePanel:
+    there = {length: values for length, values in latency_us.items() if values}
+    curve = Curve(
+        label="median, least and most",
+        x=[float(length) for length in there],
+        y=[float(np.median(values)) for values in there.values()],
+        low=[min(values) for values in there.values()],
+        high=[max(values) for values in there.values()],
+    )
+    return LinePanel(
+        x=ChartAxis(label="packets in the burst", low=0),
+        y=ChartAxis(label="latency of the whole burst [us]", low=0),
+        curves=[curve],
+    )
+
+
+def _segments(bursts: list[Sent], lengths: list[int]) -> LinePanel:
+    curves = []
+    for length in lengths:
+        latencies = [(one.received_ns - one.sent_ns) / _US for one in bursts if len(one.sent_ns) == length]
+        if latencies:
+            medians = np.median(np.stack(latencies), axis=0)
+            curves.append(
+                Curve(label=f"{length} packets", x=list(map(float, range(1, length + 1))), y=medians.tolist())
+            )
+    return LinePanel(
+        x=ChartAxis(label="packet in the burst", low=0),
+        y=ChartAxis(label="latency of the packet [us], median", low=0),
+        curves=curves,
+    )
+
+
+def _messages(
+    figure: Slices, sends: Messages, repetitions: int, options: Options
+) -> tuple[Outcome, pa.Table]:
+    lengths = [len(case.order()) for case in sends.cases]
+    sendings = _Sendings(figure, lengths, repetitions, options)
+    findings = {"lost_packets": float(sendings.lost), **sendings.findings}
+    rows: list[list[Any]] = []
+    done: dict[str, list[float]] = {"data": [], "command": []}
+    for place, case in enumerate(sends.cases):
+        these = sendings.each[place * repetitions : (place + 1) * repetitions]
+        arrived = {part: _arrival_us(case, part, these) for part in ("data", "command")}
+        for part, value in arrived.items():
+            findings[f"{part}_{case.name}_us"] = value
+            done[part].append(value)
+        rows.append([case.name, arrived["data"], arrived["command"], max(arrived.values())])
+    names = ", ".join(f"{place} = {case.name}" for place, case in enumerate(sends.cases, start=1))
+    panel = ScatterPanel(
+        x=ChartAxis(label=f"case ({names})", low=0.5, high=len(sends.cases) + 0.5),
+        y=ChartAxis(label="all of it delivered after [us], median", low=0),
+        clouds=[
+            Cloud(label=part, x=[float(place) for place in range(1, len(values) + 1)], y=values)
+            for part, values in done.items()
+        ],
+    )
+    outcome = Outcome(
+        chart=Chart(panels=[panel], caption=f"{repetitions} times each"),
+        findings=findings,
+        x=AxisLabel(name="case", unit=""),
+        profile=figure.device,
+        table=TableResult(
+            columns=["case", "all data after [us]", "command after [us]", "both after [us]"], rows=rows
+        ),
+        runs=repetitions,
+        assumptions=_assumptions(figure),
+    )
+    return outcome, sendings.rows()
+
+
+def _arrival_us(case: Case, part: str, sendings: list[Sent]) -> float:
+    """Median time from the first packet's beginning until every message that holds the part has come."""
+    holds = np.array([part in message.holds for message in case.messages])[case.order()]
+    return float(np.median([(one.received_ns[holds].max() - one.sent_ns[0]) / _US for one in sendings]))
+
+
+def _assumptions(figure: Slices) -> dict[str, float]:
+    """What the paper does not print."""
+    port = load_slices(figure.slices)
+    queue = port.queues[0]
+    rate_bps = queue.rate_bps if isinstance(queue, HtbQueue) else queue.cir_bps
+    return {"queue_rate_mbps": rate_bps / 1e6, "link_rate_mbps": port.link_rate_bps / 1e6}

@@ -1,0 +1,221 @@
+"""What a lab's boards guarantee in either version, and what becomes of it in virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
+from evaluation.figure import lab_of
+from evaluation.guarantees import guarantee_of_packets
+from evaluation.kinds.allocation import allocation_of
+from evaluation.kinds.versions.document import Versions
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.records import rows_of
+from evaluation.result import AxisLabel
+from evaluation.runner import LOST, RunRecords
+from evaluation.senders import Senders
+from evaluation.traffic import FlowTraffic
+from evaluation.virtual import VirtualRunner
+from loko.allocation import Allocation
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import RoutedFlow, shortest_path
+from loko.scenario import OpenFlow
+from loko.split import split
+
+Found = Mapping[tuple[OpenFlow, int], Allocation]
+"""What may be used of a switch, by version and entries."""
+
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What became of the flows in one version."""
+
+    packets: int
+    lost: int
+    late: int
+    worst_ns: float
+
+
+def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Allocate and send in both versions. Raises `InputError` if the profile has no costs of OpenFlow 1.3."""
+    lab = lab_of(figure)
+    lengths = {len(shortest_path(lab, flow.source, flow.destination)) for flow in figure.flows}
+    if len(lengths) != 1:
+        raise InputError(f"{figure.name}: flows cross different numbers of switches; split the figure")
+    switches = lengths.pop()
+    sizes = sorted({*figure.tables, figure.entries})
+    found: Found = {
+        (version, entries): allocation_of(figure, lab, figure.allocation, entries=entries, openflow=version)
+        for version in OpenFlow
+        for entries in sizes
+    }
+    runs, seconds = figure.scale(options)
+    how = options.senders.of(figure.senders)
+    progress.begin(len(OpenFlow) * runs, 0)
+    carried: dict[OpenFlow, Carried] = {}
+    rows: list[pa.Table] = []
+    for number, version in enumerate(OpenFlow):
+        of_version: list[RunRecords] = []
+        allocation = found[version, figure.entries]
+        routed, senders = carried_flows(figure, how, lab, allocation)
+        with VirtualRunner(
+            lab,
+            routed,
+            entries=figure.entries,
+            capacity_factor=options.capacity_factor,
+            openflow=version,
+        ) as runner:
+            for run in range(runs):
+                seed = _seed(figure, options.seed, run)
+                of_version.append(runner.run(senders, seconds=seconds, seed=seed))
+                rows.append(rows_of(of_version[-1], run=run, point=float(number)))
+                progress.advance(f"{figure.name}, OpenFlow {version.value}")
+        carried[version] = _carried(of_version, switches * allocation.delay_ns)
+    labels = [flow.label for flow in figure.flows]
+    outcome = Outcome(
+        chart=Chart(panels=_panels(figure, found, carried, sizes, switches), columns=2),
+        findings=_findings(figure, found, carried, switches),
+        guarantees=[
+            guarantee_of_packets(
+                f"{figure.allocation}, OpenFlow {version.value}",
+                labels,
+                packets=one.packets,
+                lost=one.lost,
+                late=one.late,
+                ours=True,
+            )
+            for version, one in carried.items()
+        ],
+        x=AxisLabel(name="flow entries", unit=""),
+        profile=next(iter(lab.switches.values())).profile.name,
+        assumptions=how.described(),
+        runs=runs,
+        seconds=seconds,
+    )
+    return outcome, pa.concat_tables(rows)
+
+
+def carried_flows(
+    figure: Versions, how: Senders, lab: Lab, allocation: Allocation
+) -> tuple[list[RoutedFlow], list[FlowTraffic]]:
+    """The flows of equation 8 as they are admitted, and their senders."""
+    shares = split(allocation, ratio=figure.split)
+    if not shares.feasible:
+        raise InputError(f"{figure.name}: not feasible: {shares.reason}")
+    routed, senders = [], []
+    for number, flow in enumerate(figure.flows):
+        bucket = shares.first if flow.share == 1 else shares.second
+        admitted = Flow(
+            id=f"flow-{number}",
+            source=flow.source,
+            destination=flow.destination,
+            udp_source=_UDP_SOURCE + number,
+            udp_destination=_UDP_DESTINATION + number,
+            rate_bps=bucket.rate_bps,
+            burst_bytes=bucket.burst_bytes,
+            frame_bytes=figure.frame_bytes,
+        )
+        routed.append(RoutedFlow(admitted, shortest_path(lab, flow.source, flow.destination)))
+        senders.append(FlowTraffic.conforming(number, admitted, how))
+    return routed, senders
+
+
+def _carried(records: list[RunRecords], guarantee_ns: float) -> Carried:
+    received = np.concatenate([one.received_ns for one in records])
+    sent = np.concatenate([one.sent_ns for one in records])
+    arrived = received != LOST
+    delays = (received - sent)[arrived]
+    return Carried(
+        packets=len(sent),
+        lost=int((~arrived).sum()),
+        late=int((delays > guarantee_ns).sum()),
+        worst_ns=float(delays.max(initial=0)),
+    )
+
+
+def _seed(figure: Versions, seed: int, run: int) -> int:
+    """The same of both versions."""
+    digest = hashlib.blake2b(f"{seed} {figure.name} {run}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def _guarantee_ms(allocation: Allocation, switches: int) -> float | None:
+    return switches * allocation.delay_ns / 1e6 if allocation.feasible else None
+
+
+def _panels(
+    figure: Versions, found: Found, carried: Mapping[OpenFlow, Carried], sizes: list[int], switches: int
+) -> list[Panel]:
+    x = [float(entries) for entries in sizes]
+    guarantees = [
+        Curve(
+            label=f"guarantee, OpenFlow {version.value}",
+            x=x,
+            y=[_guarantee_ms(found[version, entries], switches) for entries in sizes],
+            dashed=version is OpenFlow.V1_3,
+        )
+        for version in OpenFlow
+    ]
+    worst = [
+        Curve(
+            label=f"latest packet, OpenFlow {version.value}",
+            x=[float(figure.entries)],
+            y=[one.worst_ns / 1e6],
+        )
+        for version, one in carried.items()
+    ]
+    processing = [
+        Curve(
+            label=f"OpenFlow {version.value}",
+            x=x,
+            y=[found[version, entries].service.processing_ns / 1e3 for entries in sizes],
+            dashed=version is OpenFlow.V1_3,
+        )
+        for version in OpenFlow
+    ]
+    entries_axis = ChartAxis(label="flow entries in each switch", low=0)
+    return [
+        LinePanel(x=entries_axis, y=ChartAxis(label="delay [ms]", low=0), curves=[*guarantees, *worst]),
+        LinePanel(
+            x=entries_axis, y=ChartAxis(label="longest processing time [us]", low=0), curves=processing
+        ),
+    ]
+
+
+def _findings(
+    figure: Versions, found: Found, carried: Mapping[OpenFlow, Carried], switches: int
+) -> dict[str, float]:
+    findings: dict[str, float] = {}
+    for (version, entries), allocation in found.items():
+        name = _name(version)
+        place = f"at_{entries}_entries_in_{name}"
+        findings[f"processing_{place}_us"] = allocation.service.processing_ns / 1e3
+        findings[f"rate_{place}_mbps"] = allocation.service.rate_bps / 1e6
+        guarantee_ms = _guarantee_ms(allocation, switches)
+        if guarantee_ms is not None:
+            findings[f"guarantee_{place}_ms"] = guarantee_ms
+    for version, one in carried.items():
+        name = _name(version)
+        guarantee_ns = switches * found[version, figure.entries].delay_ns
+        findings[f"guarantee_in_{name}_ms"] = guarantee_ns / 1e6
+        findings[f"latest_in_{name}_ms"] = one.worst_ns / 1e6
+        findings[f"latest_in_{name}_percent"] = 100 * one.worst_ns / guarantee_ns
+        findings[f"sent_in_{name}_packets"] = float(one.packets)
+        findings[f"broken_in_{name}_packets"] = float(one.lost + one.late)
+    return findings
+
+
+def _name(version: OpenFlow) -> str:
+    return version.value.replace(".", "_")

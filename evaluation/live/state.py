@@ -1,0 +1,50 @@
+"""The folder in which live labs are noted, and which only their user can open."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from evaluation.runner import RunError
+
+LABS = Path("/run/loko")
+"""Where running labs are noted. They are root's, and so is the folder."""
+
+
+def state_folder() -> Path:
+    """Where this user's live programs keep state: `LABS` for root, else ``$XDG_RUNTIME_DIR/loko``."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return LABS if os.geteuid() == 0 or not runtime else Path(runtime) / "loko"
+
+
+def require_root() -> None:
+    """Raise `RunError` unless this is root."""
+    if os.geteuid() != 0:
+        raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+
+
+def made() -> Path:
+    """The folder, made if it is not there. Raises `RunError`."""
+    folder = state_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be made ({error.strerror}): run it as root") from None
+    return folder
+
+
+def remove_if_unused() -> None:
+    """Remove the folder if nothing is in it and nobody holds it (`evaluation.live.exclusion`)."""
+    folder = state_folder()
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        with contextlib.suppress(OSError):  # held, not empty, or just removed by another
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.rmdir()
+    finally:
+        os.close(held)

@@ -1,0 +1,168 @@
+"""What refutes a schedule by arithmetic: TSSDN's conditions, each asked of the documents alone."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+
+from evaluation.schedule_check.document import Allotted, Entry, ScheduleDocument, WantedFlow
+from loko.lab import Lab
+
+_SLACK_US = 2e-3
+"""Instants are whole nanoseconds: two may be rounded."""
+
+Use = tuple[str, str, int]
+"""What a flow has in its slot: its kind, a node, and the port by which frames leave it."""
+
+
+def refutations(lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocument) -> list[str]:
+    """Everything that is wrong with a schedule, a line each; nothing if all holds."""
+    wanted = {flow.id: flow for flow in flows}
+    found = [*_completeness(wanted, schedule), *_cycle(schedule)]
+    for one in schedule.scheduled:
+        if one.id not in wanted:
+            continue
+        flow = wanted[one.id]
+        found += _instants(one, flow, schedule)
+        broken = list(_path(lab, flow, one))
+        found += broken
+        if not broken:
+            found += _length(lab, flow, one, schedule.scheme)
+            found += _tables(lab, flow, one, schedule)
+    found += _collisions(schedule, wanted)
+    found += _strangers(lab, wanted, schedule)
+    return found
+
+
+def _completeness(wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
+    told = Counter([*(one.id for one in schedule.scheduled), *schedule.unscheduled])
+    for name in wanted:
+        if told[name] != 1:
+            yield f"{name}: is there {told[name]} times, scheduled or not; a flow has one slot at most"
+    for name in told:
+        if name not in wanted:
+            yield f"{name}: nobody asked for it"
+    if len(schedule.scheduled) > schedule.bound:
+        yield f"{len(schedule.scheduled)} flows are scheduled, above the bound {schedule.bound}"
+    if schedule.optimal != (len(schedule.scheduled) == schedule.bound):
+        called = "optimal" if schedule.optimal else "not optimal"
+        yield f"{len(schedule.scheduled)} flows of at most {schedule.bound} are called {called}"
+
+
+def _cycle(schedule: ScheduleDocument) -> Iterator[str]:
+    needed_us = schedule.slots * schedule.slot_us
+    if needed_us > schedule.base_period_us + _SLACK_US:
+        yield (
+            f"{schedule.slots} slots of {schedule.slot_us:g} us need {needed_us:g} us, the base period has"
+            f" {schedule.base_period_us:g}"
+        )
+
+
+def _instants(one: Allotted, flow: WantedFlow, schedule: ScheduleDocument) -> Iterator[str]:
+    if not 0 <= one.slot < schedule.slots:
+        yield f"{one.id}: slot {one.slot} is not in 0 to {schedule.slots - 1}"
+    if one.send.host != flow.source:
+        yield f"{one.id}: {one.send.host} is told to send, its source is {flow.source}"
+    begin_us = one.slot * schedule.slot_us
+    if abs(one.send.offset_us - begin_us) > _SLACK_US * max(schedule.slots, 1):
+        yield f"{one.id}: sends at {one.send.offset_us:g} us, its slot begins at {begin_us:g}"
+    cycles = one.send.period_us / schedule.base_period_us
+    if cycles < 1 or abs(cycles - round(cycles)) > 1e-6:
+        yield f"{one.id}: its period is {cycles:g} base periods; it has to be a whole number of them"
+    if flow.period_us is not None and abs(flow.period_us - one.send.period_us) > _SLACK_US:
+        yield f"{one.id}: sends every {one.send.period_us:g} us, and wants {flow.period_us:g}"
+    if one.guarantee_us + 2 * schedule.guard_us > schedule.slot_us + _SLACK_US:
+        yield (
+            f"{one.id}: a frame may take {one.guarantee_us:g} us, hosts may be {schedule.guard_us:g} us off:"
+            f" more than a slot of {schedule.slot_us:g} us"
+        )
+
+
+def _path(lab: Lab, flow: WantedFlow, one: Allotted) -> Iterator[str]:
+    if len(one.path) != len(one.ports):
+        yield f"{one.id}: {len(one.path)} switches, but {len(one.ports)} ports"
+        return
+    if len(set(one.path)) != len(one.path):
+        yield f"{one.id}: its path has a loop: {' '.join(one.path)}"
+    starts = {far.node for _, far in lab.ways(flow.source)}
+    here = one.path[0] if one.path else flow.destination
+    if here not in starts:
+        yield f"{one.id}: no cable leads from {flow.source} to {here}"
+    for place, (switch, port) in enumerate(zip(one.path, one.ports, strict=True)):
+        there = one.path[place + 1] if place + 1 < len(one.path) else flow.destination
+        ends = dict(lab.ways(switch)) if switch in lab.switches else {}
+        if port not in ends or ends[port].node != there:
+            yield f"{one.id}: port {port} of {switch} does not lead to {there}"
+
+
+def _length(lab: Lab, flow: WantedFlow, one: Allotted, scheme: str) -> Iterator[str]:
+    if scheme == "s-ur":
+        return
+    fewest = _distance(lab, flow.source, flow.destination)
+    if len(one.path) != fewest:
+        yield f"{one.id}: crosses {len(one.path)} switches, {scheme} allows shortest paths only, of {fewest}"
+
+
+def _distance(lab: Lab, source: str, destination: str) -> int:
+    """The fewest switches between two hosts."""
+    waiting, seen = deque([(source, -1)]), {source}
+    while waiting:
+        node, switches = waiting.popleft()
+        if node == destination:
+            return switches
+        for _, far in lab.ways(node):
+            if far.node not in seen and (far.node in lab.switches or far.node == destination):
+                seen.add(far.node)
+                waiting.append((far.node, switches + 1))
+    return -1
+
+
+def _collisions(schedule: ScheduleDocument, wanted: dict[str, WantedFlow]) -> Iterator[str]:
+    owners: dict[tuple[int, Use], str] = {}
+    for one in schedule.scheduled:
+        for use in _uses(one, wanted, schedule.exclusive):
+            other = owners.setdefault((one.slot, use), one.id)
+            if other != one.id:
+                kind, node, port = use
+                what = f"port {port} of {node}" if kind == "port" else node
+                yield f"{one.id}: is not alone on {what} in slot {one.slot}: {other} is there, too"
+
+
+def _uses(one: Allotted, wanted: dict[str, WantedFlow], exclusive: str) -> Iterator[Use]:
+    if one.id in wanted:
+        yield "port", wanted[one.id].source, 1
+    for switch, port in zip(one.path, one.ports, strict=False):
+        yield "port", switch, port
+        if exclusive == "switches":
+            yield "switch", switch, 0
+
+
+def _tables(lab: Lab, flow: WantedFlow, one: Allotted, schedule: ScheduleDocument) -> Iterator[str]:
+    """Follow a frame from entry to entry."""
+    for switch, port in zip(one.path, one.ports, strict=True):
+        own = (entry for entry in schedule.entries.get(switch, []) if _is_of(lab, entry, flow))
+        out = [entry.output_port for entry in own]
+        if out != [port]:
+            yield f"{one.id}: the entries of {switch} send it to ports {out}, not {port}"
+
+
+def _strangers(lab: Lab, wanted: dict[str, WantedFlow], schedule: ScheduleDocument) -> Iterator[str]:
+    paths = {one.id: one.path for one in schedule.scheduled}
+    for switch, entries in schedule.entries.items():
+        if len(entries) > schedule.table_entries:
+            yield f"{switch}: {len(entries)} entries, planned for {schedule.table_entries}"
+        for entry in entries:
+            owners = [flow.id for flow in wanted.values() if _is_of(lab, entry, flow)]
+            if not any(switch in paths.get(owner, ()) for owner in owners):
+                yield f"{switch}: an entry for {entry.nw_src}:{entry.tp_src} is of no flow that crosses it"
+
+
+def _is_of(lab: Lab, entry: Entry, flow: WantedFlow) -> bool:
+    if flow.source not in lab.hosts or flow.destination not in lab.hosts:
+        return False
+    ends = str(lab.hosts[flow.source].ip.ip), str(lab.hosts[flow.destination].ip.ip)
+    return (entry.nw_src, entry.nw_dst, entry.tp_src, entry.tp_dst) == (
+        *ends,
+        flow.udp_source,
+        flow.udp_destination,
+    )

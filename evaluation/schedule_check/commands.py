@@ -1,0 +1,81 @@
+"""The command `loko check-schedule`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluation.schedule_check.arithmetic import refutations
+from evaluation.schedule_check.document import load_schedule, load_wanted
+from evaluation.schedule_check.gates import gate_refutations, load_gates
+from evaluation.schedule_check.replay import Replay, replay
+from loko.lab import load_lab
+
+
+def check_schedule(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[Path, typer.Argument(help="The list of flows that was scheduled.")],
+    schedule: Annotated[Path, typer.Argument(help="What 'loko schedule --json' printed.")],
+    *,
+    cycles: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Base periods of the replay; 0: arithmetic only.")
+    ] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Of how far hosts are off their slots.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Try to refute a schedule, by arithmetic and by a replay in the simulator. Status 1 if that succeeds.
+
+    It shares no code with what makes schedules.
+
+    Example: loko check-schedule two-switch flows.yml schedule.json
+    """
+    network, wanted, document = load_lab(lab), load_wanted(flows), load_schedule(schedule)
+    by_arithmetic = refutations(network, wanted, document)
+    replayed = Replay(packets=0, refutations=[], worst_ns={})
+    if cycles:
+        replayed = replay(network, wanted, document, cycles=cycles, seed=seed)
+    found = [*by_arithmetic, *replayed.refutations]
+    if as_json:
+        values = {
+            "refuted": bool(found),
+            "by_arithmetic": by_arithmetic,
+            "by_replay": replayed.refutations,
+            "packets": replayed.packets,
+            "worst_us": {flow: worst / 1e3 for flow, worst in replayed.worst_ns.items()},
+        }
+        typer.echo(json.dumps(values, indent=2))
+    else:
+        for line in found:
+            typer.echo(f"refuted: {line}")
+        if not found:
+            replay_told = f"; {replayed.packets} frames in {cycles} base periods" if cycles else ""
+            typer.echo(f"not refuted: {len(document.scheduled)} flows{replay_told}")
+    if found:
+        raise typer.Exit(1)
+
+
+def check_gates(
+    task: Annotated[Path, typer.Argument(help="Streams, as tsnkit's task file.")],
+    topology: Annotated[Path, typer.Argument(help="The network, as tsnkit's topology file.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of *GCL.csv, *OFFSET.csv, *ROUTE.csv, *QUEUE.csv.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Try to refute a schedule of gates (802.1Qbv) that tsnkit or others wrote. Status 1 if that succeeds.
+
+    Example: loko check-gates task.csv topo.csv output
+    """
+    gates = load_gates(task, topology, folder)
+    found = gate_refutations(gates)
+    if as_json:
+        typer.echo(json.dumps({"refuted": bool(found), "refutations": found}, indent=2))
+    else:
+        for line in found:
+            typer.echo(f"refuted: {line}")
+        if not found:
+            typer.echo(f"not refuted: {len(gates.streams)} streams")
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,105 @@
+"""A schedule and its flows as documents: what `loko schedule --json` prints, and what it was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from loko.document import InputError, read
+from loko.requests import load_documents
+
+
+class _Document(BaseModel):
+    """Keys that nothing is checked by may be there, too."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class Sending(_Document):
+    """When a host sends: at this offset in a base period, and then every period."""
+
+    host: str
+    offset_us: float
+    period_us: float
+
+
+class Allotted(_Document):
+    """A flow with its slot; `ports` are those by which its frames leave the switches of `path`."""
+
+    id: str
+    slot: int
+    path: list[str]
+    ports: list[int]
+    send: Sending
+    guarantee_us: float
+
+
+class Entry(_Document):
+    """A flow's entry in a switch."""
+
+    nw_src: str
+    nw_dst: str
+    tp_src: int
+    tp_dst: int
+    output_port: int
+
+
+class ScheduleDocument(_Document):
+    """Who sends when, and on which path."""
+
+    scheme: str
+    exclusive: str
+    slots: int
+    base_period_us: float
+    slot_us: float
+    guard_us: float
+    scheduled: list[Allotted]
+    unscheduled: list[str]
+    bound: int
+    optimal: bool
+    table_entries: int = Field(ge=1)
+    entries: dict[str, list[Entry]]
+
+
+class WantedFlow(_Document):
+    """A flow of the list that was scheduled."""
+
+    id: str
+    source: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    frame_bytes: int = Field(ge=64, le=1518)
+    period_us: float | None = None
+
+
+def load_schedule(path: Path) -> ScheduleDocument:
+    """Read what `loko schedule --json` printed. Raises `InputError` in one line."""
+    return _load(path, "schedule", ScheduleDocument)
+
+
+def load_wanted(path: Path) -> list[WantedFlow]:
+    """Read the list of flows. Raises `InputError`: a line for each error."""
+    return [
+        WantedFlow(
+            id=one.id,
+            source=one.source,
+            destination=one.destination,
+            udp_source=one.udp_source,
+            udp_destination=one.udp_destination,
+            frame_bytes=one.size_bytes,
+            period_us=None if one.period_ns is None else one.period_ns / 1e3,
+        )
+        for one in load_documents(path)
+    ]
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _load(path: Path, what: str, model: type[_Model]) -> _Model:
+    if not path.is_file():
+        raise InputError(f"{what} '{path}': no such file")
+    return read(path, model)

@@ -1,0 +1,150 @@
+"""What refutes a schedule in the simulator: frames that are lost, late, or under way in a slot of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.runner import RunError
+from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
+from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from loko.document import InputError
+from loko.entries import FlowEntry, filler_entries
+from loko.flow import Flow
+from loko.lab import Lab
+
+_PRIORITY: Final = 100
+_DRAIN_NS: Final = 100_000_000
+
+
+class Replay(NamedTuple):
+    """What became of the frames."""
+
+    packets: int
+    refutations: list[str]
+    worst_ns: dict[str, int]
+    """By flow, the longest delay, from its first bit at the source to its last at the destination."""
+
+
+def replay(
+    lab: Lab, flows: Sequence[WantedFlow], schedule: ScheduleDocument, *, cycles: int, seed: int
+) -> Replay:
+    """Carry out a schedule for so many base periods; hosts are as far off their slots as the guard allows.
+
+    Tables are as large as planned: the rest of their entries are of no flow. Raises `InputError` for flows or
+    tables that the emulator does not take, `RunError` if a board refuses its table.
+    """
+    wanted = {flow.id: flow for flow in flows}
+    sent = [one for one in schedule.scheduled if one.id in wanted]
+    if not sent:
+        return Replay(packets=0, refutations=[], worst_ns={})
+    chance = np.random.default_rng(seed)
+    try:
+        network = lab_network(lab, _tables(lab, schedule), seed=seed)
+        planned = []
+        for number, one in enumerate(sent):
+            due_ns = _due_ns(one, schedule, cycles)
+            off_ns = chance.choice([-1, 0, 1], due_ns.size) * round(schedule.guard_us * 1e3)
+            flow = wanted[one.id]
+            frame = frame_of(lab, _flow(flow))
+            network.add_pattern(
+                flow.source,
+                flow=number,
+                frame=frame,
+                sequence_offset=SEQUENCE_OFFSET,
+                shaper_rate_bps=lab.rate_bps(lab.links[0]),
+                shaper_burst_bytes=2 * flow.frame_bytes,
+                instants_ns=due_ns + off_ns,
+                destination=flow.destination,
+            )
+            planned.append(due_ns)
+        duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
+        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
+    except (KeyError, ValueError) as error:
+        raise InputError(f"the emulator does not take the schedule: {error}") from None
+    if result.events:
+        raise RunError(f"{result.events[0].board}: {result.events[0].text}")
+    refutations: list[str] = []
+    worst_ns: dict[str, int] = {}
+    for number, one in enumerate(sent):
+        mine = result.flow == number
+        order = np.argsort(result.sequence[mine], kind="stable")
+        sent_ns, received_ns = result.sent_ns[mine][order], result.received_ns[mine][order]
+        refutations += _of_flow(one, schedule, planned[number], sent_ns=sent_ns, received_ns=received_ns)
+        arrived = received_ns >= 0
+        if arrived.any():
+            worst_ns[one.id] = int((received_ns - sent_ns)[arrived].max())
+    return Replay(packets=int(result.flow.size), refutations=refutations, worst_ns=worst_ns)
+
+
+def _of_flow(
+    one: Allotted,
+    schedule: ScheduleDocument,
+    due_ns: NDArray[np.int64],
+    *,
+    sent_ns: NDArray[np.int64],
+    received_ns: NDArray[np.int64],
+) -> list[str]:
+    found = []
+    if sent_ns.size != due_ns.size:
+        return [f"{one.id}: {due_ns.size} frames were due, {sent_ns.size} were sent"]
+    lost = int((received_ns < 0).sum())
+    if lost:
+        found.append(f"{one.id}: {lost} of {sent_ns.size} frames did not arrive")
+    arrived = received_ns >= 0
+    delay_ns = (received_ns - sent_ns)[arrived]
+    late = int((delay_ns > one.guarantee_us * 1e3).sum())
+    if late:
+        found.append(
+            f"{one.id}: {late} frames took longer than its {one.guarantee_us:g} us, up to"
+            f" {delay_ns.max() / 1e3:g} us"
+        )
+    over_ns = received_ns[arrived] - due_ns[arrived] - (schedule.slot_us - schedule.guard_us) * 1e3
+    if (over_ns > 1).any():
+        found.append(
+            f"{one.id}: {int((over_ns > 1).sum())} frames were still under way when the next slot could"
+            f" begin, up to {over_ns.max() / 1e3:g} us after that"
+        )
+    return found
+
+
+def _due_ns(one: Allotted, schedule: ScheduleDocument, cycles: int) -> NDArray[np.int64]:
+    """When its slots begin, from the second base period on."""
+    base_ns, period_ns = round(schedule.base_period_us * 1e3), round(one.send.period_us * 1e3)
+    count = max(1, cycles * base_ns // max(period_ns, 1))
+    return base_ns + round(one.send.offset_us * 1e3) + np.arange(count, dtype=np.int64) * period_ns
+
+
+def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:
+    tables = {}
+    for name in lab.switches:
+        own = [
+            FlowEntry(
+                priority=_PRIORITY,
+                nw_src=IPv4Address(entry.nw_src),
+                nw_dst=IPv4Address(entry.nw_dst),
+                tp_src=entry.tp_src,
+                tp_dst=entry.tp_dst,
+                output_port=entry.output_port,
+            )
+            for entry in schedule.entries.get(name, [])
+        ]
+        tables[name] = [*filler_entries(lab, max(0, schedule.table_entries - len(own))), *own]
+    return tables
+
+
+def _flow(wanted: WantedFlow) -> Flow:
+    return Flow(
+        id=wanted.id,
+        source=wanted.source,
+        destination=wanted.destination,
+        udp_source=wanted.udp_source,
+        udp_destination=wanted.udp_destination,
+        rate_bps=1.0,
+        burst_bytes=float(wanted.frame_bytes),
+        frame_bytes=wanted.frame_bytes,
+    )

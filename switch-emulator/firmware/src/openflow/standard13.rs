@@ -1,0 +1,498 @@
+//! OpenFlow 1.3.4 in the agent of a board with `quirks = "spec"`: messages, frames and notices. What the tables do is
+//! [`crate::openflow13::standard`]'s; framing and HELLO are those of `standard`.
+
+use super::agent::{Agent, VERSION_1_3};
+use super::bytes::{be16, be32, be64};
+use super::standard::port_config;
+use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
+use crate::buffers::length_with_fcs;
+use crate::cost::FrameTime;
+use crate::native::Buffer;
+use crate::openflow13::standard::{error, Effect, Ports, Refusal, Removed, Run, StandardSwitch};
+use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
+use crate::outbox::Outbox;
+use crate::port::{PortMask, PortNumber};
+use crate::time::{Duration, Instant};
+
+/// Flags of `SET_CONFIG` that ask for fragments to be dropped or put together, which the board cannot.
+const FRAGMENTS: u16 = 3;
+/// In messages: any port; and the controller as one.
+const ANY_PORT: u32 = u32::MAX;
+const CONTROLLER: u32 = 0xffff_fffd;
+/// In `TABLE_MOD`: every table.
+const ALL_TABLES: u8 = 0xff;
+const TABLES: u8 = 10;
+/// Tables, ports, flows, groups: what there are counters of.
+const CAPABILITIES: u32 = 0x0f;
+/// Speed of a port.
+const SPEED_KBPS: u32 = 100_000;
+
+/// What a controller may be.
+mod role {
+    pub(super) const NO_CHANGE: u32 = 0;
+    pub(super) const EQUAL: u32 = 1;
+    pub(super) const MASTER: u32 = 2;
+    pub(super) const SLAVE: u32 = 3;
+}
+
+/// What the controller of a session has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Session13 {
+    role: u32,
+    /// Reasons for which each message is sent: of `PACKET_IN`, `PORT_STATUS` and `FLOW_REMOVED`, to a controller that may change
+    /// things, and to one that may not.
+    wanted: [u32; 6],
+}
+
+/// Which message is sent by its reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notice {
+    PacketIn = 0,
+    PortStatus = 2,
+    FlowRemoved = 4,
+}
+
+impl Session13 {
+    pub(super) const fn new() -> Self {
+        Self {
+            role: role::EQUAL,
+            wanted: [0b11, 0, 0b111, 0b111, 0b1111, 0],
+        }
+    }
+
+    /// Whether the controller wants such a message for this reason.
+    fn wants(&self, notice: Notice, reason: u8) -> bool {
+        let mask = self.wanted[notice as usize + usize::from(self.role == role::SLAVE)];
+        mask >> reason & 1 == 1
+    }
+}
+
+impl Agent {
+    /// Whether frames are the tables' of the correct 1.3 switch: those of the latest version that was agreed on.
+    pub(super) const fn uses_standard13(&self) -> bool {
+        self.standard13.is_some() && self.tables_of_13
+    }
+
+    /// Both sides have agreed on a version: entries of the other one go.
+    pub(super) fn use_tables_of(&mut self, version: u8) {
+        self.tables_of_13 = version == VERSION_1_3;
+        self.session13 = Session13::new();
+        if let Some(switch) = &mut self.standard13 {
+            if self.tables_of_13 {
+                self.table.clear();
+            } else {
+                switch.clear();
+            }
+        }
+    }
+
+    fn ports13(&self) -> Ports {
+        Ports {
+            all: self.openflow_ports,
+            forwarding: self.without(
+                self.openflow_ports,
+                port_config::DOWN | port_config::NO_FORWARD,
+            ),
+            live: self.link_up,
+        }
+    }
+
+    fn with_standard13<T: Default>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut StandardSwitch) -> T,
+    ) -> T {
+        let Some(mut switch) = self.standard13.take() else {
+            return T::default();
+        };
+        let done = work(self, &mut switch);
+        self.standard13 = Some(switch);
+        done
+    }
+
+    /// Handles a whole message of 1.3.
+    pub(super) fn standard_message_13(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let refused = self.with_standard13(|agent, switch| {
+            agent.handle_standard13(switch, now, bytes, out).err()
+        });
+        if let Some(refusal) = refused {
+            self.refuse(now, bytes, refusal, out);
+        }
+    }
+
+    #[allow(clippy::too_many_lines)] // a few lines for each message
+    fn handle_standard13(
+        &mut self,
+        switch: &mut StandardSwitch,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Refusal> {
+        let xid = be32(bytes, 4).to_be_bytes();
+        let kind = bytes[1];
+        let least = match kind {
+            message::FLOW_MOD => 56,
+            message13::PORT_MOD => 40,
+            message13::SET_ASYNC => 32,
+            message::PACKET_OUT | message13::ROLE_REQUEST => 24,
+            message::VENDOR
+            | message13::GROUP_MOD
+            | message13::TABLE_MOD
+            | message13::MULTIPART_REQUEST
+            | message13::QUEUE_REQUEST
+            | message13::METER_MOD => 16,
+            message::SET_CONFIG => 12,
+            _ => HEADER_BYTES,
+        };
+        if bytes.len() < least {
+            return Err(error::BAD_LENGTH);
+        }
+        let changes = matches!(
+            kind,
+            message::PACKET_OUT
+                | message::FLOW_MOD
+                | message13::GROUP_MOD
+                | message13::PORT_MOD
+                | message13::TABLE_MOD
+                | message13::METER_MOD
+        );
+        if changes && self.session13.role == role::SLAVE {
+            return Err(error::IS_SLAVE);
+        }
+        let reply = match kind {
+            message::ECHO_REQUEST => {
+                self.cost_ps += self.costs.control().echo_ps;
+                // Before both sides have agreed the request's version is all that is known.
+                Message::new(bytes[0], message::ECHO_REPLY, xid).bytes(&bytes[HEADER_BYTES..])
+            }
+            message::ERROR | message::ECHO_REPLY => return Ok(()),
+            _ if self.version == 0 => return Ok(()),
+            message::VENDOR => return Err(error::BAD_EXPERIMENTER),
+            message::FEATURES_REQUEST => {
+                self.cost_ps += switch.costs().features_ps;
+                self.connection.features_requested();
+                self.reply(message::FEATURES_REPLY, xid)
+                    .u16(0)
+                    .bytes(&self.mac.0)
+                    .u32(0) // buffers
+                    .u8(TABLES)
+                    .zeros(3)
+                    .u32(CAPABILITIES)
+                    .u32(0)
+            }
+            message::GET_CONFIG_REQUEST => {
+                self.cost_ps += self.costs.control().get_config_ps;
+                self.reply(message::GET_CONFIG_REPLY, xid)
+                    .bytes(&self.switch_config)
+            }
+            message::SET_CONFIG => {
+                self.cost_ps += self.costs.control().set_config_ps;
+                if be16(bytes, 8) & FRAGMENTS != 0 {
+                    return Err(error::BAD_CONFIG_FLAGS);
+                }
+                self.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+                return Ok(());
+            }
+            message13::BARRIER_REQUEST => {
+                self.cost_ps += self.costs.control().barrier_ps;
+                self.reply(message13::BARRIER_REPLY, xid)
+            }
+            message13::ROLE_REQUEST => {
+                self.cost_ps += switch.costs().role_ps;
+                let (role, generation) = self.change_role(bytes)?;
+                self.reply(message13::ROLE_REPLY, xid)
+                    .u32(role)
+                    .u32(0)
+                    .u64(generation)
+            }
+            message13::ASYNC_REQUEST => {
+                let reply = self.reply(message13::ASYNC_REPLY, xid);
+                let wanted = self.session13.wanted;
+                wanted.iter().fold(reply, |reply, mask| reply.u32(*mask))
+            }
+            message13::SET_ASYNC => {
+                self.session13.wanted = core::array::from_fn(|i| be32(bytes, 8 + 4 * i));
+                return Ok(());
+            }
+            message13::QUEUE_REQUEST => {
+                // No port has queues.
+                let port = be32(bytes, 8);
+                if port != ANY_PORT && self.openflow_port(port).is_none() {
+                    return Err(error::BAD_QUEUE_PORT);
+                }
+                self.reply(message13::QUEUE_REPLY, xid).u32(port).zeros(4)
+            }
+            message::PACKET_OUT => return self.packet_out_standard13(switch, now, bytes, out),
+            message::FLOW_MOD => {
+                let outcome = switch.flow_mod(bytes, self.ports13(), now);
+                self.cost_ps += outcome.cost_ps;
+                let gone = outcome.done?;
+                self.tell_removed(now, &gone, out);
+                return Ok(());
+            }
+            message13::GROUP_MOD => {
+                self.cost_ps += switch.costs().modification_ps;
+                let gone = switch.group_mod(bytes, self.ports13(), now)?;
+                self.tell_removed(now, &gone, out);
+                return Ok(());
+            }
+            message13::METER_MOD => {
+                self.cost_ps += switch.costs().modification_ps;
+                let gone = switch.meter_mod(bytes, now)?;
+                self.tell_removed(now, &gone, out);
+                return Ok(());
+            }
+            message13::PORT_MOD => return self.port_mod_13(bytes),
+            message13::TABLE_MOD => {
+                let known = bytes[8] < TABLES || bytes[8] == ALL_TABLES;
+                return match (known, be32(bytes, 12)) {
+                    (false, _) => Err(error::BAD_TABLE_MOD),
+                    (true, 0) => Ok(()),
+                    (true, _) => Err(error::BAD_TABLE_CONFIG),
+                };
+            }
+            message13::MULTIPART_REQUEST => {
+                return self.multipart_standard13(switch, now, bytes, out)
+            }
+            _ => return Err(error::BAD_TYPE),
+        };
+        self.send(now, Buffer::Exact, reply, out);
+        Ok(())
+    }
+
+    fn openflow_port(&self, number: u32) -> Option<PortNumber> {
+        let port = u8::try_from(number).ok().and_then(PortNumber::new)?;
+        self.openflow_ports.contains(port).then_some(port)
+    }
+
+    /// Gives the role and the generation from now on.
+    fn change_role(&mut self, bytes: &[u8]) -> Result<(u32, u64), Refusal> {
+        let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
+        match asked {
+            role::NO_CHANGE => {}
+            role::EQUAL => self.session13.role = asked,
+            role::MASTER | role::SLAVE => {
+                let is_stale = |latest: u64| generation.wrapping_sub(latest) >> 63 == 1;
+                if self.role_generation.is_some_and(is_stale) {
+                    return Err(error::STALE_ROLE);
+                }
+                self.role_generation = Some(generation);
+                self.session13.role = asked;
+            }
+            _ => return Err(error::BAD_ROLE),
+        }
+        let generation = self.role_generation.unwrap_or(u64::MAX);
+        Ok((self.session13.role, generation))
+    }
+
+    fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        let port = self.openflow_port(be32(bytes, 8)).ok_or(error::BAD_PORT)?;
+        if bytes[16..22] != self.port_address(port) {
+            return Err(error::BAD_PORT_ADDRESS);
+        }
+        let (config, mask) = (be32(bytes, 24), be32(bytes, 28));
+        if mask & !port_config::ALL_OF_13 != 0 {
+            return Err(error::BAD_PORT_CONFIG);
+        }
+        let held = &mut self.port_config[port.index()];
+        *held = *held & !mask | config & mask;
+        Ok(())
+    }
+
+    fn packet_out_standard13(
+        &mut self,
+        switch: &mut StandardSwitch,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Refusal> {
+        let in_port = be32(bytes, 12);
+        let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
+        let (Some(list), Some(data)) = (
+            bytes.get(PACKET_OUT_13_BYTES..data_at),
+            bytes.get(data_at..),
+        ) else {
+            return Err(error::BAD_LENGTH);
+        };
+        let costs = self.costs.control();
+        self.cost_ps +=
+            costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
+        if be32(bytes, 8) != u32::MAX {
+            return Err(error::BUFFER_UNKNOWN);
+        }
+        if in_port != CONTROLLER && self.openflow_port(in_port).is_none() {
+            return Err(error::BAD_REQUEST_PORT);
+        }
+        let run = switch.packet_out(list, data, in_port, self.ports13(), now, &self.costs)?;
+        self.cost_ps += run.cost_ps;
+        let at = self.reached(now);
+        self.carry_out_standard13(at, run, out);
+        Ok(())
+    }
+
+    fn multipart_standard13(
+        &mut self,
+        switch: &StandardSwitch,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Refusal> {
+        let up_for = now.saturating_since(self.powered_up);
+        let mut ports = StandardPorts { agent: self, out };
+        let answer = switch.multipart(bytes, now, up_for, &mut ports)?;
+        self.cost_ps += answer.cost_ps;
+        let last = answer.parts.len() - 1;
+        for (index, part) in answer.parts.iter().enumerate() {
+            let reply = self
+                .reply(message13::MULTIPART_REPLY, be32(bytes, 4).to_be_bytes())
+                .u16(be16(bytes, 8))
+                .u16(u16::from(index < last)) // more parts follow
+                .zeros(4)
+                .bytes(part);
+            self.send(now, Buffer::Roomy, reply, out);
+        }
+        Ok(())
+    }
+
+    fn tell_removed(&mut self, now: Instant, gone: &[Removed], out: &mut Outbox) {
+        for removed in gone {
+            if removed.asks_for_notice()
+                && self.session13.wants(Notice::FlowRemoved, removed.reason())
+            {
+                let notice = self
+                    .reply(message::FLOW_REMOVED, [0; 4])
+                    .bytes(&removed.notice(now));
+                self.notify(now, notice, out);
+            }
+        }
+    }
+
+    /// Removes what has expired, and tells of it.
+    pub(super) fn expire_standard13(&mut self, now: Instant, out: &mut Outbox) {
+        let gone = self.with_standard13(|_, switch| switch.expire(now));
+        if self.version == VERSION_1_3 && self.is_established() {
+            let at = self.reached(now);
+            self.tell_removed(at, &gone, out);
+            self.session.transmit(at, out);
+        }
+    }
+
+    /// `PORT_STATUS` of a port whose link has changed, if the controller wants to know.
+    pub(super) fn port_status_standard13(&self, port: PortNumber) -> Option<Message> {
+        const MODIFY: u8 = 2;
+        self.session13.wants(Notice::PortStatus, MODIFY).then(|| {
+            self.reply(message::PORT_STATUS, [0; 4])
+                .u8(MODIFY)
+                .zeros(7)
+                .bytes(&self.port_description_13(port).bytes())
+        })
+    }
+
+    fn port_description_13(&self, port: PortNumber) -> PortDescription {
+        PortDescription {
+            number: port.get(),
+            address: self.port_address(port),
+            up: self.link_up.contains(port),
+            config: self.port_config[port.index()],
+            speed_kbps: SPEED_KBPS,
+        }
+    }
+
+    /// Handles a frame from a port in the pass that begins at `pass`; gives how long the CPU is busy with it.
+    pub(super) fn frame_standard13(
+        &mut self,
+        pass: Instant,
+        data: Vec<u8>,
+        in_port: u32,
+        out: &mut Outbox,
+    ) -> Duration {
+        let length = length_with_fcs(data.len());
+        let run = self.with_standard13(|agent, switch| {
+            switch.process(data, in_port, agent.ports13(), pass, &agent.costs)
+        });
+        let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        self.carry_out_standard13(pass + work, run, out);
+        busy
+    }
+
+    fn carry_out_standard13(&mut self, at: Instant, run: Run, out: &mut Outbox) {
+        if run.effects.is_empty() {
+            let counters = &mut out.counters;
+            let counted = if run.missed {
+                &mut counters.missed
+            } else {
+                &mut counters.dropped_flow
+            };
+            *counted += 1;
+        }
+        for effect in run.effects {
+            match effect {
+                Effect::Output { ports, frame } => out.send(at, ports, frame),
+                Effect::PacketIn {
+                    reason,
+                    in_port,
+                    body,
+                } => {
+                    let is_silent = self.openflow_port(in_port).is_some_and(|port| {
+                        self.port_config[port.index()] & port_config::NO_PACKET_IN != 0
+                    });
+                    let is_open = self.is_established() || self.session.is_half_open();
+                    if is_silent
+                        || !is_open
+                        || self.version != VERSION_1_3
+                        || !self.session13.wants(Notice::PacketIn, reason as u8)
+                    {
+                        continue;
+                    }
+                    let notice = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
+                    self.send(at, Buffer::Exact, notice, out);
+                    if !self.in_segment {
+                        self.session.transmit(at, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The entries of the correct switch as values.
+    pub(super) fn flows_standard13(&self) -> Option<Vec<Flow13>> {
+        Some(self.standard13.as_ref()?.values())
+    }
+}
+
+/// The board's ports, for multipart replies.
+struct StandardPorts<'a> {
+    agent: &'a mut Agent,
+    out: &'a Outbox,
+}
+
+impl Surroundings for StandardPorts<'_> {
+    fn description(&self) -> Vec<u8> {
+        super::version13::description_body()
+    }
+
+    fn port_descriptions(&mut self) -> Vec<PortDescription> {
+        let agent = &*self.agent;
+        let ports = agent.openflow_ports.iter();
+        ports.map(|port| agent.port_description_13(port)).collect()
+    }
+
+    fn port_counters(&self) -> Vec<PortCounters> {
+        let agent = &*self.agent;
+        let ports: PortMask = agent.openflow_ports;
+        let counters = |port: PortNumber| {
+            let index = port.index();
+            let mut totals = agent.totals[index];
+            // Not only what the last housekeeping job has read.
+            totals.add(self.out.hardware[index], u64::MAX);
+            PortCounters {
+                number: port.get(),
+                received: agent.received[index],
+                sent: self.out.transmitted[index],
+                received_bytes: totals.received_bytes,
+                sent_bytes: totals.sent_bytes,
+                received_dropped: totals.received_dropped,
+            }
+        };
+        ports.iter().map(counters).collect()
+    }
+}

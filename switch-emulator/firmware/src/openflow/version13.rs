@@ -1,0 +1,472 @@
+//! OpenFlow 1.3 in the agent: messages, frames and notices. Tables, groups, meters and multipart replies are
+//! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
+
+use super::agent::{Agent, VERSION_1_3};
+use super::bytes::{be16, be32};
+use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
+use crate::buffers::length_with_fcs;
+use crate::cost::FrameTime;
+use crate::event::Event;
+use crate::native::Buffer;
+use crate::openflow13::{
+    ports, tail_bit, Answer, Clock, EffectKind, Flow13, FlowMod, Hang, PortCounters,
+    PortDescription, Run, Surroundings, Switch,
+};
+use crate::outbox::Outbox;
+use crate::port::PortMask;
+use crate::time::{Duration, Instant};
+
+/// Length of `ROLE_REPLY`, whatever its header says (quirk 96).
+const ROLE_BYTES: usize = 24;
+/// Where the role and the generation stand.
+const ROLE_AT: usize = 8;
+/// What `GET_CONFIG_REPLY` says of frames for the controller (quirk 95).
+const MISS_SEND_BYTES: u16 = 256;
+/// Bytes of an offending message that an error repeats.
+const ERROR_DATA_BYTES: usize = 64;
+/// Ports that FLOOD of a `PACKET_OUT` means, whatever the configuration (quirk 183).
+const PACKET_OUT_FLOOD: u8 = 0b0111;
+/// Room that the send buffer must have before a multipart answer goes on.
+const NEXT_PART_BYTES: usize = 2_048;
+
+impl Agent {
+    /// Whether the session speaks OpenFlow 1.3.
+    pub(super) const fn speaks_13(&self) -> bool {
+        self.version == VERSION_1_3 && self.knows_13()
+    }
+
+    /// Whether the board has tables of OpenFlow 1.3.
+    pub(super) const fn knows_13(&self) -> bool {
+        self.switch13.is_some() || self.standard13.is_some()
+    }
+
+    fn clock(&self) -> Clock {
+        Clock {
+            now_s: self.time().saturating_since(Instant::ZERO).whole_seconds(),
+            now_ms: self.clock.saturating_since(self.powered_up).as_nanos() / 1_000_000,
+        }
+    }
+
+    /// Handles a message of `length` bytes at the beginning of `bytes`, which go on behind it.
+    pub(super) fn message_13(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
+        let Some(mut switch) = self.switch13.take() else {
+            return;
+        };
+        self.handle_13(&mut switch, now, bytes, length, out);
+        self.switch13 = Some(switch);
+    }
+
+    fn handle_13(
+        &mut self,
+        switch: &mut Switch,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
+        let xid = be32(bytes, 4).to_be_bytes();
+        match bytes[1] {
+            message::FEATURES_REQUEST => {
+                self.cost_ps += switch.costs().features_ps;
+                self.connection.features_requested();
+                let reply = self
+                    .reply(message::FEATURES_REPLY, xid)
+                    .u16(0)
+                    .bytes(&self.mac.0)
+                    .u32(0) // buffers
+                    .u8(10) // tables
+                    .u8(0) // auxiliary connection
+                    .uninitialised(2)
+                    .u32(0x0000_000f) // flow, table, port and group statistics
+                    .uninitialised(4);
+                self.send(now, Buffer::Exact, reply, out);
+            }
+            message::GET_CONFIG_REQUEST => {
+                self.cost_ps += self.costs.control().get_config_ps;
+                let reply = self.reply(message::GET_CONFIG_REPLY, xid);
+                self.send(now, Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), out);
+            }
+            message::SET_CONFIG => self.cost_ps += self.costs.control().set_config_ps,
+            message13::BARRIER_REQUEST => {
+                self.cost_ps += self.costs.control().barrier_ps;
+                let reply = self.reply(message13::BARRIER_REPLY, xid);
+                self.send(now, Buffer::Roomy, reply, out);
+            }
+            message13::ROLE_REQUEST => {
+                self.cost_ps += switch.costs().role_ps;
+                let mut reply = bytes[..bytes.len().min(ROLE_BYTES)].to_vec();
+                reply.resize(ROLE_BYTES, 0);
+                reply[1] = message13::ROLE_REPLY;
+                reply[ROLE_AT..ROLE_AT + 4].copy_from_slice(&2_u32.to_be_bytes()); // master
+                reply[ROLE_BYTES - 8..].fill(0);
+                self.session.write(now, Buffer::Exact, reply, out);
+            }
+            message::PACKET_OUT => self.packet_out_13(switch, now, bytes, length, out),
+            message::FLOW_MOD => self.flow_mod_13(switch, now, bytes, length, out),
+            message13::GROUP_MOD => {
+                self.cost_ps += switch.costs().modification_ps;
+                if let Err(error) = switch.group_mod(bytes, length, self.clock().now_s) {
+                    self.refuse_13(switch, now, bytes, length, error, out);
+                }
+            }
+            message13::METER_MOD => {
+                self.cost_ps += switch.costs().modification_ps;
+                if let Err(error) = switch.meter_mod(bytes, length, self.clock().now_ms) {
+                    self.refuse_13(switch, now, bytes, length, error, out);
+                }
+            }
+            message13::MULTIPART_REQUEST => self.multipart_13(switch, now, bytes, length, out),
+            message::ERROR | message::ECHO_REPLY => {}
+            message_type => out.event(
+                now,
+                Event::RequestIgnored {
+                    message_type,
+                    statistics: None,
+                },
+            ),
+        }
+    }
+
+    fn refuse_13(
+        &mut self,
+        switch: &Switch,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        (error_type, error_code): (u16, u16),
+        out: &mut Outbox,
+    ) {
+        self.cost_ps += switch.costs().refused_ps;
+        out.event(
+            now,
+            Event::RefusedIn13 {
+                error_type,
+                error_code,
+            },
+        );
+        let kept = length.min(ERROR_DATA_BYTES).min(bytes.len());
+        let error = self
+            .reply(message::ERROR, be32(bytes, 4).to_be_bytes())
+            .u16(error_type)
+            .u16(error_code)
+            .bytes(&bytes[..kept]);
+        self.send(now, Buffer::Exact, error, out);
+    }
+
+    fn flow_mod_13(
+        &mut self,
+        switch: &mut Switch,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
+        let outcome = switch.flow_mod(FlowMod::new(bytes, length), self.clock().now_s);
+        self.cost_ps += outcome.cost_ps;
+        for notice in outcome.notices {
+            self.cost_ps += self.costs.control().send_ps;
+            self.session.write(now, Buffer::Exact, notice, out);
+        }
+        if let Some(command) = outcome.ignored {
+            out.event(now, Event::FlowModIgnored { command });
+        }
+        if let Some(error) = outcome.refused {
+            self.refuse_13(switch, now, bytes, length, error, out);
+        }
+    }
+
+    fn multipart_13(
+        &mut self,
+        switch: &mut Switch,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
+        let clock = self.clock();
+        let mut board = BoardPorts { agent: self, out };
+        let (answer, cost_ps) = switch.multipart(bytes, clock, &mut board);
+        self.cost_ps += cost_ps;
+        match answer {
+            Answer::Collected => {}
+            Answer::Refused(error) => self.refuse_13(switch, now, bytes, length, error, out),
+            Answer::RefusedAbroad(error) => {
+                self.cost_ps += switch.costs().refused_ps;
+                let error = switch.error_from_buffer(error);
+                self.session.write(now, Buffer::Exact, error, out);
+            }
+            Answer::Ignored(kind) => out.event(now, Event::MultipartIgnored { kind }),
+            Answer::Hangs(cause) => self.hang(now, cause, out),
+        }
+    }
+
+    /// The entries of OpenFlow 1.3 as values.
+    pub(crate) fn flows13(&self) -> Vec<Flow13> {
+        let firmware = self.switch13.as_ref().map(|switch| switch.flows());
+        firmware
+            .or_else(|| self.flows_standard13())
+            .unwrap_or_default()
+    }
+
+    /// Entries of OpenFlow 1.3, while 1.0 is spoken: their data are not where 1.0 looks for them (quirk 85).
+    pub(super) fn foreign_entries(&self) -> usize {
+        self.switch13.as_ref().map_or(0, |switch| switch.count())
+    }
+
+    /// The board stops for good.
+    pub(super) fn hang(&mut self, now: Instant, cause: Hang, out: &mut Outbox) {
+        self.halted = true;
+        out.event(now, Event::BoardHung { cause });
+    }
+
+    /// A segment begins: multipart replies that were collected and not sent are lost.
+    pub(super) fn begin_collecting(&mut self) {
+        if let Some(switch) = &mut self.switch13 {
+            switch.begin_segment();
+        }
+    }
+
+    /// The segment has been handled to its last byte: the multipart replies leave, unless its last message was one that
+    /// does not care for them (quirk 86).
+    pub(super) fn send_collected(&mut self, now: Instant, last_type: u8, out: &mut Outbox) {
+        let Some(switch) = self
+            .switch13
+            .as_mut()
+            .filter(|switch| switch.has_collected())
+        else {
+            return;
+        };
+        if matches!(last_type, message::HELLO | message::ECHO_REQUEST) {
+            return;
+        }
+        let replies = switch.take_collected();
+        self.session.write(now, Buffer::Roomy, replies, out);
+    }
+
+    /// Tells if multipart replies of a segment were lost.
+    pub(super) fn report_uncollected(&mut self, now: Instant, out: &mut Outbox) {
+        if self
+            .switch13
+            .as_ref()
+            .is_some_and(|switch| switch.has_collected())
+        {
+            out.event(now, Event::MultipartLost);
+        }
+    }
+
+    /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102). Gives what that
+    /// costs.
+    pub(super) fn continue_statistics(&mut self, now: Instant, out: &mut Outbox) -> i64 {
+        let acknowledged = self.session.take_acknowledged();
+        let now_s = self.clock().now_s;
+        let Some(switch) = self.switch13.as_mut().filter(|switch| switch.has_more()) else {
+            return 0;
+        };
+        if !acknowledged || self.session.free_bytes() < NEXT_PART_BYTES {
+            return 0;
+        }
+        let cost_ps = switch.costs().multipart_ps + 15 * switch.costs().flow_statistics_entry_ps;
+        match switch.next_part(self.version, now_s) {
+            Ok(Some(part)) => self.session.write(now, Buffer::Roomy, part, out),
+            Ok(None) => {}
+            Err(cause) => self.hang(now, cause, out),
+        }
+        cost_ps
+    }
+
+    /// Handles a frame from a port in the pass that begins at `pass`; gives how long the CPU is busy with it.
+    pub(super) fn frame_13(
+        &mut self,
+        pass: Instant,
+        mut data: Vec<u8>,
+        in_port: u32,
+        out: &mut Outbox,
+    ) -> Duration {
+        let length = length_with_fcs(data.len());
+        let Some(mut switch) = self.switch13.take() else {
+            return Duration::ZERO;
+        };
+        let flooded = self.flooded.bits();
+        let clock = self.clock();
+        let run = switch.process(&mut data, in_port, flooded, clock, &self.costs);
+        let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
+        self.carry_out_13(&mut switch, pass + work, run, data, out);
+        self.switch13 = Some(switch);
+        busy
+    }
+
+    fn carry_out_13(
+        &mut self,
+        switch: &mut Switch,
+        at: Instant,
+        run: Run,
+        data: Vec<u8>,
+        out: &mut Outbox,
+    ) {
+        if run.effects.is_empty() {
+            let counters = &mut out.counters;
+            let counted = if run.missed {
+                &mut counters.missed
+            } else {
+                &mut counters.dropped_flow
+            };
+            *counted += 1;
+        }
+        let mut last = Some(data);
+        let mut rest = run.effects.into_iter();
+        while let Some(effect) = rest.next() {
+            let frame = match effect.frame {
+                Some(frame) => frame,
+                None if rest.len() == 0 => last.take().unwrap_or_default(),
+                None => out.pool.copy_unpadded(last.as_deref().unwrap_or_default()),
+            };
+            match effect.kind {
+                EffectKind::Output(tag) => out.send_tagged(at, tag, frame),
+                EffectKind::PacketIn {
+                    in_port,
+                    table,
+                    cookie,
+                    max_bytes,
+                } => {
+                    let kept = frame.len().min(max_bytes.into());
+                    let is_open = self.is_established() || self.session.is_half_open();
+                    if is_open && self.version == VERSION_1_3 {
+                        let notice = switch.packet_in(in_port, table, cookie, &frame[..kept]);
+                        self.session.write(at, Buffer::Exact, notice, out);
+                        if !self.in_segment {
+                            self.session.transmit(at, out);
+                        }
+                    }
+                    out.pool.recycle(frame);
+                }
+            }
+        }
+        if let Some(data) = last {
+            out.pool.recycle(data);
+        }
+        if let Some(cause) = run.hang {
+            self.hang(at, cause, out);
+        }
+    }
+
+    /// Sends the frame of a `PACKET_OUT` by its first action, if that is an output (quirks 181 to 185).
+    fn packet_out_13(
+        &mut self,
+        switch: &mut Switch,
+        now: Instant,
+        bytes: &[u8],
+        length: usize,
+        out: &mut Outbox,
+    ) {
+        let in_port = be32(bytes, 12);
+        let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
+        let costs = self.costs.control();
+        self.cost_ps += costs.packet_out_ps;
+        let Some(data) = bytes.get(data_at..length) else {
+            return; // the actions would reach beyond the message
+        };
+        let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
+        self.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
+        if be16(bytes, PACKET_OUT_13_BYTES) != 0 {
+            return; // no output
+        }
+        let tag = match be32(bytes, PACKET_OUT_13_BYTES + 4) {
+            ports::TABLE => {
+                let mut frame = out.pool.copy_unpadded(data);
+                let flooded = self.flooded.bits();
+                let clock = self.clock();
+                let run = switch.process(&mut frame, in_port, flooded, clock, &self.costs);
+                self.cost_ps += run.cost_ps;
+                self.pushed_out.clone_from(&run.overrun);
+                let at = self.reached(now);
+                return self.carry_out_13(switch, at, run, frame, out);
+            }
+            ports::FLOOD => PACKET_OUT_FLOOD.wrapping_sub(tail_bit(in_port)),
+            port => tail_bit(port),
+        };
+        let at = self.reached(now);
+        let frame = out.pool.copy(data);
+        out.send_tagged(at, tag, frame);
+    }
+
+    /// Removes an entry that has expired, if there is one.
+    pub(super) fn expire_13(&mut self) -> Option<Vec<u8>> {
+        let now_s = self.clock().now_s;
+        self.switch13.as_mut()?.expire(now_s)
+    }
+
+    /// `PORT_STATUS` of a port.
+    pub(super) fn port_status_13(&mut self, number: u8, up: bool) -> Message {
+        let description = PortDescription {
+            number,
+            address: self.made_up_address(),
+            up,
+            config: 0,
+            speed_kbps: 0,
+        };
+        self.reply(message::PORT_STATUS, [0; 4])
+            .u8(2)
+            .uninitialised(7)
+            .bytes(&description.bytes())
+    }
+}
+
+/// The board's ports, for multipart replies.
+struct BoardPorts<'a> {
+    agent: &'a mut Agent,
+    out: &'a Outbox,
+}
+
+impl Surroundings for BoardPorts<'_> {
+    fn description(&self) -> Vec<u8> {
+        description_body()
+    }
+
+    fn port_descriptions(&mut self) -> Vec<PortDescription> {
+        let agent = &mut *self.agent;
+        agent.link_seen = agent.link_up;
+        let listed: Vec<_> = agent.openflow_ports.iter().collect();
+        listed
+            .iter()
+            .zip(PortMask::all().iter())
+            .map(|(port, by_position)| PortDescription {
+                number: port.get(),
+                address: agent.made_up_address(),
+                up: agent.link_seen.contains(by_position),
+                config: 0,
+                speed_kbps: 0,
+            })
+            .collect()
+    }
+
+    fn port_counters(&self) -> Vec<PortCounters> {
+        let agent = &*self.agent;
+        agent
+            .flooded
+            .iter()
+            .map(|port| {
+                let totals = agent.totals13[port.index()];
+                PortCounters {
+                    number: port.get(),
+                    received: agent.received[port.index()],
+                    sent: self.out.transmitted[port.index()],
+                    received_bytes: totals.received_bytes,
+                    sent_bytes: totals.sent_bytes,
+                    received_dropped: totals.received_dropped,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Body of the answer to `DESC`.
+pub(super) fn description_body() -> Vec<u8> {
+    let reply = Message::new(VERSION_1_3, 0, [0; 4]);
+    super::statistics::description(reply).finish().split_off(8)
+}

@@ -1,0 +1,141 @@
+//! Instructions and actions of an entry, read once into the form that the pipeline performs (quirks 151 to 158).
+
+use crate::openflow::bytes::{be16, be32};
+
+/// Types of instructions.
+mod instruction {
+    pub(super) const GOTO_TABLE: u16 = 1;
+    pub(super) const APPLY_ACTIONS: u16 = 4;
+    pub(super) const METER: u16 = 6;
+    /// From here on the firmware takes the type for a place in memory where it has nothing to write (quirk 155).
+    pub(super) const FIRST_FATAL: u16 = 32;
+}
+
+/// Types of actions.
+mod action {
+    pub(super) const OUTPUT: u16 = 0;
+    pub(super) const SET_MPLS_TTL: u16 = 15;
+    pub(super) const PUSH_VLAN: u16 = 17;
+    pub(super) const POP_VLAN: u16 = 18;
+    pub(super) const PUSH_MPLS: u16 = 19;
+    pub(super) const POP_MPLS: u16 = 20;
+    pub(super) const GROUP: u16 = 22;
+    pub(super) const SET_FIELD: u16 = 25;
+}
+
+/// Reserved port numbers.
+pub(crate) mod ports {
+    pub(crate) const FIRST_RESERVED: u32 = 0xffff_ff00;
+    pub(crate) const IN_PORT: u32 = 0xffff_fff8;
+    pub(crate) const TABLE: u32 = 0xffff_fff9;
+    pub(crate) const FLOOD: u32 = 0xffff_fffb;
+    pub(crate) const ALL: u32 = 0xffff_fffc;
+    pub(crate) const CONTROLLER: u32 = 0xffff_fffd;
+}
+
+/// Shortest instruction with a list of actions.
+const ACTIONS_AT: usize = 8;
+/// Longest value that `SET_FIELD` puts into a frame.
+const VALUE_BYTES: usize = 6;
+
+/// One action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Output {
+        port: u32,
+        max_bytes: u16,
+    },
+    Group(u32),
+    PushVlan(u16),
+    PopVlan,
+    PushMpls(u16),
+    PopMpls,
+    SetMplsTtl(u8),
+    SetField {
+        field: u8,
+        value: [u8; VALUE_BYTES],
+    },
+    /// Its length is 0: the board stops here for good (quirk 154).
+    Hang,
+}
+
+/// Reads a list of `length` bytes at the beginning of `memory`. A list that is longer than what was stored goes on in
+/// the memory behind.
+pub(super) fn read_actions(memory: &[u8], length: usize) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let bytes = memory.get(at..).unwrap_or(&[]);
+        let step = usize::from(be16(bytes, 2));
+        if step == 0 {
+            actions.push(Action::Hang);
+            return actions;
+        }
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        match be16(bytes, 0) {
+            action::OUTPUT => actions.push(Action::Output {
+                port: be32(bytes, 4),
+                max_bytes: be16(bytes, 8),
+            }),
+            action::GROUP => actions.push(Action::Group(be32(bytes, 4))),
+            action::PUSH_VLAN => actions.push(Action::PushVlan(be16(bytes, 4))),
+            action::POP_VLAN => actions.push(Action::PopVlan),
+            action::PUSH_MPLS => actions.push(Action::PushMpls(be16(bytes, 4))),
+            action::POP_MPLS => actions.push(Action::PopMpls),
+            action::SET_MPLS_TTL => actions.push(Action::SetMplsTtl(byte(4))),
+            // Class, mask and length of the field are not looked at (quirk 164).
+            action::SET_FIELD => actions.push(Action::SetField {
+                field: byte(6) >> 1,
+                value: core::array::from_fn(|i| byte(8 + i)),
+            }),
+            _ => {} // skipped (quirk 158)
+        }
+        at += step;
+    }
+    actions
+}
+
+/// What an entry does with a frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) meter: Option<u32>,
+    pub(super) actions: Vec<Action>,
+    pub(super) next_table: Option<u8>,
+    /// The board stops for good when a frame hits the entry, before it does anything with it (quirks 154, 155).
+    pub(super) hangs: bool,
+    /// There are no instructions.
+    pub(super) is_empty: bool,
+}
+
+impl Program {
+    /// Reads the `length` bytes of instructions at the beginning of `memory`. Of several of a type the last one counts
+    /// (quirk 152).
+    pub(super) fn read(memory: &[u8], length: usize) -> Self {
+        let mut program = Self {
+            is_empty: length == 0,
+            ..Self::default()
+        };
+        let mut at = 0;
+        while at < length {
+            let bytes = memory.get(at..).unwrap_or(&[]);
+            let (kind, step) = (be16(bytes, 0), usize::from(be16(bytes, 2)));
+            match kind {
+                instruction::GOTO_TABLE => program.next_table = bytes.get(4).copied(),
+                instruction::METER => program.meter = Some(be32(bytes, 4)),
+                instruction::APPLY_ACTIONS => {
+                    program.actions = match step.checked_sub(ACTIONS_AT) {
+                        Some(list) => read_actions(bytes.get(ACTIONS_AT..).unwrap_or(&[]), list),
+                        None => vec![Action::Hang],
+                    };
+                }
+                _ => program.hangs |= kind >= instruction::FIRST_FATAL,
+            }
+            if step == 0 {
+                program.hangs = true;
+                break;
+            }
+            at += step;
+        }
+        program
+    }
+}

@@ -1,0 +1,251 @@
+//! Actions (OpenFlow 1.3.4, sections 5.10 to 5.12 and 7.2.5): read, checked, performed on a frame.
+
+use super::super::instructions::ports;
+use super::fields::{kind, number, Known, MPLS, PBB, VLAN, VLAN_PRESENT};
+use super::groups::Groups;
+use super::packet::Packet;
+use super::{error, Ports, Refusal};
+use crate::openflow::bytes::{be16, be32};
+use crate::openflow13::matching::field;
+
+/// Where the field of `SET_FIELD` begins.
+const OXM_AT: usize = 4;
+/// Where its value begins.
+const VALUE_AT: usize = 8;
+
+/// One action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Output { port: u32, max_bytes: u16 },
+    CopyTtlOut,
+    CopyTtlIn,
+    SetMplsTtl(u8),
+    DecMplsTtl,
+    PushVlan(u16),
+    PopVlan,
+    PushMpls(u16),
+    PopMpls(u16),
+    Group(u32),
+    SetNwTtl(u8),
+    DecNwTtl,
+    SetField { field: u8, value: u128 },
+    PushPbb(u16),
+    PopPbb,
+}
+
+/// What a list of actions may refer to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    pub(super) ports: Ports,
+    /// None inside of a group, where other groups may not be named.
+    pub(super) groups: Option<&'a Groups>,
+    /// Whether a frame may be sent to the tables: in a `PACKET_OUT`.
+    pub(super) to_tables: bool,
+}
+
+/// Reads and checks a list. `known` is what is known of the frames that it will be performed on; of those of a group or a
+/// `PACKET_OUT` nothing is.
+pub(super) fn read(
+    mut list: &[u8],
+    scope: Scope,
+    mut known: Option<Known>,
+) -> Result<Vec<Action>, Refusal> {
+    let mut actions = Vec::new();
+    while !list.is_empty() {
+        let length = usize::from(be16(list, 2));
+        if list.len() < 8 || length < 8 || length % 8 != 0 || length > list.len() {
+            return Err(error::BAD_ACTION_LENGTH);
+        }
+        let (bytes, rest) = list.split_at(length);
+        let action = read_one(bytes, scope)?;
+        if let Some(known) = &mut known {
+            follow(action, known)?;
+        }
+        actions.push(action);
+        list = rest;
+    }
+    Ok(actions)
+}
+
+fn read_one(bytes: &[u8], scope: Scope) -> Result<Action, Refusal> {
+    let kind = be16(bytes, 0);
+    let expected = match kind {
+        0 => 16,
+        11 | 12 | 15..=24 | 26 | 27 => 8,
+        25 => bytes.len(),
+        0xffff => return Err(error::BAD_ACTION_EXPERIMENTER),
+        _ => return Err(error::BAD_ACTION_TYPE),
+    };
+    if bytes.len() != expected {
+        return Err(error::BAD_ACTION_LENGTH);
+    }
+    let word = be32(bytes, 4);
+    let tag_type = |allowed: &[u16]| {
+        let given = be16(bytes, 4);
+        let is_allowed = allowed.contains(&given);
+        is_allowed.then_some(given).ok_or(error::BAD_ARGUMENT)
+    };
+    Ok(match kind {
+        0 => {
+            let known = match word {
+                ports::IN_PORT | ports::ALL | ports::FLOOD | ports::CONTROLLER => true,
+                ports::TABLE => scope.to_tables,
+                port => scope.ports.exists(port),
+            };
+            if !known {
+                return Err(error::BAD_OUT_PORT);
+            }
+            Action::Output {
+                port: word,
+                max_bytes: be16(bytes, 8),
+            }
+        }
+        11 => Action::CopyTtlOut,
+        12 => Action::CopyTtlIn,
+        15 => Action::SetMplsTtl(bytes[4]),
+        16 => Action::DecMplsTtl,
+        17 => Action::PushVlan(tag_type(&VLAN)?),
+        18 => Action::PopVlan,
+        19 => Action::PushMpls(tag_type(&MPLS)?),
+        20 => Action::PopMpls(be16(bytes, 4)),
+        21 => return Err(error::BAD_ACTION_QUEUE),
+        22 => match scope.groups {
+            Some(groups) if groups.has(word) => Action::Group(word),
+            Some(_) => return Err(error::BAD_OUT_GROUP),
+            None => return Err(error::CHAINING_UNSUPPORTED),
+        },
+        23 => Action::SetNwTtl(bytes[4]),
+        24 => Action::DecNwTtl,
+        25 => set_field(bytes)?,
+        26 => Action::PushPbb(tag_type(&[PBB])?),
+        _ => Action::PopPbb,
+    })
+}
+
+fn set_field(bytes: &[u8]) -> Result<Action, Refusal> {
+    let [high, low, field, length] = [
+        bytes[OXM_AT],
+        bytes[OXM_AT + 1],
+        bytes[OXM_AT + 2],
+        bytes[OXM_AT + 3],
+    ];
+    let kind = kind(field >> 1)
+        .filter(|kind| kind.settable && [high, low] == [0x80, 0] && field & 1 == 0)
+        .ok_or(error::BAD_SET_TYPE)?;
+    let end = VALUE_AT + kind.bytes;
+    if usize::from(length) != kind.bytes || bytes.len() != end.next_multiple_of(8) {
+        return Err(error::BAD_SET_LENGTH);
+    }
+    let value = number(&bytes[VALUE_AT..end]);
+    let untagged = field >> 1 == field::VLAN_VID && value & VLAN_PRESENT == 0;
+    if value & !kind.all() != 0 || untagged {
+        return Err(error::BAD_SET_ARGUMENT);
+    }
+    Ok(Action::SetField {
+        field: field >> 1,
+        value,
+    })
+}
+
+/// Follows what an action makes of the frames of which `known` is known.
+fn follow(action: Action, known: &mut Known) -> Result<(), Refusal> {
+    match action {
+        Action::SetField { field, value } => {
+            if !known.has(field) || (field == field::VLAN_VID && !known.tagged) {
+                return Err(error::MATCH_INCONSISTENT);
+            }
+            known.learn(field, value);
+        }
+        Action::PopVlan if !known.tagged => return Err(error::MATCH_INCONSISTENT),
+        // A second tag may follow.
+        Action::PushVlan(_) => known.tagged = true,
+        Action::PushMpls(eth_type) | Action::PopMpls(eth_type) => known.now_of(eth_type),
+        Action::PushPbb(eth_type) => {
+            known.now_of(eth_type);
+            known.tagged = false;
+        }
+        // What comes out is not known before it has come.
+        Action::PopPbb => *known = Known::default(),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What an action has left of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Frame,
+    /// Its time to live is over.
+    InvalidTtl,
+}
+
+/// Performs an action that changes the frame; outputs and groups are not its business.
+pub(super) fn rewrite(action: Action, packet: &mut Packet) -> Left {
+    match action {
+        Action::CopyTtlOut => packet.copy_ttl_out(),
+        Action::CopyTtlIn => packet.copy_ttl_in(),
+        Action::SetMplsTtl(ttl) => packet.set_own_ttl(ttl, true),
+        Action::SetNwTtl(ttl) => packet.set_own_ttl(ttl, false),
+        Action::DecMplsTtl if !packet.lower_ttl(true) => return Left::InvalidTtl,
+        Action::DecNwTtl if !packet.lower_ttl(false) => return Left::InvalidTtl,
+        Action::PushVlan(eth_type) => packet.push_vlan(eth_type),
+        Action::PopVlan => packet.pop_vlan(),
+        Action::PushMpls(eth_type) => packet.push_mpls(eth_type),
+        Action::PopMpls(eth_type) => packet.pop_mpls(eth_type),
+        Action::SetField { field, value } => packet.set(field, value),
+        Action::PushPbb(eth_type) => packet.push_pbb(eth_type),
+        Action::PopPbb => packet.pop_pbb(),
+        Action::DecMplsTtl | Action::DecNwTtl | Action::Output { .. } | Action::Group(_) => {}
+    }
+    Left::Frame
+}
+
+/// Where an action stands in the order in which an action set is performed (section 5.10).
+const fn rank(action: Action) -> u8 {
+    match action {
+        Action::CopyTtlIn => 0,
+        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 1,
+        Action::PushMpls(_) => 2,
+        Action::PushPbb(_) => 3,
+        Action::PushVlan(_) => 4,
+        Action::CopyTtlOut => 5,
+        Action::DecMplsTtl | Action::DecNwTtl => 6,
+        Action::SetField { .. } | Action::SetMplsTtl(_) | Action::SetNwTtl(_) => 7,
+        Action::Group(_) => 8,
+        Action::Output { .. } => 9,
+    }
+}
+
+/// An action set: at most one action of each type, and of `SET_FIELD` one of each field.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ActionSet(Vec<Action>);
+
+impl ActionSet {
+    /// Puts actions in; each takes the place of an earlier one of its type.
+    pub(super) fn write(&mut self, actions: &[Action]) {
+        for action in actions {
+            self.0.retain(|held| !same_type(*held, *action));
+            self.0.push(*action);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The actions in the order in which they are performed. With a group the outputs beside it do not count.
+    pub(super) fn ordered(&self) -> Vec<Action> {
+        let mut actions = self.0.clone();
+        let group = actions.iter().any(|it| matches!(it, Action::Group(_)));
+        actions.retain(|it| !group || !matches!(it, Action::Output { .. }));
+        actions.sort_by_key(|action| rank(*action));
+        actions
+    }
+}
+
+fn same_type(one: Action, other: Action) -> bool {
+    match (one, other) {
+        (Action::SetField { field, .. }, Action::SetField { field: other, .. }) => field == other,
+        _ => std::mem::discriminant(&one) == std::mem::discriminant(&other),
+    }
+}

@@ -1,0 +1,220 @@
+//! Meters (OpenFlow 1.3.4, sections 5.7 and 7.3.4.4): eight of three bands, each band a token bucket.
+
+use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
+use super::super::pool::{Block, Pool};
+use super::{error, Refusal};
+use crate::openflow::bytes::{be16, be32};
+use crate::time::Instant;
+
+/// What a meter, and each of its bands, takes of the board's memory.
+const METER_BYTES: usize = 40;
+const BAND_BYTES: usize = 16;
+const METER_MOD_BYTES: usize = 16;
+/// Highest identifier of a meter; those above are for meters of the switch itself, of which there are none.
+const LAST_ID: u32 = 0xffff_0000;
+/// Without a burst size a band lets pass what its rate gives in this time, and a frame of full length in any case.
+const DEFAULT_BURST_NS: u128 = 100_000_000;
+const LONGEST_FRAME_BITS: u128 = 1_518 * 8;
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// One band.
+#[derive(Clone, Debug)]
+pub(super) struct Band {
+    pub(super) kind: u16,
+    pub(super) rate: u32,
+    pub(super) burst: u32,
+    pub(super) precedence: u8,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// Bits or packets that it still lets pass, times 10⁹.
+    tokens: u128,
+    refilled: Instant,
+}
+
+/// One meter.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    pub(super) id: u32,
+    pub(super) flags: u16,
+    pub(super) bands: Vec<Band>,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) added: Instant,
+    block: Block,
+}
+
+/// The meters.
+#[derive(Debug, Default)]
+pub(super) struct Meters(Vec<Meter>);
+
+impl Meters {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn list(&self) -> &[Meter] {
+        &self.0
+    }
+
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.0.iter().any(|meter| meter.id == id)
+    }
+
+    /// Carries out a `METER_MOD`; gives the meters that have gone.
+    pub(super) fn modify(
+        &mut self,
+        pool: &mut Pool,
+        message: &[u8],
+        now: Instant,
+    ) -> Result<Vec<u32>, Refusal> {
+        if message.len() < METER_MOD_BYTES {
+            return Err(error::BAD_LENGTH);
+        }
+        let (command, id) = (be16(message, 8), be32(message, 12));
+        let held = self.0.iter().position(|meter| meter.id == id);
+        match command {
+            0 | 1 => {
+                match (command, held) {
+                    _ if id == 0 || id > LAST_ID => return Err(error::INVALID_METER),
+                    (0, Some(_)) => return Err(error::METER_EXISTS),
+                    (1, None) => return Err(error::UNKNOWN_METER),
+                    (0, None) if self.0.len() == METERS => return Err(error::OUT_OF_METERS),
+                    _ => {}
+                }
+                let flags = be16(message, 10);
+                if flags & !flag::ALL != 0
+                    || (flags & flag::KBPS != 0) == (flags & flag::PACKETS != 0)
+                {
+                    return Err(error::BAD_METER_FLAGS);
+                }
+                let bands = read_bands(&message[METER_MOD_BYTES..], flags, now)?;
+                let block = pool
+                    .take(METER_BYTES + BAND_BYTES * bands.len())
+                    .ok_or(error::OUT_OF_METERS)?;
+                let mut meter = Meter {
+                    id,
+                    flags,
+                    bands,
+                    packets: 0,
+                    bytes: 0,
+                    added: now,
+                    block,
+                };
+                if let Some(position) = held {
+                    let before = &mut self.0[position];
+                    pool.free(before.block);
+                    (meter.packets, meter.bytes) = (before.packets, before.bytes);
+                    meter.added = before.added;
+                    *before = meter;
+                } else {
+                    self.0.push(meter);
+                }
+                Ok(Vec::new())
+            }
+            2 => {
+                let (gone, kept) = std::mem::take(&mut self.0)
+                    .into_iter()
+                    .partition(|meter| id == ALL || meter.id == id);
+                self.0 = kept;
+                let gone: Vec<Meter> = gone;
+                for meter in &gone {
+                    pool.free(meter.block);
+                }
+                Ok(gone.iter().map(|meter| meter.id).collect())
+            }
+            _ => Err(error::BAD_METER_COMMAND),
+        }
+    }
+
+    /// A frame of `bytes` bytes (without FCS) passes a meter: of the bands whose rate it exceeds the one of the highest rate
+    /// counts.
+    pub(super) fn meter(&mut self, id: u32, bytes: usize, now: Instant) -> Metered {
+        let Some(meter) = self.0.iter_mut().find(|meter| meter.id == id) else {
+            return Metered::Pass;
+        };
+        meter.packets += 1;
+        meter.bytes += bytes as u64;
+        let cost = if meter.flags & flag::KBPS != 0 {
+            8 * bytes as u128 * NS_PER_S
+        } else {
+            NS_PER_S
+        };
+        let mut exceeded: Option<&mut Band> = None;
+        for band in &mut meter.bands {
+            band.refill(meter.flags, now);
+            if band.tokens >= cost {
+                band.tokens -= cost;
+            } else if exceeded.as_ref().is_none_or(|best| band.rate > best.rate) {
+                exceeded = Some(band);
+            }
+        }
+        let Some(band) = exceeded else {
+            return Metered::Pass;
+        };
+        band.packets += 1;
+        band.bytes += bytes as u64;
+        if band.kind == band::DROP {
+            Metered::Drop
+        } else {
+            Metered::Remark(band.precedence)
+        }
+    }
+}
+
+impl Band {
+    /// Bits or packets in a second.
+    fn rate(&self, flags: u16) -> u128 {
+        u128::from(self.rate) * if flags & flag::KBPS != 0 { 1_000 } else { 1 }
+    }
+
+    /// What it holds at most, times 10⁹.
+    fn depth(&self, flags: u16) -> u128 {
+        let kilobits = flags & flag::KBPS != 0;
+        let least = if kilobits { LONGEST_FRAME_BITS } else { 1 } * NS_PER_S;
+        let depth = if flags & flag::BURST != 0 {
+            u128::from(self.burst) * if kilobits { 1_000 } else { 1 } * NS_PER_S
+        } else {
+            self.rate(flags) * DEFAULT_BURST_NS
+        };
+        depth.max(least)
+    }
+
+    fn refill(&mut self, flags: u16, now: Instant) {
+        let elapsed = u128::from(now.saturating_since(self.refilled).as_nanos());
+        self.tokens = (self.tokens + elapsed * self.rate(flags)).min(self.depth(flags));
+        self.refilled = now;
+    }
+}
+
+fn read_bands(bytes: &[u8], flags: u16, now: Instant) -> Result<Vec<Band>, Refusal> {
+    if bytes.len() % BAND_BYTES != 0 {
+        return Err(error::BAD_LENGTH);
+    }
+    if bytes.len() / BAND_BYTES > BANDS {
+        return Err(error::OUT_OF_BANDS);
+    }
+    let mut bands = Vec::new();
+    for bytes in bytes.chunks_exact(BAND_BYTES) {
+        let kind = be16(bytes, 0);
+        if !matches!(kind, band::DROP | band::REMARK) || usize::from(be16(bytes, 2)) != BAND_BYTES {
+            return Err(error::BAD_BAND);
+        }
+        let rate = be32(bytes, 4);
+        if rate == 0 {
+            return Err(error::BAD_RATE);
+        }
+        let mut band = Band {
+            kind,
+            rate,
+            burst: be32(bytes, 8),
+            precedence: if kind == band::REMARK { bytes[12] } else { 0 },
+            packets: 0,
+            bytes: 0,
+            tokens: 0,
+            refilled: now,
+        };
+        band.tokens = band.depth(flags);
+        bands.push(band);
+    }
+    Ok(bands)
+}

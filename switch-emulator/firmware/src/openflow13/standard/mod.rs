@@ -1,0 +1,208 @@
+//! A correct OpenFlow 1.3 switch (1.3.4) of the board's capacity: what `quirks = "spec"` puts in the place of the
+//! firmware's. Ten tables whose entries share the same block pool, four groups of 64 bytes of buckets, eight meters of three
+//! bands. No session and no clock.
+//!
+//! What 1.3 leaves to the switch and this one has not is refused with the error that 1.3 names: queues, tunnels, groups of
+//! groups, ports NORMAL and LOCAL, experimenters, tables that a controller shapes.
+
+mod actions;
+mod fields;
+mod flows;
+mod groups;
+mod instructions;
+mod meters;
+mod multipart;
+mod packet;
+mod pipeline;
+
+use super::pool::Pool;
+use super::Flow13;
+use crate::port::PortMask;
+use crate::profile::OpenFlow13Costs;
+use flows::Flows;
+use groups::Groups;
+use meters::Meters;
+
+pub(crate) use flows::{FlowModOutcome, Removed};
+pub(crate) use pipeline::{Effect, Run};
+
+/// Type and code of an error message.
+pub(crate) type Refusal = (u16, u16);
+
+/// The errors of 1.3 that this switch gives (section 7.4.4): type and code.
+pub(crate) mod error {
+    use super::Refusal;
+
+    pub(crate) const BAD_TYPE: Refusal = (1, 1);
+    pub(crate) const BAD_MULTIPART: Refusal = (1, 2);
+    pub(crate) const BAD_EXPERIMENTER: Refusal = (1, 3);
+    pub(crate) const BAD_LENGTH: Refusal = (1, 6);
+    pub(crate) const BUFFER_UNKNOWN: Refusal = (1, 8);
+    pub(crate) const BAD_REQUEST_TABLE: Refusal = (1, 9);
+    pub(crate) const IS_SLAVE: Refusal = (1, 10);
+    pub(crate) const BAD_REQUEST_PORT: Refusal = (1, 11);
+    pub(crate) const BAD_ACTION_TYPE: Refusal = (2, 0);
+    pub(crate) const BAD_ACTION_LENGTH: Refusal = (2, 1);
+    pub(crate) const BAD_ACTION_EXPERIMENTER: Refusal = (2, 2);
+    pub(crate) const BAD_OUT_PORT: Refusal = (2, 4);
+    pub(crate) const BAD_ARGUMENT: Refusal = (2, 5);
+    pub(crate) const BAD_ACTION_QUEUE: Refusal = (2, 8);
+    pub(crate) const BAD_OUT_GROUP: Refusal = (2, 9);
+    pub(crate) const MATCH_INCONSISTENT: Refusal = (2, 10);
+    pub(crate) const BAD_SET_TYPE: Refusal = (2, 13);
+    pub(crate) const BAD_SET_LENGTH: Refusal = (2, 14);
+    pub(crate) const BAD_SET_ARGUMENT: Refusal = (2, 15);
+    pub(crate) const UNKNOWN_INSTRUCTION: Refusal = (3, 0);
+    pub(crate) const UNSUPPORTED_INSTRUCTION: Refusal = (3, 1);
+    pub(crate) const BAD_NEXT_TABLE: Refusal = (3, 2);
+    pub(crate) const BAD_INSTRUCTION_EXPERIMENTER: Refusal = (3, 5);
+    pub(crate) const BAD_INSTRUCTION_LENGTH: Refusal = (3, 7);
+    pub(crate) const BAD_MATCH_TYPE: Refusal = (4, 0);
+    pub(crate) const BAD_MATCH_LENGTH: Refusal = (4, 1);
+    pub(crate) const BAD_WILDCARDS: Refusal = (4, 5);
+    pub(crate) const BAD_FIELD: Refusal = (4, 6);
+    pub(crate) const BAD_VALUE: Refusal = (4, 7);
+    pub(crate) const BAD_MASK: Refusal = (4, 8);
+    pub(crate) const BAD_PREREQUISITE: Refusal = (4, 9);
+    pub(crate) const DUPLICATE_FIELD: Refusal = (4, 10);
+    pub(crate) const TABLE_FULL: Refusal = (5, 1);
+    pub(crate) const BAD_TABLE: Refusal = (5, 2);
+    pub(crate) const OVERLAP: Refusal = (5, 3);
+    pub(crate) const BAD_FLOW_COMMAND: Refusal = (5, 6);
+    pub(crate) const BAD_FLOW_FLAGS: Refusal = (5, 7);
+    pub(crate) const GROUP_EXISTS: Refusal = (6, 0);
+    pub(crate) const INVALID_GROUP: Refusal = (6, 1);
+    pub(crate) const OUT_OF_GROUPS: Refusal = (6, 3);
+    pub(crate) const OUT_OF_BUCKETS: Refusal = (6, 4);
+    pub(crate) const CHAINING_UNSUPPORTED: Refusal = (6, 5);
+    pub(crate) const UNKNOWN_GROUP: Refusal = (6, 8);
+    pub(crate) const BAD_GROUP_TYPE: Refusal = (6, 10);
+    pub(crate) const BAD_GROUP_COMMAND: Refusal = (6, 11);
+    pub(crate) const BAD_BUCKET: Refusal = (6, 12);
+    pub(crate) const BAD_WATCH: Refusal = (6, 13);
+    pub(crate) const BAD_PORT: Refusal = (7, 0);
+    pub(crate) const BAD_PORT_ADDRESS: Refusal = (7, 1);
+    pub(crate) const BAD_PORT_CONFIG: Refusal = (7, 2);
+    pub(crate) const BAD_TABLE_MOD: Refusal = (8, 0);
+    pub(crate) const BAD_TABLE_CONFIG: Refusal = (8, 1);
+    pub(crate) const BAD_QUEUE_PORT: Refusal = (9, 0);
+    pub(crate) const BAD_CONFIG_FLAGS: Refusal = (10, 0);
+    pub(crate) const STALE_ROLE: Refusal = (11, 0);
+    pub(crate) const BAD_ROLE: Refusal = (11, 2);
+    pub(crate) const METER_EXISTS: Refusal = (12, 1);
+    pub(crate) const INVALID_METER: Refusal = (12, 2);
+    pub(crate) const UNKNOWN_METER: Refusal = (12, 3);
+    pub(crate) const BAD_METER_COMMAND: Refusal = (12, 4);
+    pub(crate) const BAD_METER_FLAGS: Refusal = (12, 5);
+    pub(crate) const BAD_RATE: Refusal = (12, 6);
+    pub(crate) const BAD_BAND: Refusal = (12, 8);
+    pub(crate) const OUT_OF_METERS: Refusal = (12, 10);
+    pub(crate) const OUT_OF_BANDS: Refusal = (12, 11);
+    pub(crate) const FIXED_TABLES: Refusal = (13, 5);
+}
+
+/// The ports as the tables need to know them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    /// The OpenFlow ports: those that exist for a controller.
+    pub(crate) all: PortMask,
+    /// Those that frames leave by: not switched off, not barred from forwarding.
+    pub(crate) forwarding: PortMask,
+    /// Those with a link.
+    pub(crate) live: PortMask,
+}
+
+impl Ports {
+    /// Whether a port with this number exists.
+    fn exists(self, number: u32) -> bool {
+        self.all.iter().any(|port| u32::from(port.get()) == number)
+    }
+
+    /// Whether it exists and has a link.
+    fn is_live(self, number: u32) -> bool {
+        self.live.iter().any(|port| u32::from(port.get()) == number) && self.exists(number)
+    }
+}
+
+/// The switch.
+#[derive(Debug)]
+pub(crate) struct StandardSwitch {
+    costs: OpenFlow13Costs,
+    pool: Pool,
+    flows: Flows,
+    groups: Groups,
+    meters: Meters,
+}
+
+impl StandardSwitch {
+    pub(crate) fn new(costs: OpenFlow13Costs) -> Self {
+        Self {
+            costs,
+            pool: Pool::new(),
+            flows: Flows::new(),
+            groups: Groups::default(),
+            meters: Meters::default(),
+        }
+    }
+
+    /// Erases entries, groups and meters.
+    pub(crate) fn clear(&mut self) {
+        self.flows.clear();
+        self.groups.clear();
+        self.meters.clear();
+        self.pool.free_all();
+    }
+
+    pub(crate) const fn costs(&self) -> &OpenFlow13Costs {
+        &self.costs
+    }
+
+    /// Entries of all tables.
+    pub(crate) fn count(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Entries in the order in which they were added, as values.
+    pub(crate) fn values(&self) -> Vec<Flow13> {
+        let value = |entry: &flows::Entry| Flow13 {
+            head: entry.head.to_vec(),
+            oxms: entry.oxms.clone(),
+            instructions: entry.instructions.clone(),
+            packets: entry.packets,
+            bytes: entry.bytes as i64,
+        };
+        self.flows.iter().map(value).collect()
+    }
+
+    /// Carries out a `GROUP_MOD`; gives the entries that go with a group.
+    pub(crate) fn group_mod(
+        &mut self,
+        message: &[u8],
+        ports: Ports,
+        now: crate::time::Instant,
+    ) -> Result<Vec<Removed>, Refusal> {
+        let gone = self.groups.modify(message, ports, now)?;
+        Ok(self
+            .flows
+            .remove_where(&mut self.pool, flows::Removal::Group, |entry| {
+                entry.program.uses_group(&gone)
+            }))
+    }
+
+    /// Carries out a `METER_MOD`; gives the entries that go with a meter.
+    pub(crate) fn meter_mod(
+        &mut self,
+        message: &[u8],
+        now: crate::time::Instant,
+    ) -> Result<Vec<Removed>, Refusal> {
+        let gone = self.meters.modify(&mut self.pool, message, now)?;
+        Ok(self
+            .flows
+            .remove_where(&mut self.pool, flows::Removal::Delete, |entry| {
+                entry
+                    .program
+                    .meter
+                    .is_some_and(|meter| gone.contains(&meter))
+            }))
+    }
+}

@@ -1,0 +1,221 @@
+//! Deviations of the firmware in OpenFlow 1.3 that no recorded exchange shows, and that `docs/quirks.md` names for each
+//! what does.
+
+mod testbed;
+
+use serde_json::Value;
+use testbed::{message, quiet_config, quiet_profile, udp, Testbed};
+use zodiac_firmware::{Config, Event, Hang};
+
+const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
+const BARRIER_REQUEST: u8 = 20;
+
+/// A board in a session of OpenFlow 1.3.
+fn bed() -> Testbed {
+    let mut bed = Testbed::new(&quiet_profile(), quiet_config());
+    bed.board.connected(bed.now);
+    bed.exchange(&message13(0, &[]));
+    bed.exchange(&message13(5, &[]));
+    bed.replies.clear();
+    bed
+}
+
+fn message13(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = message(kind, body);
+    bytes[0] = 4;
+    bytes
+}
+
+/// A `FLOW_MOD` that adds an entry without fields to table 0.
+fn add(priority: u16, buffer: u32, instructions: &[u8]) -> Vec<u8> {
+    add_with(&[], priority, buffer, instructions)
+}
+
+fn add_with(oxms: &[u8], priority: u16, buffer: u32, instructions: &[u8]) -> Vec<u8> {
+    let length = 4 + oxms.len();
+    let mut fields = [&[0, 1], &(length as u16).to_be_bytes()[..], oxms].concat();
+    fields.resize(length.next_multiple_of(8), 0);
+    let body = [
+        &[0; 22][..],
+        &priority.to_be_bytes(),
+        &buffer.to_be_bytes(),
+        &[0xff; 8],
+        &[0; 4],
+        &fields,
+        instructions,
+    ];
+    message13(14, &body.concat())
+}
+
+/// `APPLY_ACTIONS` with these actions.
+fn apply(actions: &[u8]) -> Vec<u8> {
+    let length = 8 + actions.len() as u16;
+    [&[0, 4], &length.to_be_bytes()[..], &[0; 4], actions].concat()
+}
+
+fn output(port: u8) -> Vec<u8> {
+    vec![0, 0, 0, 16, 0, 0, 0, port, 0xff, 0xff, 0, 0, 0, 0, 0, 0]
+}
+
+#[test]
+fn q106_packet_counts_wrap() {
+    let mut bed = bed();
+    assert!(bed.exchange(&add(1, u32::MAX, &[])).is_empty());
+    let packet_out = [
+        &u32::MAX.to_be_bytes()[..],
+        &[0, 0, 0, 1, 0, 16, 0, 0, 0, 0, 0, 0],
+        &[0, 0, 0, 16, 0xff, 0xff, 0xff, 0xf9, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[0; 14],
+    ];
+    // Frames of 14 bytes for the table, ten to a segment.
+    let segment = message13(13, &packet_out.concat()).repeat(9);
+    let frames = 65_536_u64 + 5;
+    for _ in 0..frames / 9 {
+        bed.exchange(&segment);
+    }
+    let counted = bed.board.flows13()[0].packets;
+    assert_eq!(counted, frames / 9 * 9 - 65_536);
+}
+
+#[test]
+fn q137_buffers_are_ignored() {
+    let mut bed = bed();
+    let replies = bed.exchange(&add(1, 7, &apply(&output(2))));
+    assert!(replies.is_empty() && bed.departures.is_empty());
+    assert_eq!(bed.board.flows13().len(), 1);
+    assert_eq!(bed.frame(1, &udp(64, 0)).len(), 1);
+}
+
+#[test]
+fn q155_unknown_instructions() {
+    let harmless = [&[0, 31, 0, 8, 0, 0, 0, 0], &apply(&output(2))[..]].concat();
+    let mut bed = bed();
+    bed.exchange(&add(1, u32::MAX, &harmless));
+    assert_eq!(bed.frame(1, &udp(64, 0)).len(), 1);
+    assert!(bed.events.is_empty());
+    bed.exchange(&add(2, u32::MAX, &[0, 32, 0, 8, 0, 0, 0, 0]));
+    assert!(bed.frame(1, &udp(64, 0)).is_empty());
+    let cause = Hang::Instruction;
+    assert_eq!(bed.events, [Event::BoardHung { cause }]);
+    assert!(bed.exchange(&message13(BARRIER_REQUEST, &[])).is_empty());
+}
+
+#[test]
+fn q173_undefined_groups_send_nothing() {
+    for id in [0, 4, 5, 0xff] {
+        let mut bed = bed();
+        let group = [0, 22, 0, 8, 0, 0, 0, id];
+        bed.exchange(&add(1, u32::MAX, &apply(&group)));
+        assert!(bed.frame(1, &udp(64, 0)).is_empty());
+        assert!(bed.events.is_empty());
+    }
+}
+
+#[test]
+fn q180_a_meter_without_memory_vanishes() {
+    let meter = |command: u8, id: u8, bands: usize| {
+        let band = [0, 1, 0, 16, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0];
+        message13(
+            29,
+            &[&[0, command, 0, 1, 0, 0, 0, id], &band.repeat(bands)[..]].concat(),
+        )
+    };
+    let mut bed = bed();
+    for id in 1..=3 {
+        assert!(bed.exchange(&meter(0, id, 0)).is_empty());
+    }
+    // Entries of 56 + 72 + 96 bytes take all that is large.
+    let oxms = [&[0x80, 0, 0xfe, 68], &[0; 68][..]].concat();
+    let instructions = apply(&[0, 11, 0, 88].repeat(22));
+    for priority in 0.. {
+        if !bed
+            .exchange(&add_with(&oxms, priority, u32::MAX, &instructions))
+            .is_empty()
+        {
+            break;
+        }
+    }
+    let [error] = &bed.exchange(&meter(1, 2, 3))[..] else {
+        panic!("one error");
+    };
+    assert_eq!(error[8..12], [0, 12, 0, 11]);
+    for (id, known) in [(1, true), (2, false), (3, false)] {
+        let replies = bed.exchange(&message13(
+            18,
+            &[0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, id, 0, 0, 0, 0],
+        ));
+        assert_eq!(replies[0][1] == 19, known, "meter {id}");
+    }
+}
+
+/// What each hang says names the cause and how to mend it.
+#[test]
+fn hangs_are_explained() {
+    for (instructions, cause) in [
+        (vec![0, 4, 0, 0, 0, 0, 0, 0], Hang::Instruction),
+        (apply(&[0, 0, 0, 0, 0, 0, 0, 2]), Hang::Action),
+    ] {
+        let mut bed = bed();
+        bed.exchange(&add(1, u32::MAX, &instructions));
+        bed.frame(1, &udp(64, 0));
+        assert_eq!(bed.events, [Event::BoardHung { cause }]);
+        let text = bed.events[0].to_string();
+        assert!(
+            text.contains("quirks 154") || text.contains("quirk 154"),
+            "{text}"
+        );
+    }
+}
+
+/// Entries of 1.3 are not those of 1.0, whose flow statistics hang on them (quirk 85).
+#[test]
+fn the_version_can_change_over_entries() {
+    let config = Config {
+        ofchecks: false,
+        ..quiet_config()
+    };
+    let mut bed = Testbed::new(&quiet_profile(), config);
+    bed.board.connected(bed.now);
+    bed.exchange(&message13(0, &[]));
+    bed.exchange(&add(1, u32::MAX, &apply(&output(2))));
+    bed.exchange(&message(0, &[]));
+    assert_eq!(bed.events, [Event::ForeignEntries { entries: 1 }]);
+    let missed = bed.frame(1, &udp(64, 0));
+    assert!(missed.is_empty());
+    bed.replies.clear(); // the PACKET_IN of the miss
+    let all = [&[0, 1, 0, 0][..], &[0; 44]].concat();
+    assert!(bed.exchange(&message(16, &all)).is_empty());
+    let cause = Hang::ForeignEntries;
+    assert_eq!(bed.events[1..], [Event::BoardHung { cause }]);
+}
+
+/// Each of the 106 has a line in the documentation, which names a file that exists, and an exchange or a test that shows it.
+#[test]
+fn every_quirk_of_openflow_1_3_has_a_line_and_evidence() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("../../docs/quirks.md")).unwrap();
+    let own = std::fs::read_to_string(root.join("tests/quirks13.rs")).unwrap();
+    let cases: Vec<Value> = EXCHANGES
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for quirk in 84..=189 {
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| {quirk} |")))
+            .unwrap_or_else(|| panic!("no line for quirk {quirk}"));
+        let place = row.split(" | ").nth(3).unwrap_or_default();
+        assert!(
+            root.join("src").join(place).is_file(),
+            "quirk {quirk}: no file `{place}`"
+        );
+        let named = row.rsplit('`').nth(1).unwrap_or_default();
+        let recorded = cases.iter().any(|case| {
+            let shown = case["quirks"].as_array().unwrap();
+            case["name"] == named && shown.contains(&Value::from(quirk))
+        });
+        let tested =
+            named.starts_with(&format!("q{quirk}_")) && own.contains(&format!("fn {named}("));
+        assert!(recorded || tested, "quirk {quirk} names `{named}`");
+    }
+}

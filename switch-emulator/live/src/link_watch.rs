@@ -1,0 +1,114 @@
+//! The links of the data ports, as the carriers of their interfaces make them: followed while the boards run.
+//!
+//! The kernel tells by netlink that something has changed; what, is asked for each interface. So nothing is missed when
+//! many changes come at once.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{bind, recv, socket_with, AddressFamily, RecvFlags, SocketFlags, SocketType};
+
+use crate::config::PortAddress;
+use crate::news::News;
+use crate::packet_socket::{Carrier, Link};
+
+/// Changes of interfaces (`RTMGRP_LINK`).
+const LINK_GROUP: u32 = 1;
+
+/// The link of a data port has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkChange {
+    /// Whose.
+    pub address: PortAddress,
+    /// What it is now.
+    pub link: Link,
+}
+
+/// Looks after the links of all data ports.
+#[derive(Debug)]
+pub struct LinkWatch {
+    changes: OwnedFd,
+    ports: Vec<Port>,
+    sender: Sender<LinkChange>,
+    news: News,
+}
+
+#[derive(Debug)]
+struct Port {
+    address: PortAddress,
+    carrier: Carrier,
+    link: Link,
+}
+
+impl LinkWatch {
+    /// Watches these ports, all of which count as up at first. What changes comes out of the receiver; `news` tells that
+    /// there is something.
+    ///
+    /// # Errors
+    /// The kernel refuses the netlink socket.
+    pub fn new(
+        ports: Vec<(PortAddress, Carrier)>,
+        news: News,
+    ) -> io::Result<(Self, Receiver<LinkChange>)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // The protocol that goes without saying is NETLINK_ROUTE.
+        let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        bind(&changes, &SocketAddrNetlink::new(0, LINK_GROUP))?;
+        let (sender, receiver) = mpsc::channel();
+        let ports = ports.into_iter().map(|(address, carrier)| Port {
+            address,
+            carrier,
+            link: Link::Up,
+        });
+        let mut watch = Self {
+            changes,
+            ports: ports.collect(),
+            sender,
+            news,
+        };
+        watch.look_at_all();
+        Ok((watch, receiver))
+    }
+
+    /// Looks at the links if something has changed since the last call. Never waits.
+    pub fn look(&mut self) {
+        if self.has_changes() {
+            self.look_at_all();
+        }
+    }
+
+    /// Takes all messages of the kernel; whether there was one, or were more than it kept.
+    fn has_changes(&self) -> bool {
+        let mut any = false;
+        let mut message = [0; 8_192];
+        loop {
+            match recv(&self.changes, &mut message, RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::NOBUFS) => any = true,
+                Err(Errno::INTR) => {}
+                Err(_) => return any,
+            }
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let mut any = false;
+        for port in &mut self.ports {
+            let link = port.carrier.look();
+            if link != port.link {
+                port.link = link;
+                any = true;
+                // The data thread has ended: then nobody cares.
+                let _ = self.sender.send(LinkChange {
+                    address: port.address,
+                    link,
+                });
+            }
+        }
+        if any {
+            self.news.tell();
+        }
+    }
+}

@@ -1,0 +1,150 @@
+use super::*;
+use crate::device::openflow::tests::{add, add_enqueue, from_port};
+use crate::queue::{ClassConfig, HtbConfig, SchedulerConfig};
+
+const FRAME: u64 = 1_518;
+const LATENCY_NS: u64 = 20_000;
+
+fn profile() -> GenericSwitchProfile {
+    GenericSwitchProfile::from_toml(&format!(
+        r#"
+        format = 1
+        kind = "generic-switch"
+        name = "test"
+        title = "Test"
+        ports = {{ count = {{ value = 3, source = "assumption" }}, link_rate_bps = {{ value = 1_000_000_000, source = "assumption" }} }}
+        table = {{ entries = {{ value = 8, source = "assumption" }} }}
+        forwarding = {{ latency_ns = {{ value = {LATENCY_NS}, source = "assumption" }} }}
+        "#
+    ))
+    .unwrap()
+}
+
+fn with_htb(port: u8, classes: Vec<ClassConfig>) -> SwitchConfig {
+    let htb = SchedulerConfig::Htb(HtbConfig {
+        classes,
+        group_frames: 1,
+        timer_ns: 0,
+    });
+    SwitchConfig {
+        schedulers: [(port, htb)].into(),
+        ..SwitchConfig::default()
+    }
+}
+
+fn class(queue: u32, rate_bps: u64) -> ClassConfig {
+    ClassConfig {
+        name: format!("queue{queue}"),
+        parent: None,
+        queue,
+        rate_bps,
+        ceil_bps: rate_bps,
+        burst_bytes: 1_514,
+        cburst_bytes: 1_514,
+        quantum_bytes: 1_514,
+        priority: 0,
+        limit_frames: 1_000,
+    }
+}
+
+fn switch(config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwitch {
+    let mut switch = GenericSwitch::new(&profile(), config).unwrap();
+    for message in flow_mods {
+        switch.segment(Instant::ZERO, message);
+    }
+    assert_eq!(switch.poll_output().unwrap().kind, OutputKind::Connect);
+    assert_eq!(switch.poll_output(), None);
+    switch
+}
+
+fn send(switch: &mut GenericSwitch, at_ns: u64, port: u8, frames: u64) {
+    for _ in 0..frames {
+        let data = vec![port; FRAME as usize - 4];
+        switch.frame(Instant::from_nanos(at_ns), port, data);
+    }
+}
+
+/// Instant, port, and where it came in, of everything that departs.
+fn departures(switch: &mut GenericSwitch) -> Vec<(u64, u8, u8)> {
+    switch.advance(Instant::from_nanos(10_000_000_000));
+    let mut found = Vec::new();
+    while let Some(output) = switch.poll_output() {
+        let OutputKind::Frame { ports, data } = output.kind else {
+            panic!("no frame: {output:?}");
+        };
+        let at_ns = output.at.as_nanos();
+        found.extend(ports.iter().map(|port| (at_ns, port, data[0])));
+    }
+    found
+}
+
+#[test]
+fn without_queues_frames_leave_after_the_latency_as_fast_as_the_wire() {
+    let mut switch = switch(&SwitchConfig::default(), &[add(&from_port(1), 1, &[2])]);
+    send(&mut switch, 1_000, 1, 3);
+    let slot_ns = (8 + FRAME + 12) * 8;
+    let first_ns = 1_000 + LATENCY_NS;
+    assert_eq!(
+        departures(&mut switch),
+        [0, 1, 2].map(|place| (first_ns + place * slot_ns, 2, 1))
+    );
+    assert_eq!(switch.poll_at(), None);
+    assert_eq!(switch.counters().forwarded, 3);
+}
+
+#[test]
+fn an_entry_chooses_the_queue_and_each_queue_its_rate() {
+    let config = with_htb(3, vec![class(0, 8_000_000), class(1, 80_000_000)]);
+    let entries = [
+        add_enqueue(&from_port(1), 1, 3, 1),
+        add_enqueue(&from_port(2), 1, 3, 0),
+    ];
+    let mut switch = switch(&config, &entries);
+    send(&mut switch, 0, 1, 100);
+    send(&mut switch, 0, 2, 100);
+    let found = departures(&mut switch);
+    let last_ns = |from: u8| {
+        let of = found.iter().filter(|(.., its)| *its == from);
+        of.map(|(at_ns, ..)| *at_ns).max().unwrap()
+    };
+    // The last of 100 waits for 98 that its bucket did not hold.
+    for (from, rate_bps) in [(1, 80_000_000), (2, 8_000_000)] {
+        let expected_ns = 98 * 1_514 * 8_000_000_000 / rate_bps;
+        let waited_ns = last_ns(from) - LATENCY_NS;
+        assert!(
+            waited_ns.abs_diff(expected_ns) < 60_000,
+            "{waited_ns} {expected_ns}"
+        );
+    }
+}
+
+#[test]
+fn what_is_lost_in_a_queue_is_counted() {
+    let mut small = class(0, 8_000);
+    small.limit_frames = 1;
+    let mut switch = switch(&with_htb(2, vec![small]), &[add(&from_port(1), 1, &[2])]);
+    send(&mut switch, 0, 1, 9);
+    departures(&mut switch);
+    let counters = switch.counters();
+    // Two leave at once, for they find the level at zero or above; one waits.
+    assert_eq!(counters.received, 9);
+    assert_eq!(
+        counters.forwarded + counters.dropped_transmit,
+        counters.received
+    );
+    assert!(counters.dropped_transmit >= 6, "{counters:?}");
+}
+
+#[test]
+fn wrong_settings_say_where_and_how_to_mend_them() {
+    let config = with_htb(4, vec![class(0, 8_000)]);
+    assert_eq!(
+        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        "schedulers: there is no port 4: choose 1 to 3"
+    );
+    let config = with_htb(2, vec![]);
+    assert_eq!(
+        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        "schedulers: port 2: classes: there is none: add one"
+    );
+}

@@ -1,0 +1,282 @@
+//! Hierarchical token bucket, as the documentation of Linux' `htb` describes it.
+//!
+//! A class has two buckets: `rate` with `burst`, and `ceil` with `cburst`. While both hold tokens it may send; while
+//! only the second does it may borrow from its parent, if that may send or borrow in turn; else it waits. A frame
+//! may be sent while the level is not below zero, and takes the level as far below as it is long. It costs every class
+//! from its own to the root tokens of `ceil`, and every one from the lender up tokens of `rate`.
+//!
+//! Who need not borrow goes before all who do, and who borrows less far up before who borrows further; then the lower
+//! priority; then classes take turns, `quantum` bytes each. Lengths count from the Ethernet header on, without frame check
+//! sequence.
+//!
+//! *Groups*: a class sleeps when it may no longer send, and after every `group_frames` frames unless it can pay for as many
+//! more. It wakes when it can pay for `group_frames` frames as long as its first, or has all that its buckets hold. What wakes it is a frame's arrival, the wire that becomes free, or a
+//! timer, which comes `timer_ns` after the instant that it was set for.
+
+use super::config::HtbConfig;
+use super::credit::Credit;
+use super::{Bounded, Discipline, Dropped, Waiting};
+
+#[derive(Debug)]
+struct Class {
+    parent: Option<usize>,
+    rate: Credit,
+    ceil: Credit,
+    /// Of a leaf.
+    leaf: Option<Leaf>,
+}
+
+#[derive(Debug)]
+struct Leaf {
+    number: u32,
+    queue: Bounded,
+    priority: u8,
+    quantum_bytes: i128,
+    /// What is left of its turn, by how far up it borrows.
+    deficits: Vec<i128>,
+    asleep: bool,
+    /// Frames that it took of its group.
+    taken: u64,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Htb {
+    classes: Vec<Class>,
+    /// Places of the leaves.
+    leaves: Vec<usize>,
+    /// Whose turn it is, as a place in `leaves`, by how far up is borrowed and by priority.
+    turns: Vec<[usize; PRIORITIES]>,
+    group_frames: u64,
+    timer_ns: u64,
+    wake_ns: Option<u64>,
+    dropped: Dropped,
+}
+
+const PRIORITIES: usize = 8;
+
+impl Htb {
+    /// # Errors
+    /// What is wrong with the settings, and how to mend it.
+    pub(super) fn new(config: &HtbConfig) -> Result<Self, String> {
+        let parents = config.parents()?;
+        let mut depths: Vec<usize> = Vec::new();
+        for parent in &parents {
+            depths.push(parent.map_or(1, |place| depths[place] + 1));
+        }
+        let levels = depths.iter().copied().max().unwrap_or(1);
+        let classes: Vec<Class> = config
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(place, class)| Class {
+                parent: parents[place],
+                rate: Credit::new(class.rate_bps, class.burst_bytes),
+                ceil: Credit::new(class.ceil_bps, class.cburst_bytes),
+                leaf: (!parents.contains(&Some(place))).then(|| {
+                    let quantum_bytes = i128::from(class.quantum_bytes);
+                    Leaf {
+                        number: class.queue,
+                        queue: Bounded::new(class.limit_frames),
+                        priority: class.priority,
+                        quantum_bytes,
+                        deficits: vec![quantum_bytes; levels],
+                        asleep: false,
+                        taken: 0,
+                    }
+                }),
+            })
+            .collect();
+        Ok(Self {
+            leaves: (0..classes.len())
+                .filter(|place| classes[*place].leaf.is_some())
+                .collect(),
+            classes,
+            turns: vec![[0; PRIORITIES]; levels],
+            group_frames: config.group_frames,
+            timer_ns: config.timer_ns,
+            wake_ns: None,
+            dropped: Dropped::default(),
+        })
+    }
+
+    fn leaf(&mut self, place: usize) -> &mut Leaf {
+        let leaf = self.classes[place].leaf.as_mut();
+        leaf.expect("`leaves` holds places of leaves alone")
+    }
+
+    /// How far up the class at `place` must borrow to send at `now_ns`: 0 not at all; nothing if it may not send.
+    /// `spare_bytes` is what its own buckets must hold beyond nothing.
+    fn level(&self, place: usize, now_ns: u64, spare_bytes: u64) -> Option<usize> {
+        let (mut at, mut level, mut spare_bytes) = (place, 0, spare_bytes);
+        loop {
+            let class = &self.classes[at];
+            if !class.ceil.holds(now_ns, spare_bytes) {
+                return None;
+            }
+            if class.rate.holds(now_ns, spare_bytes) {
+                return Some(level);
+            }
+            (at, level, spare_bytes) = (class.parent?, level + 1, 0);
+        }
+    }
+
+    /// The first instant when [`Self::level`] may give something else than nothing.
+    fn level_at(&self, place: usize, now_ns: u64, spare_bytes: u64) -> Option<u64> {
+        let (mut at, mut spare_bytes) = (place, spare_bytes);
+        let mut earliest_ns = now_ns;
+        let mut found: Option<u64> = None;
+        loop {
+            let class = &self.classes[at];
+            let Some(ceil_ns) = class.ceil.holds_at(now_ns, spare_bytes) else {
+                return found;
+            };
+            earliest_ns = earliest_ns.max(ceil_ns);
+            if let Some(rate_ns) = class.rate.holds_at(now_ns, spare_bytes) {
+                let here_ns = earliest_ns.max(rate_ns);
+                found = Some(found.map_or(here_ns, |found_ns| found_ns.min(here_ns)));
+            }
+            match class.parent {
+                None => return found,
+                Some(parent) => (at, spare_bytes) = (parent, 0),
+            }
+        }
+    }
+
+    /// What a sleeping class must have to wake: all but the first of a group as long as its first frame.
+    fn spare_bytes(&self, place: usize) -> u64 {
+        let leaf = self.classes[place].leaf.as_ref();
+        let head = leaf.and_then(|leaf| leaf.queue.frames.front());
+        (self.group_frames - 1) * head.map_or(0, Waiting::frame_bytes)
+    }
+
+    /// Wakes who can pay, and gives for each backlogged leaf that may send how far up it borrows.
+    fn candidates(&mut self, now_ns: u64) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for turn in 0..self.leaves.len() {
+            let place = self.leaves[turn];
+            let (asleep, backlogged) = {
+                let leaf = self.leaf(place);
+                (leaf.asleep, !leaf.queue.frames.is_empty())
+            };
+            if !backlogged {
+                continue;
+            }
+            let spare_bytes = if asleep { self.spare_bytes(place) } else { 0 };
+            let level = self.level(place, now_ns, spare_bytes);
+            self.leaf(place).asleep = level.is_none();
+            found.extend(level.map(|level| (turn, level)));
+        }
+        found
+    }
+
+    /// Whose turn it is, as a place in `leaves`, and how far up it borrows.
+    fn choose(&mut self, now_ns: u64) -> Option<(usize, usize)> {
+        let candidates = self.candidates(now_ns);
+        let level = candidates.iter().map(|(_, level)| *level).min()?;
+        let of_level = || candidates.iter().filter(|(_, its)| *its == level);
+        let priority_of = |turn: usize| {
+            let leaf = self.classes[self.leaves[turn]].leaf.as_ref();
+            leaf.map_or(u8::MAX, |leaf| leaf.priority)
+        };
+        let priority = of_level().map(|(turn, _)| priority_of(*turn)).min()?;
+        let next = self.turns[level][usize::from(priority)];
+        let count = self.leaves.len();
+        of_level()
+            .map(|(turn, _)| *turn)
+            .filter(|turn| priority_of(*turn) == priority)
+            .min_by_key(|turn| (turn + count - next) % count)
+            .map(|turn| (turn, level))
+    }
+
+    /// The class at `place` has sent so much, for which it borrowed `level` classes up.
+    fn charge(&mut self, now_ns: u64, place: usize, level: usize, bytes: u64) {
+        let (mut at, mut height) = (Some(place), 0);
+        while let Some(here) = at {
+            let class = &mut self.classes[here];
+            if height >= level {
+                class.rate.take(now_ns, bytes);
+            }
+            class.ceil.take(now_ns, bytes);
+            (at, height) = (class.parent, height + 1);
+        }
+    }
+
+    /// Sets the timer for who wakes first.
+    fn set_timer(&mut self, now_ns: u64) {
+        let backlogged = |place: &usize| {
+            let leaf = self.classes[*place].leaf.as_ref();
+            leaf.is_some_and(|leaf| !leaf.queue.frames.is_empty())
+        };
+        let due_ns = self
+            .leaves
+            .iter()
+            .copied()
+            .filter(backlogged)
+            .filter_map(|place| self.level_at(place, now_ns, self.spare_bytes(place)))
+            .min();
+        self.wake_ns = due_ns.map(|due_ns| due_ns.saturating_add(self.timer_ns));
+    }
+}
+
+impl Discipline for Htb {
+    fn enqueue(&mut self, _now_ns: u64, queue: u32, frame: Waiting) {
+        let named = self.leaves.iter().copied().find(|place| {
+            let leaf = self.classes[*place].leaf.as_ref();
+            leaf.is_some_and(|leaf| leaf.number == queue)
+        });
+        let place = named.unwrap_or(self.leaves[0]);
+        if !self.leaf(place).queue.push(frame) {
+            self.dropped.full += 1;
+        }
+    }
+
+    fn dequeue(&mut self, now_ns: u64) -> Option<Waiting> {
+        let Some((turn, level)) = self.choose(now_ns) else {
+            self.set_timer(now_ns);
+            return None;
+        };
+        let (place, count) = (self.leaves[turn], self.leaves.len());
+        let leaf = self.leaf(place);
+        let frame = leaf.queue.frames.pop_front()?;
+        let bytes = frame.frame_bytes();
+        leaf.deficits[level] -= i128::from(bytes);
+        let done = leaf.deficits[level] < 0;
+        let priority = usize::from(leaf.priority);
+        if done {
+            leaf.deficits[level] += leaf.quantum_bytes;
+        }
+        self.turns[level][priority] = if done { (turn + 1) % count } else { turn };
+        self.charge(now_ns, place, level, bytes);
+        let group_frames = self.group_frames;
+        let leaf = self.leaf(place);
+        leaf.taken += 1;
+        let group_ends = leaf.taken >= group_frames || leaf.queue.frames.is_empty();
+        if group_ends {
+            leaf.taken = 0;
+        }
+        let spare_bytes = if group_ends {
+            self.spare_bytes(place)
+        } else {
+            0
+        };
+        let sleeps = self.level(place, now_ns, spare_bytes).is_none();
+        let leaf = self.leaf(place);
+        leaf.asleep = sleeps;
+        if sleeps {
+            leaf.taken = 0;
+        }
+        Some(frame)
+    }
+
+    fn wake_ns(&self) -> Option<u64> {
+        self.wake_ns
+    }
+
+    fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+"""os-ken's own switch tester, with its 1.3 files, against a board; another board is its tester switch.
+
+python tests/clients/switch_tester.py [--firmware] [PART …]
+
+Tries the files whose path contains a PART (all matches and actions: ten minutes; groups and meters: half a
+minute a case) and prints what fails. Ports 1 to 3 of both boards are cabled to each other, as it asks.
+What is known to fail, and why, is in `switch_tester.yml`. Needs root, `make setup` and `make clients`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from programs import HERE, INSTALLED, Program
+
+from benchmarks.one_board import Boards, Namespace, board_table, built
+
+OUTCOMES = HERE / "switch_tester.yml"
+PORTS = (1, 2, 3)
+TARGET_MAC, TESTER_MAC = "00:00:00:00:00:01", "00:00:00:00:00:02"
+CONTROLLER_PORT = 6633
+PATIENCE_S = 3600.0
+_PYTHON = INSTALLED / "python" / "bin" / "python"
+_RESULT = re.compile(r"^    (?P<case>\S.*?) +(?P<result>OK|ERROR)$")
+_REASON = re.compile(r"^        (?P<reason>\S.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One trial of the tester, and what came of it."""
+
+    file: str
+    """As the tester calls it, such as `match: 03_ETH_DST`."""
+    description: str
+    reason: str
+    """Why it failed; empty if it did not."""
+
+
+def files() -> Path | None:
+    """Where the tester's files lie, if they are installed."""
+    return next((INSTALLED / "python" / "lib").glob("python3*/site-packages/os_ken/tests/switch/of13"), None)
+
+
+def missing() -> str | None:
+    """Why it cannot be tried here, and how to mend that."""
+    if not _PYTHON.exists() or files() is None:
+        return Program(None, lambda *_: ()).missing()
+    return None
+
+
+def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list[Case]:
+    """Try these files on a board with `quirks`. The tester switch always follows the specification."""
+    work = folder / "files"
+    for path in chosen:
+        copy = work / path.parent.name / path.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    controller = f"127.0.0.1:{CONTROLLER_PORT}"
+    boards = "".join(
+        board_table(
+            name,
+            controller,
+            {port: f"{name}-eth{port}" for port in PORTS},
+            settings=f'mac = "{mac}"\nopenflow_version = 4\nquirks = "{behaviour}"\n',
+        )
+        for name, mac, behaviour in (("s1", TARGET_MAC, quirks), ("t1", TESTER_MAC, "spec"))
+    )
+    cables = [(f"s1-eth{port}", f"t1-eth{port}") for port in PORTS]
+    with Namespace(cables) as place, Boards(program, place, folder, boards):
+        options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(CONTROLLER_PORT)]
+        options += ["--test-switch-dir", str(work), "os_ken.tests.switch.tester"]
+        command = [str(_PYTHON), str(HERE / "start_early.py"), "os_ken", *options]
+        done = subprocess.run(
+            ["setpriv", "--pdeathsig", "KILL", *place.command(*command)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    (folder / "tester.log").write_text(done.stdout)
+    return read(done.stdout)
+
+
+def read(log: str) -> list[Case]:
+    """What the tester says of each case."""
+    cases: list[Case] = []
+    file = ""
+    for line in log.splitlines():
+        if line.startswith("---  Test end"):
+            break
+        if found := _RESULT.match(line):
+            cases.append(Case(file, found["case"], "" if found["result"] == "OK" else "failed"))
+        elif cases and cases[-1].reason == "failed" and (found := _REASON.match(line)):
+            cases[-1] = Case(file, cases[-1].description, found["reason"])
+        elif re.match(r"^(match|action|group|meter): ", line):
+            file = line.strip()
+    return cases
+
+
+def explained() -> dict[str, dict[str, Any]]:
+    """Files that fail on a board with `quirks = "spec"`, in whole or in part, and why."""
+    known = yaml.safe_load(OUTCOMES.read_text())
+    assert isinstance(known, dict)
+    return known
+
+
+def main() -> None:
+    """Try the files that the arguments name."""
+    found = files()
+    if found is None:
+        sys.exit(f"switch_tester: {missing()}")
+    quirks = "firmware" if "--firmware" in sys.argv else "spec"
+    parts = [part for part in sys.argv[1:] if not part.startswith("--")]
+    chosen = [
+        path for path in sorted(found.rglob("*.json")) if not parts or any(it in str(path) for it in parts)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        cases = run(built() / "zodiac-fx", Path(folder), chosen, quirks=quirks)
+        if "--log" in sys.argv:
+            sys.stdout.write((Path(folder) / "tester.log").read_text())
+    for case in cases:
+        if case.reason:
+            print(f"{case.file}: {case.description}: {case.reason}")  # it is a program
+    failed = sum(bool(case.reason) for case in cases)
+    print(f"{len(cases)} cases of {len(chosen)} files, {failed} failed")  # as above
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""os-ken's switch tester finds a 1.3 switch in a board with `quirks = "spec"`, but where it is explained."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import switch_tester
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "openflow13.md"
+TRIED = (
+    "action/00_OUTPUT",
+    "action/18_POP_VLAN",
+    "action/19_PUSH_MPLS_multiple",
+    "25_SET_FIELD/08_IP_DSCP_IPv6",
+    "25_SET_FIELD/10_IP_PROTO_IPv4",
+    "25_SET_FIELD/17_SCTP_SRC_IPv4",
+    "25_SET_FIELD/38_TUNNEL_ID",
+    "match/36_MPLS_BOS",
+)
+"""A minute of the whole, by kinds of work: `switch_tester.py` tries all."""
+
+
+def failures(cases: list[switch_tester.Case]) -> dict[str, int]:
+    return dict(Counter(case.file for case in cases if case.reason))
+
+
+@pytest.mark.namespaces
+@pytest.mark.waits
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root")
+def test_the_specification_is_kept_but_where_explained(program: Path, tmp_path: Path) -> None:
+    found = switch_tester.files()
+    if found is None:
+        pytest.skip(f"the tester is not installed: {switch_tester.missing()}")
+    chosen = [path for path in sorted(found.rglob("*.json")) if any(it in str(path) for it in TRIED)]
+    cases = switch_tester.run(program, tmp_path, chosen, quirks="spec")
+    tried = {case.file for case in cases}
+    assert len(tried) == len(chosen) == len(TRIED)
+    known = {name: told["failed"] for name, told in switch_tester.explained().items() if name in tried}
+    assert failures(cases) == known, [case for case in cases if case.reason]
+
+
+def test_what_the_tester_says_is_read() -> None:
+    log = (
+        "--- Test start ---\nmatch: 00_IN_PORT\n"
+        "    ethernet/ipv4/tcp-->'in_port=1,actions=output:2'                 OK\n"
+        "    ethernet/ipv4/tcp-->'in_port=2,actions=output:2'                 ERROR\n"
+        "        Failed to add flows: OFPErrorMsg[type=0x02, code=0x0d]\n"
+        "---  Test end  ---\n    ethernet                 OK\n"
+    )
+    first, second = switch_tester.read(log)
+    assert (first.file, first.reason) == ("match: 00_IN_PORT", "")
+    assert second.reason == "Failed to add flows: OFPErrorMsg[type=0x02, code=0x0d]"
+
+
+def test_documentation_tells_what_fails() -> None:
+    text = DOCUMENT.read_text()
+    for name, told in switch_tester.explained().items():
+        assert f"| {name} | {told['failed']} | {told['why']} |" in text

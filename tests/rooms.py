@@ -1,0 +1,81 @@
+"""The rooms of the package `evaluation`, and the arrows between them, as its imports have them.
+
+``python tests/rooms.py`` draws them anew in docs/architecture.md (`make drawings`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import networkx as nx
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PACKAGE: Final = ROOT / "evaluation"
+PAGE: Final = ROOT / "docs/architecture.md"
+BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
+
+ROOMS: Final = {
+    "commands": {"cli", "commands", "serving", "smoke", "hardware"},
+    "replay": {"evaluate", "report", "report_sources"},
+    "results": {
+        *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),
+        *("guarantees", "outcome", "records", "result", "runs", "verdicts"),
+    },
+    "runs": {"options", "runner", "senders", "traffic", "virtual"},
+    "work": {"executor", "files", "progress", "provenance"},
+}
+"""Modules at the root of the package by the room that they form. Every package in it is a room by itself."""
+
+
+def room_of(module: str) -> str:
+    """Of `evaluation.NAME…`."""
+    name = module.split(".")[1]
+    if (PACKAGE / name).is_dir():
+        return name
+    return next(room for room, modules in ROOMS.items() if name in modules)
+
+
+def arrows() -> nx.DiGraph[str]:
+    """From each room to those that it imports, with a file for each."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if module == "evaluation.__init__":
+            continue
+        here = room_of(module)
+        graph.add_node(here)
+        for name in _imported(path):
+            if (there := room_of(name)) != here:
+                graph.add_edge(here, there, file=path.relative_to(ROOT).as_posix())
+    return graph
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.startswith("evaluation."))
+        elif isinstance(node, ast.ImportFrom) and node.module == "evaluation":
+            yield from (f"evaluation.{one.name}" for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("evaluation."):
+            yield str(node.module)
+
+
+def drawn(graph: nx.DiGraph[str]) -> str:
+    """As Mermaid, without arrows that others together make. Raises `networkx.NetworkXError` for a circle."""
+    reduced = nx.transitive_reduction(graph)
+    lines = [f"    {here} --> {there}" for here, there in sorted(reduced.edges)]
+    return "\n".join(["```mermaid", "flowchart TD", *lines, "```", ""])
+
+
+def pictured() -> nx.DiGraph[str]:
+    """The arrows of the page."""
+    [block] = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    return nx.DiGraph(re.findall(r"^    (\w+) --> (\w+)$", block, re.M))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(BLOCK.sub(drawn(arrows()), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,143 @@
+"""The unit of systemd that the role `controller` writes: what it says, and that the program knows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import psutil
+import pytest
+import yaml
+from reserved_port import ReservedPort
+from served_lab import LOKO, PATIENCE_S, wait_for
+
+ROLE = Path(__file__).resolve().parents[1] / "playbooks" / "roles" / "controller"
+
+
+def unit(**values: object) -> str:
+    """The unit as Ansible writes it, which trims blocks."""
+    defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+    template = jinja2.Template((ROLE / "templates" / "loko.service.j2").read_text(), trim_blocks=True)
+    return template.render({**defaults, "controller_service_program": LOKO, **values}) + "\n"
+
+
+def settings(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in text.replace("\\\n", "").splitlines():
+        if (parts := line.partition("="))[1] and not line.startswith("#"):
+            found.setdefault(parts[0], []).append(parts[2])
+    return found
+
+
+def words(command: str, **specifiers: str) -> list[str]:
+    """A command line as systemd takes it apart (systemd.service(5))."""
+    found = []
+    for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', command):
+        word = re.sub(r"\\(.)", r"\1", quoted) or plain
+        for letter, value in specifiers.items():
+            word = re.sub(f"(?<!%)((?:%%)*)%{letter}", lambda found, to=value: found[1] + to, word)
+        found.append(word.replace("%%", "%").replace("$$", "$"))
+    return found
+
+
+def test_it_has_a_watchdog_and_ends_the_service_alone() -> None:
+    said = settings(unit(controller_service_watchdog_s=45))
+    assert said["Type"] == ["notify"]
+    assert said["WatchdogSec"] == ["45"]
+    assert said["Restart"] == ["always"]
+    assert said["RestartPreventExitStatus"] == ["2"]
+    assert said["KillMode"] == ["mixed"]
+    assert said["DynamicUser"] == ["true"]
+    assert "User" not in said
+
+
+def test_what_is_given_reaches_the_program_as_it_is() -> None:
+    given = ["--rest", "0.0.0.0:8080", "--allow-host", 'a "b" \\ 100% $HOME', "%S"]
+    said = settings(
+        unit(
+            controller_service_lab="/a path/lab.yml",
+            controller_service_options=given,
+            controller_service_token_file="/etc/loko/token",
+            controller_service_user="loko",
+        )
+    )
+    [command] = said["ExecStart"]
+    program, serve, lab, *options = words(command, S="/state", d="/credentials")
+    assert (program, serve, lab) == (LOKO, "serve", "/a path/lab.yml")
+    assert options[4:-2] == given
+    assert options[:4] == ["--log-format", "json", "--store", "/state/loko/flows.sqlite"]
+    assert options[-2:] == ["--token-file", "/credentials/token"]
+    assert said["LoadCredential"] == ["token:/etc/loko/token"]
+    assert said["User"] == ["loko"]
+    assert "DynamicUser" not in said
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"controller_service_user": "daemon", "controller_service_options": ["--emulate", "100%"]},
+        {"controller_service_token_file": "/etc/loko/token"},
+    ],
+)
+def test_systemd_understands_it(tmp_path: Path, values: dict[str, Any]) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not here")
+    path = tmp_path / "loko.service"
+    path.write_text(unit(**values))
+    command = ["systemd-analyze", "verify", "--man=no", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    complaints = [line for line in done.stderr.splitlines() if "loko.service" in line]
+    assert complaints == []
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[socket.socket]:
+    """Where systemd would listen."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(PATIENCE_S)
+        yield listening
+
+
+def test_the_service_tells_systemd_that_it_is_ready_lives_and_ends(
+    tmp_path: Path, manager: socket.socket
+) -> None:
+    ports = ReservedPort(), ReservedPort()
+    options = ["--rest", f"127.0.0.1:{ports[0].number}", "--openflow", f"127.0.0.1:{ports[1].number}"]
+    [command] = settings(unit(controller_service_options=options))["ExecStart"]
+    environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            words(command, S=str(tmp_path)), env={**os.environ, **environment}, stdout=log, stderr=log
+        )
+    try:
+        assert manager.recv(100) == b"READY=1"
+        assert [manager.recv(100) for _ in range(5)] == [b"WATCHDOG=1"] * 5
+        psutil.Process(process.pid).suspend()  # as if it hung
+        manager.settimeout(3)
+        with pytest.raises(TimeoutError):
+            receive_forever(manager)
+        psutil.Process(process.pid).resume()
+        manager.settimeout(PATIENCE_S)
+        assert manager.recv(100) == b"WATCHDOG=1"
+        process.terminate()
+        wait_for(lambda: manager.recv(100) == b"STOPPING=1", "the end to be told")
+        assert process.wait(timeout=PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        for port in ports:
+            port.release()
+
+
+def receive_forever(manager: socket.socket) -> None:
+    while True:
+        manager.recv(100)

@@ -1,0 +1,151 @@
+"""Cables pulled from a board on real interfaces: features, PORT_STATUS, data path and log follow."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.one_board import (
+    FEATURES_REPLY,
+    FEATURES_REQUEST,
+    Controller,
+    Emulator,
+    Namespace,
+    Tap,
+    add_flow,
+    message,
+    sequence_of,
+    udp_frame,
+    wait_for,
+)
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces and raw sockets: needs root"),
+]
+
+PORT_STATUS = 12
+HOUSEKEEPING = "ofchecks = true\n"
+
+
+@pytest.fixture
+def namespace() -> Iterator[Namespace]:
+    with Namespace([("h1", "s1-eth1"), ("h2", "s1-eth2")]) as made:
+        yield made
+
+
+@pytest.fixture
+def controller(namespace: Namespace) -> Iterator[Controller]:
+    with Controller(namespace) as made:
+        yield made
+
+
+def is_down(description: bytes) -> bool:
+    """The state in the description of a port (section 5.2.1)."""
+    return bool(struct.unpack_from("!I", description, 28)[0] == 1)
+
+
+def down_ports(controller: Controller) -> list[int]:
+    """Ports that the features say are down."""
+    controller.send(message(FEATURES_REQUEST, 5))
+    reply = controller.expect(FEATURES_REPLY)
+    ports = [reply[at : at + 48] for at in range(32, len(reply), 48)]
+    return [struct.unpack_from("!H", port)[0] for port in ports if is_down(port)]
+
+
+def next_status(controller: Controller) -> tuple[int, bool]:
+    """The port of the next PORT_STATUS, and whether it is down."""
+    status = controller.expect(PORT_STATUS)
+    return struct.unpack_from("!H", status, 16)[0], is_down(status[16:])
+
+
+def passes(namespace: Namespace, number: int) -> bool:
+    """Whether a frame comes from host 1 to host 2."""
+    with Tap(namespace, "h1") as near, Tap(namespace, "h2") as far:
+        near.send(udp_frame(number))
+        return number in {sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)}
+
+
+def told(emulator: Emulator, text: str) -> None:
+    """Wait until the log says so."""
+    wait_for(lambda: re.search(text, emulator.log()) is not None, f"line in the log: {text}")
+
+
+def test_a_host_that_goes_down_takes_the_link_with_it(
+    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+) -> None:
+    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+        controller.handshake()
+        controller.send(add_flow(2))
+        assert down_ports(controller) == [3], "port 3 has no interface"
+        assert passes(namespace, 1)
+        namespace.run("ip", "link", "set", "h2", "down")
+        assert next_status(controller) == (2, True)
+        told(emulator, r"port 2 is down: interface s1-eth2 has lost its carrier")
+        assert down_ports(controller) == [2, 3]
+        namespace.run("ip", "link", "set", "h2", "up")
+        assert next_status(controller) == (2, False)
+        told(emulator, r"port 2 is up again")
+        assert down_ports(controller) == [3]
+        assert passes(namespace, 2)
+        emulator.end()
+
+
+def test_an_interface_that_is_set_down_is_a_link_down(
+    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+) -> None:
+    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+        controller.handshake()
+        controller.send(add_flow(2))
+        namespace.run("ip", "link", "set", "s1-eth2", "down")
+        assert next_status(controller) == (2, True)
+        told(emulator, r"interface s1-eth2 is down; set it up")
+        namespace.run("ip", "link", "set", "s1-eth2", "up")
+        assert next_status(controller) == (2, False)
+        assert passes(namespace, 3)
+        emulator.end()
+
+
+def test_an_interface_that_vanishes_and_comes_back_is_taken_up_again(
+    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+) -> None:
+    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+        controller.handshake()
+        controller.send(add_flow(2))
+        for number in range(2):
+            namespace.run("ip", "link", "delete", "s1-eth2")
+            assert next_status(controller) == (2, True)
+            told(emulator, r"interface s1-eth2 is gone")
+            with Tap(namespace, "h1") as near:
+                near.send(udp_frame(0))  # leaves by no link, and does no harm
+            time.sleep(0.1)
+            namespace.run("ip", "link", "add", "h2", "type", "veth", "peer", "name", "s1-eth2")
+            namespace.run("ip", "link", "set", "s1-eth2", "up")
+            namespace.run("ip", "link", "set", "h2", "up")
+            assert next_status(controller) == (2, False)
+            assert passes(namespace, 10 + number)
+        # Also as a port that receives.
+        controller.send(add_flow(1, udp_port=5000, priority=200))
+        controller.barrier()
+        with Tap(namespace, "h2") as near, Tap(namespace, "h1") as far:
+            near.send(udp_frame(20))
+            assert [sequence_of(seen.data) for seen in far.seen(outgoing=False, count=1)] == [20]
+        assert "cannot be read" not in emulator.log()
+        assert "refuses a frame" not in emulator.log()
+        emulator.end()
+
+
+def test_a_board_may_start_without_a_carrier(
+    program: Path, namespace: Namespace, controller: Controller, tmp_path: Path
+) -> None:
+    namespace.run("ip", "link", "set", "h2", "down")
+    with Emulator(program, namespace, tmp_path, controller.port, settings=HOUSEKEEPING) as emulator:
+        controller.handshake()
+        assert down_ports(controller) == [2, 3]
+        emulator.end()

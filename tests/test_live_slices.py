@@ -1,0 +1,68 @@
+"""A sliced port in real time: the class keeps its rate, and nothing stays behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from live_harness import needs_root
+
+from evaluation.kinds.slices.port import SENDERS, Release, carry_live
+from evaluation.live.openvswitch import SCHEMA
+from evaluation.runner import RunError
+from loko.slices.document import HtbPort, load_slices
+
+pytestmark = [
+    pytest.mark.live,
+    needs_root,
+    pytest.mark.skipif(not SCHEMA.is_file(), reason="Open vSwitch is not installed"),
+]
+
+BURST = 60
+PAUSE_NS = 40_000_000
+
+
+def release(bursts: int) -> Release:
+    instants = np.repeat(np.arange(1, bursts + 1) * PAUSE_NS, BURST)
+    return Release(queue=0, host=SENDERS[0], frame_bytes=1518, instants_ns=instants)
+
+
+def names() -> set[str]:
+    return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
+    port = load_slices("htb")
+    assert isinstance(port, HtbPort)
+    before = names()
+    sent, share = carry_live(port, release(10))
+    assert (sent.received_ns > sent.sent_ns).all()
+    queue = port.queues[0]
+    for received in np.split(sent.received_ns, 10):
+        assert (np.diff(received) > 0).all()
+        # A token bucket: over the burst no more than its bytes and its rate, but for the frame on credit.
+        span_ns = int(received[-1] - received[0])
+        allowed = queue.burst_bytes + 1514 + queue.rate_bps * span_ns / 8e9 + 1
+        assert allowed >= (BURST - 1) * 1514
+    assert 0 < share < 2
+    assert names() == before
+    assert not [one for one in psutil.process_iter() if one.name() == "ovs-vswitchd" and _ours(one)]
+
+
+def test_what_the_kernel_refuses_is_one_line() -> None:
+    port = load_slices("htb")
+    assert isinstance(port, HtbPort)
+    queue = port.queues[0].model_copy(update={"rate_bps": 8_000, "burst_bytes": 10**9})
+    with pytest.raises(RunError) as refused:
+        carry_live(port.model_copy(update={"queues": [queue]}), release(1))
+    assert "htb on the port" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def _ours(process: psutil.Process) -> bool:
+    try:
+        return any("/dev/shm" in word for word in process.cmdline())
+    except psutil.Error:
+        return False

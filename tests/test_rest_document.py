@@ -1,0 +1,112 @@
+"""The OpenAPI document of `loko serve`: it says everything, and Schemathesis finds the service to be so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from served_lab import ServedLab, wait_for
+
+from benchmarks.one_board import BUILD
+from loko.serve import shapes
+
+TOKEN = "a-token-of-enough-length"
+SETTINGS = """\
+[checks.positive_data_acceptance]
+# 409: it does not fit. 422: no document can say which paths of switches lead from one host to another.
+expected-statuses = ["2xx", "409", "422", "404"]
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    folder = tmp_path_factory.mktemp("document")
+    (folder / "token").write_text(TOKEN)
+    options = ["--token-file", str(folder / "token"), "--requests-per-s", "100000"]
+    with ServedLab(folder, *options, "--emulate", "--traffic", has_boards=False) as lab:
+        lab.client.headers["authorization"] = f"Bearer {TOKEN}"
+        yield lab
+
+
+def operations(served: ServedLab) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in served.client.get("/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def schemathesis() -> str:
+    found = shutil.which("schemathesis") or BUILD / ".clients" / "schemathesis" / "bin" / "schemathesis"
+    if not Path(found).exists():
+        pytest.skip("Schemathesis is not installed: run 'make clients'")
+    return str(found)
+
+
+def test_every_answer_has_a_schema(served: ServedLab) -> None:
+    seen = 0
+    for method, path, operation in operations(served):
+        for status, answer in operation["responses"].items():
+            where = f"{method} {path} {status}"
+            assert answer["description"], where
+            if status == "204":
+                assert "content" not in answer, where
+                continue
+            for content in answer["content"].values():
+                assert content["schema"], where
+                if int(status) >= 400:
+                    assert "ErrorBody" in str(content["schema"]), where
+            seen += 1
+    assert seen > 100
+
+
+def test_every_error_of_the_service_is_listed(served: ServedLab) -> None:
+    always = {"400", "408", "413", "421", "429", "431", "500", "503"}
+    for method, path, operation in operations(served):
+        changes = {"401", "403"} if method in {"post", "delete"} else set()
+        assert always | changes <= set(operation["responses"]), path
+        assert ("security" in operation) == bool(changes), path
+
+
+def test_answers_have_their_shapes(served: ServedLab) -> None:
+    """Each shape forbids what it does not name."""
+    assert served.post(1).status_code == 201
+    wait_for(lambda: "f1" in served.delays(), "its delays")
+    named: dict[str, type[BaseModel]] = {
+        "/v1/service": shapes.ServiceShown,
+        "/v1/flows": shapes.FlowsShown,
+        "/v1/flows/f1": shapes.FlowShown,
+        "/v1/switches": shapes.SwitchesShown,
+        "/v1/topology": shapes.TopologyShown,
+        "/v1/delays": shapes.DelaysShown,
+        "/healthz": shapes.HealthShown,
+        "/v1/flows/none": shapes.ErrorBody,
+    }
+    for path, shape in named.items():
+        shape.model_validate_json(served.client.get(path).content)
+    for values in ({"rate_bps": 1e9}, {"deadline_ns": 1}, {"source": "H9"}):
+        shapes.ErrorBody.model_validate_json(served.post(2, **values).content)
+    assert served.client.delete("/v1/flows/f1").status_code == 204
+
+
+def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
+    (tmp_path / "schemathesis.toml").write_text(SETTINGS)
+    words = [schemathesis(), "run", f"{served.address}/openapi.json", "--seed", "1", "--no-color"]
+    words += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "30", "--workers", "1"]
+    words += ["--exclude-path", "/v1/events"]  # a stream does not end
+    done = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": "", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert "Tested: 11" in done.stdout
+    assert "Traceback" not in served.log()

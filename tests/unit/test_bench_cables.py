@@ -1,0 +1,123 @@
+"""A cable that is pulled while the bench measures: one line, nothing wrong is kept, and it can go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.bench import campaign
+from evaluation.bench.cables import UnpluggedError
+from evaluation.bench.campaign import PROCEDURES, Part, Procedure
+from evaluation.bench.cases import IN_PORT, OUT_PORT, Table, flow_mods
+from evaluation.bench.design import Design
+from evaluation.bench.device import Device
+from evaluation.bench.simulated_switch import SimulatedSwitch
+from evaluation.bench.store import SampleStore
+from evaluation.bench.virtual import VirtualDevice
+from evaluation.instruments.numbered_frame import frame
+from loko.scenario import Action, Match
+
+SAMPLES = 3
+FIRST = campaign.parts(("dp-time",), samples=SAMPLES, design=Design.REDUCED)[0]
+"""Complete before the cable is pulled."""
+WITHOUT_FRAMES = {"cp-time", "table"}
+"""They need no cable of the ports; one that is out is noticed all the same."""
+
+
+def part_of(procedure: Procedure) -> Part:
+    return campaign.parts((procedure,), samples=SAMPLES, design=Design.REDUCED)[-1]
+
+
+def no_link(port: int, part: str) -> str:
+    return f"the cable of port {port} had no link while '{part}' was measured"
+
+
+def measure(path: Path, device: Device, todo: list[Part], on_part=lambda part: None) -> None:
+    with SampleStore(path, {"seed": 1}) as store:
+        campaign.run(device, todo, store, seed=1, on_part=on_part)
+
+
+def kept(path: Path) -> tuple[set[str], dict[tuple[str, int], list[int]]]:
+    with SampleStore(path, None) as store:
+        return store.parts(), {(part, size): times.tolist() for part, size, times, _ in store.samples()}
+
+
+@pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
+@pytest.mark.parametrize("procedure", PROCEDURES)
+def test_a_cable_that_is_pulled_in_a_part(procedure, port, tmp_path):
+    todo = [FIRST, part_of(procedure)]
+    device = VirtualDevice()
+
+    def pull(part: Part) -> None:
+        if part is FIRST:
+            device.cables.unplug(port, after_frames=0 if procedure in WITHOUT_FRAMES else 5)
+
+    with pytest.raises(UnpluggedError) as error:
+        measure(tmp_path / "pulled", device, todo, pull)
+    assert str(error.value) == (
+        f"zodiac-fx: {no_link(port, todo[1].key)}, so that does not count: plug it in and run the command"
+        " again; what was measured before is kept"
+    )
+    assert kept(tmp_path / "pulled")[0] == {FIRST.key}
+    device.cables.plug(port)
+    measure(tmp_path / "pulled", device, todo)
+    measure(tmp_path / "undisturbed", VirtualDevice(), todo)
+    assert kept(tmp_path / "pulled") == kept(tmp_path / "undisturbed")
+
+
+def test_a_cable_that_is_plugged_in_again_at_once(tmp_path):
+    device = VirtualDevice()
+
+    def measured(device: VirtualDevice, _: int) -> dict[int, tuple[np.ndarray, int]]:
+        device.cables.unplug(OUT_PORT)
+        device.cables.plug(OUT_PORT)
+        return {64: (np.array([1], dtype=np.int64), 0)}
+
+    with pytest.raises(UnpluggedError, match=no_link(OUT_PORT, "dp-time/short")):
+        measure(tmp_path / "samples", device, [Part("dp-time", "short", measured)])
+    assert kept(tmp_path / "samples") == (set(), {})
+
+
+def test_what_a_procedure_makes_of_lost_frames_is_not_told(tmp_path):
+    device = VirtualDevice()
+
+    def measured(device: VirtualDevice, _: int) -> dict[int, tuple[np.ndarray, int]]:
+        device.cables.unplug(IN_PORT)
+        raise IndexError("no frame has come out")
+
+    with pytest.raises(UnpluggedError, match="the cable of port 1 had no link"):
+        measure(tmp_path / "samples", device, [Part("dp-time", "short", measured)])
+
+
+def test_refusals_of_a_switch_do_not_hide_a_cable(tmp_path):
+    device = VirtualDevice()
+    device.cables.unplug(IN_PORT)
+    with SampleStore(tmp_path / "samples", {}) as store, pytest.raises(UnpluggedError):
+        campaign.run(device, [FIRST], store, seed=1, on_part=print, on_refusal=print)
+
+
+@pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
+@pytest.mark.parametrize("after_frames", [0, 5])
+def test_a_switch_of_another_kind(port, after_frames, tmp_path):
+    todo = campaign.forwarding_rate((512,))
+    device = SimulatedSwitch("banana-pi-r1")
+    device.cables.unplug(port, after_frames=after_frames)
+    with pytest.raises(UnpluggedError, match=no_link(port, "throughput/flooded")):
+        measure(tmp_path / "samples", device, todo)
+    assert kept(tmp_path / "samples")[0] == set()
+    device.cables.plug(port)
+    measure(tmp_path / "samples", device, todo)
+    measure(tmp_path / "undisturbed", SimulatedSwitch("banana-pi-r1"), todo)
+    assert kept(tmp_path / "samples") == kept(tmp_path / "undisturbed")
+
+
+def test_frames_of_a_simulated_switch_are_lost_with_its_cable():
+    switch = SimulatedSwitch("banana-pi-r1")
+    switch.load(flow_mods(Table(entries=1, match=Match.FIVE_TUPLE, action=Action.OUTPUT)))
+    frames = [frame(512, number) for number in range(20)]
+    whole = switch.send([1_000_000] * 20, frames)
+    switch.cables.unplug(OUT_PORT, after_frames=10)
+    cut = switch.send([1_000_000] * 20, frames)
+    assert 0 < np.count_nonzero(cut.left_ns >= 0) < np.count_nonzero(whole.left_ns >= 0)

@@ -1,0 +1,192 @@
+"""The duel: what each system accepts, how its flows send, and what is told of those who misbehave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from evaluation.kinds.duel.accepted import Promised, accepted, requests
+from evaluation.kinds.duel.document import Arena, BySlots, DuelFigure
+from evaluation.kinds.duel.production import compute, late_or_lost_percent
+from evaluation.kinds.duel.replay import ALONE, FlowRow, Replay, Scenario, carry_out
+from evaluation.kinds.experiments import experiments
+from evaluation.options import Options, Silent
+from loko.document import InputError
+from loko.lab import load_lab
+
+FIGURE = experiments()["tssdn/duel"]
+TWO, RING = FIGURE.arenas
+CONTENDERS = {one.key: one for one in FIGURE.contenders}
+LINKS, SWITCHES = CONTENDERS["tssdn_links"], CONTENDERS["tssdn_switch"]
+FULL = CONTENDERS["loko_full"]
+LAB = load_lab(TWO.lab)
+
+
+def promised(contender, rate_kbps=FIGURE.rate_kbps) -> tuple[Promised, ...]:
+    return accepted(FIGURE, contender, LAB, requests(FIGURE, TWO, LAB, rate_kbps))
+
+
+def rows_of(contender, deed="none", size=0.0, *, seconds=1.0, role="other") -> list[FlowRow]:
+    flows = () if contender is None else promised(contender)
+    system = ALONE if contender is None else contender.key
+    replay = Replay(
+        figure=FIGURE,
+        arena=TWO,
+        system=system,
+        promised=flows,
+        scenario=Scenario(deed, size),
+        seconds=seconds,
+        seed=1,
+    )
+    return [row for row in carry_out(replay).rows if row.role == role]
+
+
+def test_every_system_is_asked_for_the_same_flows() -> None:
+    for arena in FIGURE.arenas:
+        lab = load_lab(arena.lab)
+        wanted = requests(FIGURE, arena, lab, FIGURE.rate_kbps)
+        assert len(wanted) == arena.requests
+        assert {flow.source for flow in wanted} == set(lab.hosts)
+    ring = requests(FIGURE, RING, load_lab(RING.lab), FIGURE.rate_kbps)
+    assert (ring[0].source, ring[0].destination) == ("h1a", "h3a")
+    assert (ring[61].source, ring[61].destination) == ("h31b", "h2b")
+
+
+@pytest.mark.parametrize("contender", [LINKS, SWITCHES], ids=lambda one: one.key)
+def test_flows_with_slots_have_them_for_themselves_and_the_rate_that_they_ask_for(contender) -> None:
+    flows = promised(contender)
+    used = set()
+    for one in flows:
+        assert one.turn is not None
+        own = [(hop.switch, hop.output_port if contender is LINKS else 0) for hop in one.path]
+        for taken in [(one.flow.source, 1), *own]:
+            assert (one.turn.offset_ns, taken) not in used
+            used.add((one.turn.offset_ns, taken))
+        assert one.flow.frame_bytes * 8e9 / one.turn.every_ns >= FIGURE.rate_kbps * 1e3
+        assert one.unaware_ns(2000) == one.guarantee_ns + one.turn.every_ns + 4000
+
+
+def test_a_switch_for_itself_makes_slots_shorter_and_guarantees_tighter() -> None:
+    assert max(one.guarantee_ns for one in promised(SWITCHES)) < max(
+        one.guarantee_ns for one in promised(LINKS)
+    )
+
+
+def test_flows_that_send_too_often_for_any_slot_get_none() -> None:
+    assert promised(LINKS, rate_kbps=1600) == ()
+    assert promised(FULL, rate_kbps=1600)
+
+
+def test_flows_with_slots_keep_them_and_never_meet() -> None:
+    rows = rows_of(SWITCHES)
+    assert all(row.frames and not row.lost and not row.late for row in rows)
+    alone = {row.flow: row.min_delay_ns for row in rows}
+    meeting = {row.flow: row.max_delay_ns for row in rows_of(SWITCHES, "rogue", 1.0, seconds=5)}
+    assert any(meeting[flow] > alone[flow] + 50_000 for flow in meeting)
+
+
+def test_a_rogue_sends_so_many_times_its_rate_whatever_it_has() -> None:
+    for contender in (FULL, LINKS):
+        (right,) = (row for row in rows_of(contender, seconds=4) if row.flow == "f0")
+        (rogue,) = rows_of(contender, "rogue", 20.0, seconds=4, role="doer")
+        assert rogue.flow == "f0"
+        assert 15 * right.frames < rogue.frames < 25 * right.frames
+
+
+def test_a_fast_clock_is_a_host_s_and_moves_its_frames_alone() -> None:
+    """A thousand times as fast as asked for, so that it shows within seconds: 10 % more frames."""
+    right = {row.flow: row.frames for row in rows_of(LINKS, seconds=4)}
+    doers = rows_of(LINKS, "drift", 100_000.0, seconds=4, role="doer")
+    assert {row.flow for row in doers} == {
+        one.flow.id for one in promised(LINKS) if one.flow.source == promised(LINKS)[0].flow.source
+    }
+    assert all(1.08 < row.frames / right[row.flow] < 1.12 for row in doers)
+    others = rows_of(LINKS, "drift", 100_000.0, seconds=4)
+    assert all(abs(row.frames - right[row.flow]) <= 1 for row in others)
+
+
+def test_best_effort_is_counted_apart_and_can_be_alone() -> None:
+    (alone,) = rows_of(None, "best-effort", 1000.0, role="best-effort")
+    (among,) = rows_of(FULL, "best-effort", 1000.0, role="best-effort")
+    assert alone.guarantee_ns == among.guarantee_ns == 0
+    assert alone.frames == among.frames > 0  # the same instants
+    assert alone.mean_delay_ns < among.mean_delay_ns
+    (flood,) = rows_of(None, "best-effort", 20_000.0, role="best-effort")
+    assert flood.lost
+    assert late_or_lost_percent(rows_of(LINKS, "best-effort", 20_000.0)) > 0
+
+
+def row(**values) -> FlowRow:
+    other = {"arena": "a", "system": "s", "deed": "none", "size": 0.0, "flow": "f", "role": "other"}
+    numbers = dict.fromkeys(("min_delay_ns", "mean_delay_ns", "max_delay_ns", "guarantee_ns"), 0)
+    return FlowRow(**{**other, **numbers, "frames": 0, "lost": 0, "late": 0, **values})
+
+
+def test_late_and_lost_frames_count_once_each_over_all_flows() -> None:
+    assert late_or_lost_percent([row(frames=30, lost=1, late=2), row(frames=70, late=1)]) == 4
+    assert late_or_lost_percent([]) == 0
+
+
+def small(**changes) -> DuelFigure:
+    effort = FIGURE.quick.model_copy(
+        update={
+            "seconds": 0.5,
+            "drift_seconds": 0.5,
+            "rogue_times": [50.0],
+            "best_effort_kbps": [20_000.0],
+            "rates_kbps": [1600.0],
+        }
+    )
+    return FIGURE.model_copy(
+        update={"arenas": [TWO], "contenders": [FULL, SWITCHES], "quick": effort, "scale": effort, **changes}
+    )
+
+
+def test_a_duel_tells_of_each_system_what_it_accepts_promises_and_suffers(tmp_path) -> None:
+    options = Options(mode="virtual", seed=1, out=tmp_path, quick=True)
+    outcome, rows = compute(small(), options, Silent())
+    found = outcome.findings
+    assert found["two_switch_tssdn_switch_flows"] == len(promised(SWITCHES))
+    assert found["two_switch_tssdn_switch_flows_at_1600_kbps"] == 0
+    assert found["two_switch_tssdn_switch_unaware_ms"] > found["two_switch_tssdn_switch_guarantee_ms"] + 12
+    assert found["two_switch_loko_full_unaware_ms"] == found["two_switch_loko_full_guarantee_ms"]
+    assert found["two_switch_tssdn_switch_best_effort_20000_others_percent"] > 0
+    frames, lost, late = (rows.column(name).to_pylist() for name in ("frames", "lost", "late"))
+    normal = [at for at, deed in enumerate(rows.column("deed").to_pylist()) if deed == "none"]
+    assert sum(one.packets for one in outcome.guarantees if "TSSDN" in one.system) == sum(
+        frames[at] for at in normal if rows.column("system")[at].as_py() == "tssdn_switch"
+    )
+    assert not any(lost[at] or late[at] for at in normal)
+    assert {one.verdict for one in outcome.guarantees} == {"kept"}
+    assert compute(small(), options, Silent())[0] == outcome
+    other = compute(small(), replace(options, seed=2), Silent())[0]
+    assert other.findings != found
+
+
+def test_our_buckets_promise_with_a_fast_clock_too_and_slots_do_not(tmp_path) -> None:
+    outcome, rows = compute(small(), Options(mode="virtual", seed=1, out=tmp_path), Silent())
+    counted = {one.system: one.packets for one in outcome.guarantees}
+    for system, deeds in (("loko_full", {"none", "drift"}), ("tssdn_switch", {"none"})):
+        label = CONTENDERS[system].label
+        assert counted[f"{label} on two-switch"] == sum(
+            one["frames"] for one in rows.to_pylist() if one["system"] == system and one["deed"] in deeds
+        )
+
+
+def test_a_system_that_accepts_nothing_cannot_be_replayed(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"TSSDN switch accepts no flow of 1600 kbit/s .* lower rate_kbps"):
+        compute(small(rate_kbps=1600.0), Options(mode="virtual", seed=1, out=tmp_path), Silent())
+
+
+@pytest.mark.parametrize("ways", [{}, {"onward": 2, "pairs": [TWO.pairs[0]]}])
+def test_who_sends_is_said_in_one_way(ways) -> None:
+    with pytest.raises(ValidationError, match="give one of pairs and onward"):
+        Arena(lab="two-switch", label="a", requests=1, best_effort=TWO.pairs[0], **ways)
+
+
+def test_systems_are_told_apart() -> None:
+    twice = [BySlots(label="TSSDN links", system="slots", exclusive="links")] * 2
+    with pytest.raises(ValidationError, match="contenders: two of them have the same label"):
+        DuelFigure.model_validate({**FIGURE.model_dump(), "contenders": [one.model_dump() for one in twice]})

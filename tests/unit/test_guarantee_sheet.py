@@ -1,0 +1,102 @@
+"""The guarantee sheet says what the plan says, and of what it is made."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+from loko.document import LABS, PROFILES
+
+FLOWS = [
+    {"id": "drive", "udp_source": 1, "rate": "700 kbit/s", "burst": "2 frames", "deadline": "5 ms"},
+    {"id": "<b>sly</b>", "udp_source": 2, "rate": "333333.3 bit/s", "burst": "1 frame"},
+    {"id": "large", "udp_source": 3, "rate": "9 Mbit/s", "burst": "40 frames"},
+]
+
+
+def plan(*words: object):
+    return CliRunner().invoke(app, ["plan", *map(str, words)])
+
+
+@pytest.fixture
+def flows(tmp_path: Path) -> Path:
+    file = tmp_path / "flows.json"
+    same = {"source": "H1", "destination": "H3", "udp_destination": 9, "frame": "306 bytes"}
+    file.write_text(json.dumps([{**same, **one} for one in FLOWS]))
+    return file
+
+
+def rows(text: str) -> list[list[str]]:
+    found = re.findall(r"<tr><td.*?</tr>", text)
+    return [
+        [html.unescape(re.sub(r"<.*?>", "", cell)) for cell in re.findall(r"<td.*?</td>", row)]
+        for row in found
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["loko", "packets"])
+def test_every_flow_stands_there_as_the_plan_has_it(flows: Path, tmp_path: Path, scheme: str) -> None:
+    sheet = tmp_path / "sheet.html"
+    words = ("two-switch", flows, "--scheme", scheme)
+    told = json.loads(plan(*words, "--json").stdout)
+    assert plan(*words, "--sheet", sheet).exit_code == 1, "one does not fit"
+    text = sheet.read_text(encoding="utf-8")
+    by_flow = {row[0]: row for row in rows(text)}
+    assert [one["flow"] for one in told["refused"]] == ["large"]
+    assert by_flow["large"][-1].startswith(told["refused"][0]["quantity"])
+    for one in told["accepted"]:
+        row = by_flow[one["flow"]]
+        assert "H1 → s1 → s2 → H3" in row
+        assert f"{math.ceil(one['guarantee_ns'] / 1e3) / 1e3:.3f}" in row
+    slack_ns = told["accepted"][0]["slack_ns"]
+    assert by_flow["drive"][-2:] == ["5.000", f"{math.floor(slack_ns / 1e3) / 1e3:.3f}"]
+    assert by_flow["<b>sly</b>"][3] == "333,333.3"
+    assert html.escape(told["reserved"], quote=False).replace("'", "&#39;") in text
+    assert "<b>" not in text
+
+
+def test_inputs_are_named_with_their_checksums(flows: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.html"
+    plan("two-switch", flows, "--sheet", sheet)
+    sums = {
+        row[0]: row[2]
+        for row in rows(sheet.read_text(encoding="utf-8"))
+        if row[0] in {"lab", "flows", "profile"}
+    }
+    files = {
+        "lab": LABS / "two-switch" / "lab.yml",
+        "flows": flows,
+        "profile": PROFILES / "zodiac-fx.toml",
+    }
+    assert sums == {what: hashlib.sha256(file.read_bytes()).hexdigest() for what, file in files.items()}
+    before = sheet.read_bytes()
+    plan("two-switch", flows, "--sheet", sheet)
+    assert sheet.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--sheet", "out.pdf"), "--sheet out.pdf: is written as HTML; give a name such as out.html"),
+        (("--sheet", "/nowhere/out.html"), "--sheet /nowhere/out.html: cannot be written: No such file"),
+        (("--sheet", "out.html", "--scheme", "silo"), "ports do not keep what silo promises; give --scheme"),
+        (("--sheet", "out.html", "--scheme", "loko", "--scheme", "packets"), "--sheet: is of one scheme"),
+    ],
+)
+def test_no_sheet_is_written_of_what_cannot_be_promised(
+    flows: Path, tmp_path, monkeypatch, words, says
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = plan("two-switch", flows, *words)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["flows.json"]

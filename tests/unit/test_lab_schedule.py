@@ -1,0 +1,193 @@
+"""Schedules of labs: slots that are long enough, send times, entries, and what is told of wrong input."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from scheduling import clock
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+from loko.document import InputError
+from loko.lab import load_lab
+from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
+from loko.schedule.problem import Scheme
+from loko.schedule.timed_flow import TimedFlow, load_timed_flows
+from loko.schedule.timing import Exclusive, Timing
+from loko.solvers import Solver, solver_named
+
+LAB = load_lab("two-switch")
+HIGHS = solver_named(Solver.HIGHS)
+PAIRS = (("H1", "H3"), ("H2", "H4"), ("H3", "H1"), ("H4", "H2"))
+FRAME = 306
+MS = 1_000_000
+
+
+def timed(number, pair, frame_bytes=FRAME, period_ns=None, asked_ns=None) -> TimedFlow:
+    return TimedFlow(f"f{number}", *pair, 1000 + number, 5000, frame_bytes, period_ns, asked_ns)
+
+
+def flows(count=4, **options) -> tuple[TimedFlow, ...]:
+    return tuple(timed(number, PAIRS[number % 4], **options) for number in range(count))
+
+
+def scheduled(wanted, **wishes):
+    return schedule(LAB, wanted, Wishes(**wishes), HIGHS, clock())
+
+
+@pytest.mark.parametrize("exclusive", Exclusive)
+@pytest.mark.parametrize("scheme", Scheme)
+def test_no_two_flows_have_what_is_exclusive_in_one_slot(scheme, exclusive) -> None:
+    result = scheduled(flows(8), scheme=scheme, slots=4, exclusive=exclusive)
+    used = set()
+    for one in result.scheduled:
+        hops = [(hop.switch, hop.output_port if exclusive is Exclusive.LINKS else 0) for hop in one.path]
+        for taken in [*hops, (one.timed.source, 1)]:
+            assert (one.slot, taken) not in used
+            used.add((one.slot, taken))
+    assert len(result.scheduled) == result.solution.bound == (8 if exclusive is Exclusive.LINKS else 4)
+    assert {flow.id for flow in result.unscheduled} == {f"f{n}" for n in range(8)} - {
+        one.timed.id for one in result.scheduled
+    }
+
+
+@pytest.mark.parametrize("guard_ns", [0, 50_000])
+def test_a_slot_holds_the_slowest_frame_and_both_guards(guard_ns) -> None:
+    result = scheduled(flows(), slots=2, guard_ns=guard_ns)
+    longest_ns = max(one.bound_ns for one in result.scheduled)
+    assert longest_ns + 2 * guard_ns <= result.timing.slot_ns < longest_ns + 2 * guard_ns + 1
+    assert result.timing.base_period_ns == 2 * result.timing.slot_ns
+
+
+def test_sharing_a_cpu_makes_the_slot_longer() -> None:
+    alone, shared = (scheduled(flows(), slots=4, exclusive=one).timing.slot_ns for one in reversed(Exclusive))
+    assert alone < shared
+
+
+def test_large_frames_have_the_switches_for_themselves() -> None:
+    """Three of them, which can meet in a switch, are more than the board's buffer holds."""
+    assert scheduled(flows(), slots=4).exclusive is Exclusive.LINKS
+    assert scheduled(flows(frame_bytes=1518), slots=4).exclusive is Exclusive.SWITCHES
+    with pytest.raises(
+        InputError, match=r"--exclusive links: s1 does not hold .* choose --exclusive switches"
+    ):
+        scheduled(flows(frame_bytes=1518), slots=4, exclusive=Exclusive.LINKS)
+
+
+def test_entries_lead_along_the_path() -> None:
+    result = scheduled(flows(), slots=4)
+    for one in result.scheduled:
+        for hop in one.path:
+            (entry,) = [e for e in result.entries[hop.switch] if e.tp_src == one.timed.udp_source]
+            assert entry.output_port == hop.output_port
+            assert entry.nw_src == LAB.hosts[one.timed.source].ip.ip
+    assert sum(map(len, result.entries.values())) == sum(len(one.path) for one in result.scheduled)
+
+
+@pytest.mark.parametrize("exclusive", Exclusive)
+def test_paths_of_the_graph_are_paths_of_the_lab(exclusive) -> None:
+    graph = lab_graph(LAB, exclusive)
+    (path,) = graph.shortest_paths("H1", "H3")
+    assert [(hop.switch, hop.output_port) for hop in hops_of(LAB, graph, path)] == [("s1", 3), ("s2", 1)]
+
+
+def test_first_instant_is_as_in_algorithm_1() -> None:
+    timing = Timing(base_period_ns=1000, slot_ns=100, guard_ns=0)
+    assert timing.first_ns(2_345, 3) == 3_300
+    assert timing.first_ns(2_345, 3, creation_ns=7) == 3_293
+
+
+def test_a_flow_uses_its_slot_in_every_period_of_its_own() -> None:
+    """Section 3.1: one with twice the base period uses its slot in alternate cycles."""
+    wanted = (timed(0, PAIRS[0], period_ns=10 * MS), timed(1, PAIRS[1], period_ns=20 * MS))
+    result = scheduled(wanted)
+    assert [one.every_ns for one in result.scheduled] == [10 * MS, 20 * MS]
+    assert result.timing.base_period_ns == 10 * MS
+
+
+def test_rates_become_periods_that_are_not_longer() -> None:
+    asked = timed(0, PAIRS[0], asked_ns=25.5 * MS)
+    assert asked.every(10 * MS) == 20 * MS
+    slow = scheduled((timed(0, PAIRS[0], asked_ns=5 * MS),), base_period_ns=10 * MS)
+    assert [one.timed.id for one in slow.slower_than_asked] == ["f0"]
+    assert not scheduled((asked,), base_period_ns=10 * MS).slower_than_asked
+
+
+def written(tmp_path, text) -> str:
+    path = tmp_path / "flows.yml"
+    path.write_text(text)
+    return str(path)
+
+
+FLOW = "id: a, source: H1, destination: H3, udp_source: 1001, udp_destination: 5001, frame_bytes: 306"
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "told"),
+    [
+        (
+            [FLOW.replace("H3", "H9")],
+            [],
+            "flow 'a': lab 'two-switch' has no host 'H9' (hosts: H1, H2, H3, H4)",
+        ),
+        ([FLOW.replace("H3", "H1")], [], "flow 'a': a flow from H1 to itself"),
+        ([f"{FLOW}, period_us: 10000"], ["--base-period-us", "3000"], "is no multiple of the base period"),
+        ([FLOW], [], "how many slots?"),
+        ([FLOW], ["--slots", "9", "--base-period-us", "9000"], "holds 3 slots of 2542.8 us, not 9"),
+        ([FLOW], ["--base-period-us", "1"], "holds 0 slots"),
+        ([f"{FLOW}, period_us: 10, rate_bps: 1.0"], [], "both say how often it sends"),
+        ([FLOW, FLOW], ["--slots", "1"], "flow 'a': this id is used twice"),
+        (
+            [FLOW],
+            ["--slots", "1", "--entries", "200"],
+            "200 entries planned, a table of two-switch holds 128",
+        ),
+        ([f"{FLOW}, color: red"], ["--slots", "1"], "unknown key 'color'"),
+        ([], ["--slots", "1"], "no flows to schedule"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line(tmp_path, lines, options, told) -> None:
+    text = "".join(f"- {{{line}}}\n" for line in lines) or "[]"
+    done = CliRunner().invoke(app, ["schedule", "two-switch", written(tmp_path, text), *options])
+    assert done.exit_code == 2
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_table_that_is_too_small_is_told(tmp_path) -> None:
+    lines = "".join(
+        f"- {{{FLOW.replace('id: a', f'id: a{number}').replace('1001', str(1001 + number))}}}\n"
+        for number in range(5)
+    )
+    options = ["--slots", "5", "--entries", "4"]
+    done = CliRunner().invoke(app, ["schedule", "two-switch", written(tmp_path, lines), *options])
+    assert done.exit_code == 2
+    assert "s1: 5 scheduled flows cross it, its table is planned for 4" in done.stderr
+
+
+def test_a_schedule_is_printed_as_promised(tmp_path) -> None:
+    path = written(
+        tmp_path, f"- {{{FLOW}}}\n- {{{FLOW.replace('id: a', 'id: b').replace('1001', '1002')}}}\n"
+    )
+    done = CliRunner().invoke(
+        app, ["schedule", "two-switch", path, "--scheme", "s-pr", "--slots", "1", "--json"]
+    )
+    assert done.exit_code == 1
+    values = json.loads(done.stdout)
+    assert values["scheme"] == "s-pr"
+    assert values["slots"] == values["bound"] == 1
+    assert values["optimal"] is True
+    assert [(one["id"], one["slot"], one["path"]) for one in values["scheduled"]] == [("a", 0, ["s1", "s2"])]
+    assert values["unscheduled"] == ["b"]
+    assert values["seconds"] >= 0
+    done = CliRunner().invoke(app, ["schedule", "two-switch", path, "--slots", "2"])
+    assert done.exit_code == 0
+    assert "2 flows, and no schedule has more" in done.stdout
+
+
+def test_a_list_for_plan_is_taken_as_it_is(tmp_path) -> None:
+    path = written(tmp_path, f"- {{{FLOW}, rate_bps: 100000, burst_bytes: 306}}\n")
+    (flow,) = load_timed_flows(path)
+    assert flow.asked_ns == pytest.approx(306 * 8e9 / 100_000)

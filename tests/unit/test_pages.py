@@ -1,0 +1,53 @@
+"""The pages: each says whom it is for, the index lists it, and what it links to is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+INDEX = DOCS / "README.md"
+PAGES = sorted(path for path in DOCS.glob("*.md") if path != INDEX)
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def beginning_of(path: Path) -> tuple[str, str]:
+    """The title, and whom the page is for."""
+    found = re.match(r"# (.+)\n\n\*For (.+)\*\n\n", text_of(path))
+    assert found, f"{path.name}: begins with no title and no '*For …*'"
+    return found.group(1), found.group(2)
+
+
+def anchors_of(path: Path) -> set[str]:
+    """As GitHub makes them of headings; those that the page names itself too."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text_of(path), flags=re.M | re.S), re.M)
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a (?:id|name)="([^"]+)"', text_of(path)))
+
+
+def test_the_index_lists_every_page_once_as_it_begins() -> None:
+    listed = re.findall(r"^- \[(.+)\]\((.+)\), for (.+)$", text_of(INDEX), re.M)
+    assert sorted(name for _, name, _ in listed) == [page.name for page in PAGES]
+    for title, name, reader in listed:
+        assert (title, reader) == beginning_of(DOCS / name)
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", INDEX, *PAGES], ids=lambda page: page.name
+)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    missing = []
+    for target, anchor in LINK.findall(text_of(page)):
+        if ":" in target:  # another site
+            continue
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors_of(path)):
+            missing.append(f"{target}#{anchor}")
+    assert missing == []

@@ -1,0 +1,189 @@
+"""Flows as people write them down: units, formats, and everything that is wrong at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+from loko.document import InputError
+from loko.flow import Flow
+from loko.requests import Request, load_documents, load_flows, load_requests
+from loko.units import frame_bytes, rate_bps, size, time_ns
+
+ENDS = {"source": "H1", "destination": "H3", "udp_source": 5000, "udp_destination": 6000}
+MEANT = Request(Flow("a", "H1", "H3", 5000, 6000, 700_000.0, 612.0, 306), 5e6)
+WRITTEN = {"rate": "0.7 Mbit/s", "burst": "2 frames", "frame": "306 bytes", "deadline": "5 ms"}
+IN_BASE_UNITS = {"rate_bps": 7e5, "burst_bytes": 612.0, "frame_bytes": 306, "deadline_ns": 5e6}
+
+
+def written(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        WRITTEN,
+        IN_BASE_UNITS,
+        {**WRITTEN, "rate": "700kbit/s", "burst": "612 B", "frame": "306B", "deadline": "5000 us"},
+        {**WRITTEN, "rate": "7e5 bps", "burst": "0.612 kB", "deadline": "0.005 s"},
+        {**IN_BASE_UNITS, "deadline_ns": None, "deadline_ms": 5.0},
+    ],
+)
+def test_each_way_of_writing_means_the_same(tmp_path: Path, values: dict[str, object]) -> None:
+    text = json.dumps([{"id": "a", **ENDS, **values}])
+    assert load_requests(written(tmp_path, "flows.yml", text)) == (MEANT,)
+
+
+def test_a_period_says_rate_and_burst(tmp_path: Path) -> None:
+    (request,) = load_requests(
+        written(tmp_path, "flows.yml", json.dumps([{"id": "a", **ENDS, "frame": "306 B", "period": "20 ms"}]))
+    )
+    assert (request.flow.rate_bps, request.flow.burst_bytes) == (306 * 8 / 0.02, 306.0)
+    assert request.period_ns == 20_000_000
+    both = [{"id": "a", **ENDS, **WRITTEN, "period_us": 5.0}]
+    with pytest.raises(InputError, match="rate and period_us both say how often it sends; leave one out"):
+        load_requests(written(tmp_path, "flows.yml", json.dumps(both)))
+
+
+@pytest.mark.parametrize("left_out", ["rate", "burst"])
+def test_what_is_asked_for_must_say_how_much_it_sends(tmp_path: Path, left_out: str) -> None:
+    values = {name: value for name, value in WRITTEN.items() if name != left_out}
+    path = written(tmp_path, "flows.yml", json.dumps([{"id": "a", **ENDS, **values}]))
+    with pytest.raises(InputError, match=f"flows.yml:1: flow 'a': {left_out} is missing; give a {left_out}"):
+        load_requests(path)
+    assert load_documents(path)[0].id == "a"
+
+
+def test_a_schedule_takes_what_a_plan_takes(tmp_path: Path) -> None:
+    path = written(tmp_path, "flows.yml", json.dumps([{"id": "a", **ENDS, **WRITTEN, "rate": "98 kbit/s"}]))
+    answer = CliRunner().invoke(app, ["schedule", "two-switch", str(path), "--slots", "4", "--json"])
+    assert answer.exit_code == 0
+    kept = written(tmp_path, "schedule.json", answer.output)
+    assert CliRunner().invoke(app, ["check-schedule", "two-switch", str(path), str(kept)]).exit_code == 0
+
+
+def test_csv_is_the_same_and_a_cell_may_be_empty(tmp_path: Path) -> None:
+    header = "id,source,destination,udp_source,udp_destination,rate,burst_bytes,frame_bytes,deadline"
+    rows = "a,H1,H3,5000,6000,0.7 Mbit/s,612,306,5 ms\n\nb, H1, H3, 5001, 6001, 1 kbit/s, 306, 306,\n"
+    first, second = load_requests(written(tmp_path, "flows.csv", f"{header}\n{rows}"))
+    assert first == MEANT
+    assert (second.flow.rate_bps, second.deadline_ns) == (1000.0, None)
+
+
+@pytest.mark.parametrize(
+    ("read", "wrong", "says"),
+    [
+        (rate_bps, "2.3", "'2.3' is not a rate such as 2.3 Mbit/s"),
+        (rate_bps, 2.3, "2.3 has no unit; give a rate such as 2.3 Mbit/s"),
+        (rate_bps, "2.3 mbit/s", r"units: bit/s, bps, kbit/s"),
+        (rate_bps, "0 bit/s", "must be more than nothing"),
+        (time_ns, "5 min", "is not a time such as 5 ms"),
+        (frame_bytes, "306.5 bytes", "no whole number of bytes"),
+        (size, "-2 frames", "is not a size such as 2 frames or 612 bytes"),
+    ],
+)
+def test_a_number_without_its_unit_is_refused_with_an_example(read, wrong, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        read(wrong)
+
+
+def test_everything_that_is_wrong_is_told_at_once_by_id_and_line(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "flows.yml",
+        f"- {json.dumps({'id': 'a', **ENDS, **WRITTEN})}\n"
+        f"- {json.dumps({'id': 'b', **ENDS, **WRITTEN, 'rate': '3 apples', 'udp_source': 70000})}\n"
+        f"- {json.dumps({'id': 'a', **ENDS, **WRITTEN, 'udp_source': 1})}\n"
+        f"- {json.dumps({'id': 'c', **ENDS, **WRITTEN})}\n"
+        f"- {json.dumps({'id': 'd', **ENDS, **WRITTEN, 'rate_bps': 5.0, 'udp_source': 2})}\n"
+        f"- {json.dumps({'id': 'e', **ENDS, 'rate': '1 bit/s', 'burst': '1 frame', 'udp_source': 3})}\n",
+    )
+    with pytest.raises(InputError) as error:
+        load_requests(path)
+    lines = [line.removeprefix(f"{path}:") for line in error.value.lines]
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["2", "flow 'b'"],
+        ["2", "flow 'b'"],
+        ["5", "flow 'd'"],
+        ["6", "flow 'e'"],
+        ["3", "flow 'a'"],
+        ["4", "flow 'c'"],
+    ]
+    assert "udp_source: Input should be less than or equal to 65535" in lines[0]
+    assert "rate: '3 apples' is not a rate" in lines[1]
+    assert lines[2].endswith("rate and rate_bps say the same; leave one out")
+    assert lines[3].endswith("frame is missing; give the size of every frame, with FCS, such as 306 bytes")
+    assert lines[4].endswith("this id is used twice; rename one")
+    assert lines[5].endswith("has the hosts and ports of 'a'; change a port")
+    assert str(error.value).endswith(" (and 5 more)")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("flows.csv", "id,sauce\na,b\n", "flows.csv:1: unknown column 'sauce'"),
+        ("flows.csv", "", "flows.csv: is empty; name the columns"),
+        ("flows.csv", "id,source\na\n", "flows.csv:2: 1 cells; the first line names 2 columns"),
+        ("flows.yml", "", "flows.yml: is empty; begin each flow"),
+        ("flows.yml", "a: b", "is no list of flows"),
+        ("flows.yml", "a: [", "not valid YAML"),
+    ],
+)
+def test_a_file_that_is_no_list_of_flows_is_one_line(tmp_path: Path, name, text, says) -> None:
+    with pytest.raises(InputError) as error:
+        load_requests(written(tmp_path, name, text))
+    assert says in str(error.value)
+    assert len(error.value.lines) == 1
+
+
+def test_a_lab_that_cannot_keep_a_deadline_refuses_it(tmp_path: Path) -> None:
+    path = written(tmp_path, "flows.yml", json.dumps([{"id": "a", **ENDS, **WRITTEN}]))
+    with pytest.raises(InputError, match="flow 'a' has a deadline, which is only asked for by 'loko plan'"):
+        load_flows(path)
+
+
+def planned(text: str, *options: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["plan", "two-switch", "-", *options], input=text)
+    return result.exit_code, result.output
+
+
+def test_a_deadline_is_kept_or_the_flow_is_refused_and_the_advice_is_granted() -> None:
+    request = {"id": "a", **ENDS, **WRITTEN}
+    status, output = planned(json.dumps([request]), "--json")
+    (answer,) = json.loads(output)["accepted"]
+    assert (status, answer["deadline_ns"]) == (0, 5e6)
+    assert answer["slack_ns"] == pytest.approx(5e6 - answer["guarantee_ns"])
+    status, output = planned(json.dumps([{**request, "deadline": "1 ms"}]), "--json")
+    (answer,) = json.loads(output)["refused"]
+    assert (status, answer["quantity"]) == (1, "delay")
+    least_ns = answer["would_fit"]["deadline_ns"]
+    assert planned(json.dumps([{**request, "deadline": f"{least_ns} ns"}]))[0] == 0
+    assert planned(json.dumps([{**request, "deadline": f"{least_ns - 1} ns"}]))[0] == 1
+
+
+def test_many_refusals_are_told_by_what_runs_out() -> None:
+    flows = [{"id": f"f{place}", **ENDS, **WRITTEN, "udp_source": 5000 + place} for place in range(300)]
+    status, output = planned(json.dumps(flows))
+    refused = [line for line in output.splitlines() if line.startswith("refused: ")]
+    assert status == 1
+    assert len(refused) <= 3
+    assert sum(int(line.split()[1]) for line in refused) + output.count("│ f") == 300
+    assert "of 300 fit" in output
+    assert "with --scheme packets: " in output
+
+
+def test_csv_has_a_line_for_each_flow() -> None:
+    flows = [{"id": f"f{place}", **ENDS, **WRITTEN, "udp_source": 5000 + place} for place in range(12)]
+    _, output = planned(json.dumps(flows), "--csv")
+    lines = output.splitlines()
+    assert lines[0].startswith("flow,accepted,path,guarantee_ns,deadline_ns,slack_ns,switch")
+    assert sorted(line.split(",")[0] for line in lines[1:]) == sorted(f"f{place}" for place in range(12))
+    assert {line.split(",")[1] for line in lines[1:]} == {"yes", "no"}
+    assert planned(json.dumps(flows), "--csv", "--json")[0] == 2

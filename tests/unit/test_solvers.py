@@ -1,0 +1,77 @@
+"""Solvers: one program, the same optimum from each; what is told when one is missing or out of memory."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+
+import pytest
+
+from loko import solvers
+from loko.document import InputError
+from loko.solvers import Program, Solver, solver_named
+from loko.solvers.program import OUT_OF_MEMORY
+
+needs_or_tools = pytest.mark.skipif(find_spec("ortools") is None, reason="needs the extra `solvers`")
+EACH = [
+    pytest.param(solver, marks=() if solver is Solver.HIGHS else needs_or_tools, id=solver)
+    for solver in Solver
+]
+
+
+def knapsack() -> Program:
+    """Gains 6, 5, 4 of weights 5, 4, 3; at most 7 in all: the second and third."""
+    program = Program()
+    variables = [program.variable(gain) for gain in (6, 5, 4)]
+    program.row("weight", variables, (5, 4, 3), high=7)
+    return program
+
+
+@pytest.mark.parametrize("solver", EACH)
+def test_each_solver_finds_the_optimum(solver) -> None:
+    program = knapsack()
+    answer = solver_named(solver)(program, time_limit_s=60, start=[1, 0, 0])
+    assert answer.values == [0, 1, 1]
+    assert answer.is_optimal
+    assert 9 <= answer.bound < 10
+    assert program.value(answer.values) == 9
+    assert program.broken(answer.values) is None
+    assert program.broken([1, 1, 0]) == "weight"
+
+
+@pytest.mark.parametrize("solver", EACH)
+def test_each_solver_says_when_rows_contradict(solver) -> None:
+    program = knapsack()
+    program.row("more than there is", range(3), low=4)
+    answer = solver_named(solver)(program, time_limit_s=60)
+    assert answer.values is None
+    assert answer.bound == -math.inf
+
+
+def test_a_solver_that_does_not_end_in_time_has_found_nothing(monkeypatch) -> None:
+    def late(command, **options):
+        raise solvers.subprocess.TimeoutExpired(command, options["timeout"])
+
+    monkeypatch.setattr(solvers, "find_spec", lambda _: object())
+    monkeypatch.setattr(solvers.subprocess, "run", late)
+    answer = solver_named(Solver.CBC)(knapsack(), time_limit_s=1)
+    assert answer.values is None
+    assert answer.bound == 15
+    assert not answer.is_optimal
+
+
+def test_a_missing_solver_is_told(monkeypatch) -> None:
+    monkeypatch.setattr(solvers, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"--solver cp-sat: .*missing.*pip install"):
+        solver_named(Solver.CP_SAT)
+
+
+@pytest.mark.parametrize("status", [OUT_OF_MEMORY, -9])
+def test_a_solver_without_memory_is_told(monkeypatch, status) -> None:
+    class Done:
+        returncode = status
+
+    monkeypatch.setattr(solvers, "find_spec", lambda _: object())
+    monkeypatch.setattr(solvers.subprocess, "run", lambda *_, **__: Done)
+    with pytest.raises(InputError, match="--solver cbc: out of memory for 3 variables and 1 rows"):
+        solver_named(Solver.CBC)(knapsack(), time_limit_s=1)
