@@ -13,8 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from evaluation.runner import RunError
-from loko.document import InputError
+from loko.one_line_error import OneLineError
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -172,7 +171,7 @@ def main() -> None:
         status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:
         _end(f"{error.format_message() or 'no command given'} (see '{_command_of(error)} --help')")
-    except (InputError, RunError) as error:
+    except OneLineError as error:
         _end(str(error))
     except OSError as error:
         _end(f"{error.filename or 'system'}: {error.strerror or error}")

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.traffic import FlowTraffic
+from loko.one_line_error import OneLineError
 
 LOST: int = -1
 """Value of `RunRecords.received_ns` for a packet that never arrived."""
 
 
-class RunError(Exception):
+class RunError(OneLineError):
     """A run could not be carried out. One line: what, where, how to mend it."""
 
 

@@ -15,12 +15,11 @@ from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
-from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, SCHEMES
+from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR, SCHEMES
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
-from loko.packets import SCHEME as PACKET_GRANULAR
 from loko.ring import Ring
 from loko.scenario import EVALUATION, of_lokos_tables
 

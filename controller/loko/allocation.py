@@ -38,6 +38,10 @@ OPTIMISED: Final = "optimised"
 """The scheme that is chosen for each switch and an expected traffic mix (`loko.optimised`)."""
 ALLOCATIONS: Final = (*SCHEMES, OPTIMISED)
 """Every name of an allocation."""
+PACKET_GRANULAR: Final = "packet-granular"
+"""The admission that counts whole frames (`loko.packets`), and how it gives switches away."""
+JOINT: Final = "joint"
+"""How packet-granular admission bounds flows from one switch together."""
 
 
 def scheme_named(name: str) -> Scheme:

@@ -13,6 +13,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from loko.one_line_error import OneLineError
+
 _PACKAGED = Path(__file__).resolve().parent / "data"
 DATA = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[2]
 """What comes with the code: beside it in a checkout, in it in an installed package."""
@@ -20,7 +22,7 @@ PROFILES = DATA / "switch-emulator" / "profiles"
 LABS = DATA / "labs"
 
 
-class InputError(ValueError):
+class InputError(OneLineError, ValueError):
     """Wrong input. The text is one line: what is wrong, where, and how to mend it."""
 
     @property

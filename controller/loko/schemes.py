@@ -9,16 +9,22 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.admission import Admission, LokoAdmission
-from loko.allocation import ALLOCATIONS, FIFTH_RATE, OPTIMISED, Scheme, allocation_name, scheme_named
+from loko.allocation import (
+    ALLOCATIONS,
+    FIFTH_RATE,
+    JOINT,
+    OPTIMISED,
+    PACKET_GRANULAR,
+    Scheme,
+    allocation_name,
+    scheme_named,
+)
 from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
 from loko.mix import Mix
-from loko.optimised import expected_requests, optimised_splits, streams_of
-from loko.packets import JOINT, JointAdmission, PacketAdmission, optimised_targets
-from loko.packets import SCHEME as PACKET_GRANULAR
 from loko.rivals import Epsilon, Rival, rival_admission
 from loko.scenario import Scenario, Unknown
 
@@ -145,6 +151,8 @@ def admission_of(
             raise InputError(
                 f"scheme {choice.scheme.value}: is not in the paper, so nothing of it can be as printed"
             )
+        from loko.packets import JointAdmission, PacketAdmission  # noqa: PLC0415 - with NumPy: who asks for it waits
+
         targets = None if target_ns is None else dict.fromkeys(lab.switches, target_ns)
         if choice.is_optimised:
             targets = _targets(
@@ -172,6 +180,8 @@ def schemes_of(
     """How Loko allocates each switch, by the name of an allocation; the rest as in `admission_of`."""
     if allocation_name(allocation) != OPTIMISED:
         return dict.fromkeys(lab.switches, scheme_named(allocation))
+    from loko.optimised import optimised_splits  # noqa: PLC0415 - as above
+
     return optimised_splits(lab, scenario, expected_mix(lab, mix), traffic=traffic, control=control)
 
 
@@ -195,6 +205,9 @@ def _targets(
     traffic: ControlTraffic,
     fillers: int | None,
 ) -> dict[str, float]:
+    from loko.optimised import expected_requests, streams_of  # noqa: PLC0415 - as above
+    from loko.packets import optimised_targets  # noqa: PLC0415 - as above
+
     streams = streams_of(lab, mix)
     is_small = len(lab.switches) <= _FEW_SWITCHES
     samples = [

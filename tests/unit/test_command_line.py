@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.cli import COMMANDS, app, load
+from loko.document import LABS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -23,11 +24,24 @@ def test_the_help_names_every_command_and_loads_none() -> None:
         "from typer.testing import CliRunner\n"
         "from evaluation.cli import COMMANDS, app\n"
         "print(CliRunner().invoke(app, ['--help']).output)\n"
-        "print({one.module for one in COMMANDS.values()} & set(sys.modules))\n"
+        "slow = {one.module for one in COMMANDS.values()} | {'numpy', 'pydantic', 'yaml'}\n"
+        "print(slow & set(sys.modules))\n"
     )
     output = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert output.splitlines()[-1] == "set()"
     assert all(f" {name} " in output for name in COMMANDS)
+
+
+def test_a_plan_by_the_papers_scheme_loads_only_what_it_needs() -> None:
+    script = (
+        "import sys\n"
+        "from evaluation.cli import main\n"
+        f"sys.argv = ['loko', 'plan', 'two-switch', {str(LABS / 'two-switch' / 'flows.yml')!r}]\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, {'numpy', 'jinja2', 'scipy'} & set(sys.modules))\n"
+    )
+    output = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert output.splitlines()[-1] == "0 set()"
 
 
 def test_a_command_that_does_not_exist_is_refused_with_what_was_meant() -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from benchmarks.evidence.attacks import star
 from evaluation.adversary.changes import forgetful
 from loko.admission import ROUNDING, Admission, Admitted, LokoAdmission, Refusal
+from loko.allocation import PACKET_GRANULAR
 from loko.flow import Flow
 from loko.lab import Lab, ring_lab
 from loko.packets import PacketAdmission
-from loko.packets.admission import SCHEME
 from loko.ring import Ring
 from loko.scenario import of_lokos_tables
 from loko.schemes import admission_of, choice_named
@@ -27,7 +27,7 @@ STAR = star()
 LABS = {"star": STAR, "ring": ring_lab(Ring(switches=3, hosts_per_switch=2))}
 RING = LABS["ring"]
 SCENARIO = of_lokos_tables(entries=17, packet_sizes_bytes=(306,))
-SCHEMES = ("full-rate", "fifth-rate", SCHEME)
+SCHEMES = ("full-rate", "fifth-rate", PACKET_GRANULAR)
 ALL_SCHEMES = (*SCHEMES, "silo", "qjump")
 S_NS = 1_000_000_000
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import typer
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from loko.admission import Admitted
 from loko.commands.plan_tables import in_ms
@@ -85,6 +84,8 @@ def write_sheet(out: Path, result: Plan, terms: Terms, files: Sequence[tuple[str
 
 def sheet_text(result: Plan, terms: Terms, inputs: Sequence[_Input], tool: str) -> str:
     """The sheet as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - few want a sheet
+
     environment = Environment(
         loader=PackageLoader("loko.commands"),
         autoescape=True,

@@ -5,15 +5,13 @@ a server that takes one frame at a time, jitter in place of delay as what makes 
 switches that carry no more than the CPU before them forwards.
 """
 
-from loko.packets.admission import SCHEME, PacketAdmission, default_targets
-from loko.packets.joint import JOINT, JointAdmission
+from loko.packets.admission import PacketAdmission, default_targets
+from loko.packets.joint import JointAdmission
 from loko.packets.optimise import optimised_targets
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid
 
 __all__ = [
-    "JOINT",
-    "SCHEME",
     "FrameServer",
     "Grid",
     "JointAdmission",

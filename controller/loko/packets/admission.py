@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from loko.admission import Admitted, Demand, Refusal, Register, Usage, what_fits_on
 from loko.admission.debt import Clock, patience
-from loko.allocation import FULL_RATE
+from loko.allocation import FULL_RATE, PACKET_GRANULAR
 from loko.calculus import bytes_in
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.device import deterministic
@@ -27,7 +27,6 @@ from loko.packets.staircase import Grid, Staircase
 from loko.packets.switch import Kind, Load, SwitchUse
 from loko.scenario import Scenario, Unknown
 
-SCHEME: Final = "packet-granular"
 _KEPT_FLOWS: Final = 1024
 """Sorts of flows of which it is kept what they bring to switches of one kind."""
 _new: Final = tuple.__new__
@@ -185,7 +184,7 @@ class PacketAdmission:
     @property
     def scheme(self) -> str:
         """Name of the scheme."""
-        return SCHEME
+        return PACKET_GRANULAR
 
     @property
     def switches(self) -> Mapping[str, SwitchUse]:

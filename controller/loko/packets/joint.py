@@ -16,18 +16,17 @@ from typing import Final
 import numpy as np
 
 from loko.admission import Admitted, Refusal, Share, Usage
+from loko.allocation import JOINT, PACKET_GRANULAR
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.packets.admission import SCHEME as ONE_BY_ONE
 from loko.packets.admission import PacketAdmission, Route
 from loko.packets.staircase import Curve, Grid, Staircase
 from loko.packets.switch import Load, SwitchUse, refused
 from loko.scenario import Scenario
 
-JOINT: Final = "joint"
 _CELL_NS: Final = 50_000
 _CELLS: Final = 400
 """Intervals of up to 20 ms are bounded jointly; longer ones flow by flow."""
@@ -74,7 +73,7 @@ class JointAdmission(PacketAdmission):
     @property
     def scheme(self) -> str:
         """Name of the scheme."""
-        return f"{ONE_BY_ONE}-{JOINT}"
+        return f"{PACKET_GRANULAR}-{JOINT}"
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """As `PacketAdmission.request`."""
@@ -89,7 +88,8 @@ class JointAdmission(PacketAdmission):
         """Lemma 6 is proved for flows that stay. Raises `InputError`."""
         del now_ns, sent_until_ns
         raise InputError(
-            f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, use '{ONE_BY_ONE}'"
+            f"flow '{flow_id}': {self.scheme} is for flows that stay; to release some, use"
+            f" '{PACKET_GRANULAR}'"
         )
 
     def cancel(self, flow_id: str) -> None:

@@ -9,8 +9,7 @@ from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure
 from evaluation.kinds.admission.production import compute
 from evaluation.outcome import OneByOne
-from loko.allocation import OPTIMISED
-from loko.packets import SCHEME as PACKET_GRANULAR
+from loko.allocation import OPTIMISED, PACKET_GRANULAR
 
 _S_PER_REQUEST: Final = 8e-6
 _S_PER_PACKET_REQUEST: Final = 200e-6

@@ -40,7 +40,7 @@ _ANCILLARY_BYTES: Final = 64
 _LEAD_S: Final = 0.2
 _PRIORITY: Final = 50
 _CPUCLOCK_SCHED: Final = 2
-"""Linux's clock ids of processes: the inverted process id, and what of it is told (clock_getcpuclockid(3))."""
+"""In Linux's clock ids of processes, behind the inverted process id (clock_getcpuclockid(3))."""
 _SPIN_NS: Final = 2_000_000
 _US_PER_S: Final = 1_000_000
 _VALUES: Final = re.compile(r"\b(rate|ceil|burst|cburst) ([0-9.]+)([KMG]?bit|[KMG]?b)\b")
