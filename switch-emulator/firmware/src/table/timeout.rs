@@ -50,13 +50,12 @@ impl FlowTable {
             }
         })?;
         let flow = self.removed_flow(index);
-        let notice = match reason {
-            Removal::Idle => flow.asks_for_notice(),
+        let notice = if reason == Removal::Idle {
+            flow.asks_for_notice()
+        } else {
             // The lowest bit of the flags' address in network byte order, by a slip like the one above.
-            _ => {
-                let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
-                address >> 8 & 1 != 0
-            }
+            let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
+            address >> 8 & 1 != 0
         };
         let another_lost = self.remove_two(index);
         self.rebuild();
