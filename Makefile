@@ -37,7 +37,7 @@ quick: ## Format, lint, types, unit tests of Rust and Python: what to run after 
 	@setup/in-turn.sh quick setup $(LINTS) rust unit
 
 test: ## Everything: quick's steps, and every test of Python, also those in real time
-	@setup/in-turn.sh test setup clients browser $(LINTS) rust python waits live
+	@setup/in-turn.sh test setup clients browser $(LINTS) rust python live
 
 lint: ## Format, lint and type checks of every language
 	@setup/in-turn.sh lint setup $(LINTS)
@@ -68,15 +68,16 @@ rust: setup ## Tests in Rust; choose with ARGS='-p zodiac-firmware flow_mod'
 unit: setup ## Unit tests in Python; only those that failed with ARGS=--lf
 	@$(WITH) pytest --numprocesses auto --dist worksteal -m 'not live and not namespaces' tests/unit tests/property $(ARGS)
 
-# Two more at once than there are cores: many of these wait for programs that they have started.
-python: setup clients browser ## Tests in Python but those in real time; only those that failed with ARGS=--lf
-	@$(WITH) pytest --numprocesses $$(($$(nproc) + 2)) --dist worksteal -m 'not live and not namespaces' $(ARGS)
+# More than twice as many at once as there are cores: most of these wait for programs that they have started, and those in
+# real time among them for consoles, controllers and timers. These judge no delays.
+python: setup clients browser ## Tests in Python, also in real time if they judge no delays; only those that failed with ARGS=--lf
+	@$(WITH) pytest --numprocesses $$((2 * $$(nproc) + 1)) --dist worksteal \
+	    -m '(not live and not namespaces) or waits' $(ARGS)
 
 oldest-ansible: clients ## Only the tests with the oldest Ansible that the playbooks are for
 	@$(WITH) pytest -m 'not throwaway' tests/test_oldest_ansible.py $(ARGS)
 
-# One more at once than there are cores: each waits for consoles, controllers and timers much of its time.
-waits: setup clients ## Tests in real time that wait most of it; only those that failed with ARGS=--lf
+waits: setup clients ## Of `make python` only the tests in real time
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
 
 # One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is

@@ -4,7 +4,7 @@ mod standard;
 
 pub(crate) use standard::adjust as adjust_checksum;
 
-use crate::openflow::bytes::be16;
+use crate::bytes::be16;
 use crate::port::PortMask;
 
 /// Action slots of an entry.

@@ -18,7 +18,7 @@ use crate::random::SplitMix;
 use crate::settings::{EepromError, EepromImage, Settings};
 use crate::table::Flow;
 use crate::time::{Duration, Instant};
-use crate::work::{Control, Work};
+use crate::work::{FromController, Work};
 
 mod crossing;
 
@@ -55,7 +55,7 @@ pub struct Board {
     ring: ReceiveRing,
     flow_control: FlowControl,
     front_ports_pause: bool,
-    controls: VecDeque<(Instant, Control)>,
+    controls: VecDeque<(Instant, FromController)>,
     main_loop: MainLoop,
     tick_at: Instant,
     out: Outbox,
@@ -172,23 +172,23 @@ impl Board {
     /// The TCP session with the controller is established. This and the doors that follow, up to [`segment`](Self::segment),
     /// are those of a session that the driver keeps; a board on a network ([`Control::Network`](crate::Control::Network)) takes no notice of them.
     pub fn connected(&mut self, now: Instant) {
-        self.control(now, Control::Connected);
+        self.control(now, FromController::Connected);
     }
 
     /// There is no TCP session with the controller any more, or an attempt has failed.
     pub fn disconnected(&mut self, now: Instant) {
-        self.control(now, Control::Disconnected);
+        self.control(now, FromController::Disconnected);
     }
 
     /// The controller has ended its half of the TCP session. The board's half stays open: until it connects again, a board
     /// in safe mode still writes what its table misses.
     pub fn finished(&mut self, now: Instant) {
-        self.control(now, Control::Finished);
+        self.control(now, FromController::Finished);
     }
 
     /// The controller has reset the TCP session.
     pub fn reset(&mut self, now: Instant) {
-        self.control(now, Control::Reset);
+        self.control(now, FromController::Reset);
     }
 
     /// A TCP segment of the controller has completely arrived at the native port; `payload` is what it carries. The
@@ -204,7 +204,7 @@ impl Board {
         let payload = payload.to_vec();
         self.controls.push_back((
             at,
-            Control::Segment {
+            FromController::Segment {
                 arrived: now,
                 payload,
             },
@@ -340,7 +340,7 @@ impl Board {
         }
     }
 
-    fn control(&mut self, now: Instant, control: Control) {
+    fn control(&mut self, now: Instant, control: FromController) {
         self.advance(now);
         if self.agent.is_on_network() {
             return;
@@ -513,11 +513,13 @@ impl Board {
 
     fn take_control(&mut self, pass: Instant) -> Duration {
         match self.controls.pop_front() {
-            Some((_, Control::Connected)) => return self.agent.connected(pass, &mut self.out),
-            Some((_, Control::Disconnected)) => self.agent.disconnected(),
-            Some((_, Control::Finished)) => self.agent.finished(),
-            Some((_, Control::Reset)) => self.agent.reset(),
-            Some((_, Control::Segment { arrived, payload })) => {
+            Some((_, FromController::Connected)) => {
+                return self.agent.connected(pass, &mut self.out)
+            }
+            Some((_, FromController::Disconnected)) => self.agent.disconnected(),
+            Some((_, FromController::Finished)) => self.agent.finished(),
+            Some((_, FromController::Reset)) => self.agent.reset(),
+            Some((_, FromController::Segment { arrived, payload })) => {
                 return self
                     .agent
                     .session_segment(arrived, pass, &payload, &mut self.out);

@@ -5,9 +5,9 @@
 //! again here, because the emulated frame passes them itself.
 
 use crate::actions::{Action, Actions};
-use crate::matching::wildcards;
 use crate::profile::{ActionCost, ActionCosts, ControlCosts, EntryCosts, Housekeeping, Profile};
 use crate::time::Duration;
+use crate::wildcards;
 
 /// By which a VLAN tag makes a frame longer.
 const VLAN_TAG_BYTES: usize = 4;

@@ -48,6 +48,7 @@
 mod actions;
 mod board;
 mod buffers;
+mod bytes;
 mod config;
 mod console;
 mod cost;
@@ -64,9 +65,11 @@ mod port;
 mod profile;
 mod quirks;
 mod random;
+mod removal;
 mod settings;
 mod table;
 mod time;
+mod wildcards;
 mod work;
 
 pub use board::Board;

@@ -1,6 +1,6 @@
 //! What the firmware reads from a frame before it searches the table.
 
-use crate::openflow::bytes::{be16, be32, be48};
+use crate::bytes::{be16, be32, be48};
 
 const TYPE_OFFSET: usize = 12;
 const VLAN: u16 = 0x8100;

@@ -17,3 +17,24 @@ impl SplitMix {
         (z ^ (z >> 31)) % bound.max(1)
     }
 }
+
+/// The random numbers of the C library, with which the firmware makes up MAC addresses of ports: never seeded, so the
+/// same after each power-up.
+#[derive(Debug)]
+pub(crate) struct RandomBytes {
+    state: u64,
+}
+
+impl RandomBytes {
+    pub(crate) const fn new() -> Self {
+        Self { state: 1 }
+    }
+
+    pub(crate) fn next_byte(&mut self) -> u8 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
+    }
+}

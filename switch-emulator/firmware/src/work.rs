@@ -4,7 +4,7 @@ use crate::time::Instant;
 
 /// What came by the TCP session with the controller.
 #[derive(Debug)]
-pub(crate) enum Control {
+pub(crate) enum FromController {
     Connected,
     Disconnected,
     Finished,

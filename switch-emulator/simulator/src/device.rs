@@ -7,25 +7,35 @@
 //! | module | what it is |
 //! |---|---|
 //! | `profile` | the numbers of any device, read from TOML; its `kind` chooses |
+//! | `config` | the settings of the other switches |
 //! | `openflow` | the OpenFlow 1.0 table and agent that the other switches share |
 //! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
 //! | `generic` | a switch with a queue discipline before each port |
 
 use std::fmt;
 
-use zodiac_firmware::{Board, Counters, Instant, PortNumber};
+use serde::Deserializer;
+use zodiac_firmware::{number, Board, Counters, Instant, PortNumber};
 
+mod config;
 mod generic;
 mod linux;
 mod openflow;
 mod profile;
 
+pub use config::SwitchConfig;
 pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
-pub use profile::{DeviceProfile, SwitchConfig, SwitchProfile};
+pub use profile::{DeviceProfile, SwitchProfile};
 
 /// Front ports that a device can have: one bit each in [`Ports`].
 pub(crate) const MAX_PORTS: u8 = 64;
+
+/// A number of front ports in a profile; too large a one becomes 255, which is refused.
+fn port_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let count: u64 = number(deserializer)?;
+    Ok(u8::try_from(count).unwrap_or(u8::MAX))
+}
 
 /// A set of front ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

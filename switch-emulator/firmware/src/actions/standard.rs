@@ -1,7 +1,7 @@
 //! Actions as OpenFlow 1.0.1 describes them (section 3.3), on the frame as it is when their turn comes.
 
 use super::Action;
-use crate::openflow::bytes::be16;
+use crate::bytes::be16;
 
 const VLAN: u16 = 0x8100;
 const IPV4: u16 = 0x0800;

@@ -53,14 +53,14 @@ fn mistakes_are_named() {
 
 #[test]
 fn quirks_are_the_firmware_s_unless_asked_otherwise() {
-    use crate::quirks::Quirks;
+    use crate::quirks::{Quirk, Quirks};
 
     assert_eq!(Config::default().quirks, Quirks::Firmware);
     let config: Config = toml::from_str("quirks = \"spec\"").unwrap();
     assert_eq!(config.quirks, Quirks::Spec);
     assert!(toml::from_str::<Config>("quirks = \"some\"").is_err());
-    assert!((1..=83).all(|number| Quirks::Firmware.has(number)));
-    assert!(!Quirks::Spec.has(10) && Quirks::Spec.has(83));
+    assert!(Quirks::Firmware.has(Quirk::NoReassembly));
+    assert!(!Quirks::Spec.has(Quirk::NoReassembly));
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use super::turn::Turn;
 use crate::actions::{ports, types, SLOT_BYTES};
+use crate::bytes::{be16, be48};
 use crate::config::MacAddress;
 use crate::matching::Match;
-use crate::openflow::bytes::{be16, be48};
 use crate::table::{field, EntryView};
 
 const ICMP: u8 = 1;

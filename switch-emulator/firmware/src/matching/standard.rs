@@ -1,7 +1,8 @@
 //! Matching as OpenFlow 1.0.1 describes it (section 3.4): what `quirks = "spec"` puts in the place of the firmware's.
 
-use super::{wildcards, Match};
-use crate::openflow::bytes::{be16, be32};
+use super::Match;
+use crate::bytes::{be16, be32};
+use crate::wildcards as w;
 
 const VLAN: u16 = 0x8100;
 const IPV4: u16 = 0x0800;
@@ -87,7 +88,6 @@ impl Match {
     /// The same match in one form: fields that cannot count are wildcards, and wildcards have the value 0.
     #[must_use]
     pub fn normalised(mut self) -> Self {
-        use wildcards as w;
         let network = self.wildcards & w::DL_TYPE == 0 && matches!(self.dl_type, IPV4 | ARP);
         if !network {
             self.wildcards |=
@@ -139,8 +139,8 @@ impl Match {
         let bits = |wild: u32, shift: u32| wild >> shift & 0x3f;
         let wider = |shift: u32| bits(self.wildcards, shift) >= bits(other.wildcards, shift);
         self.wildcards & 0x0030_00ff | other.wildcards & 0x0030_00ff == self.wildcards & 0x0030_00ff
-            && wider(wildcards::NW_SRC_SHIFT)
-            && wider(wildcards::NW_DST_SHIFT)
+            && wider(w::NW_SRC_SHIFT)
+            && wider(w::NW_DST_SHIFT)
             && self.agrees(other)
     }
 
@@ -152,7 +152,6 @@ impl Match {
 
     /// Whether the fields that neither leaves open are equal.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
-        use wildcards as w;
         let open = |bit: u32| (self.wildcards | other.wildcards) & bit != 0;
         let prefix = |shift: u32, a: u32, b: u32| {
             let bits = |wild: u32| (wild >> shift & 0x3f).min(32);
@@ -178,7 +177,6 @@ impl Match {
     /// Whether no field is left open: such an entry comes before all others, whatever its priority.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        use wildcards as w;
         let optional = w::DL_VLAN_PCP | w::NW_TOS | w::NW_PROTO | w::TP_SRC | w::TP_DST;
         let addresses = 0x3f << w::NW_SRC_SHIFT | 0x3f << w::NW_DST_SHIFT;
         let network = matches!(self.dl_type, IPV4 | ARP);

@@ -1,12 +1,10 @@
 //! The agent: what the board answers to the controller.
 
-use super::bytes::{be16, be32};
 use super::connection::Connection;
-use super::features::RandomBytes;
-use super::housekeeping::Removal;
 use super::session::Session;
 use super::standard13::Session13;
 use super::wire::{message, Message};
+use crate::bytes::{be16, be32};
 use crate::config::{Config, FailState, MacAddress};
 use crate::cost::Costs;
 use crate::event::Event;
@@ -16,7 +14,9 @@ use crate::openflow13::Switch;
 use crate::outbox::Outbox;
 use crate::port::{HardwareCounters, PortMask, PortNumber, PORTS};
 use crate::profile::{OpenFlow13Costs, Profile};
-use crate::quirks::Quirks;
+use crate::quirks::{Quirk, Quirks};
+use crate::random::RandomBytes;
+use crate::removal::Removal;
 use crate::table::{FlowMod, FlowTable, Outcome, RemovedFlow};
 use crate::time::{Duration, Instant};
 
@@ -180,7 +180,7 @@ impl Agent {
 
     /// Time of the agent: flows are as old as this tells. That of the firmware counts seconds of two ticks.
     pub(super) const fn time(&self) -> Instant {
-        if self.quirks.has(34) {
+        if self.quirks.has(Quirk::LongSeconds) {
             Instant::from_nanos((self.ticks / 2) as u64 * 1_000_000_000)
         } else {
             self.clock
@@ -200,7 +200,7 @@ impl Agent {
     /// Whether the board may speak of its own accord: by the specification not before both sides have agreed on a
     /// version.
     pub(super) fn may_speak(&self) -> bool {
-        self.version != 0 || self.quirks.has(6)
+        self.version != 0 || self.quirks.has(Quirk::SpeaksBeforeHello)
     }
 
     pub(super) fn is_safe(&self) -> bool {
@@ -232,7 +232,7 @@ impl Agent {
         self.connection.established();
         self.clear_if_secure();
         self.version = 0;
-        let hello = if self.quirks.has(1) {
+        let hello = if self.quirks.has(Quirk::HelloOfNewest) {
             let version = match self.forced_version {
                 0 => VERSION_1_3,
                 forced => forced,
@@ -291,7 +291,7 @@ impl Agent {
         self.begin_segment();
         self.connection.heard();
         self.clock = pass;
-        if self.quirks.has(10) {
+        if self.quirks.has(Quirk::NoReassembly) {
             self.buffered_messages(pass, segment, out);
         } else {
             self.standard_messages(pass, segment, out);
@@ -428,7 +428,10 @@ impl Agent {
         }
         match done {
             Ok(gone) => {
-                let by_message = self.quirks.has(50).then(|| message.wants_notice());
+                let by_message = self
+                    .quirks
+                    .has(Quirk::NoticeByDelete)
+                    .then(|| message.wants_notice());
                 let asked =
                     |flow: &&RemovedFlow| by_message.unwrap_or_else(|| flow.asks_for_notice());
                 let told: Vec<_> = gone.iter().filter(asked).collect();

@@ -1,6 +1,6 @@
 //! The connection to the controller: when to connect, when to ask for a sign of life, when to give up.
 
-use crate::quirks::Quirks;
+use crate::quirks::{Quirk, Quirks};
 
 /// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl Connection {
     /// The TCP session is established.
     pub(super) fn established(&mut self) {
         self.state = State::Up;
-        self.features_seen = !self.quirks.has(8);
-        if !self.quirks.has(9) {
+        self.features_seen = !self.quirks.has(Quirk::AsksForFeaturesRequest);
+        if !self.quirks.has(Quirk::SilenceBeforeSession) {
             self.heartbeat = 0;
         }
     }

@@ -3,15 +3,20 @@
 use super::agent::Agent;
 use super::wire::{message, Message};
 use crate::port::PortNumber;
+use crate::quirks::Quirk;
 
 impl Agent {
     pub(super) fn features(&mut self, xid: [u8; 4]) -> Message {
         self.connection.features_requested();
-        if self.quirks.has(21) {
+        if self.quirks.has(Quirk::FeaturesHideLinkChanges) {
             self.link_seen = self.link_up;
         }
         // Flow, table and port statistics; with the specification also addresses of ARP in matches.
-        let capabilities = if self.quirks.has(66) { 0x07 } else { 0x87 };
+        let capabilities = if self.quirks.has(Quirk::ArpUnmatched) {
+            0x07
+        } else {
+            0x87
+        };
         let mut reply = self
             .reply(message::FEATURES_REPLY, xid)
             .u16(0)
@@ -40,13 +45,13 @@ impl Agent {
     }
 
     pub(super) fn port_description(&mut self, reply: Message, port: PortNumber) -> Message {
-        let address = if self.quirks.has(19) {
+        let address = if self.quirks.has(Quirk::MadeUpAddresses) {
             self.made_up_address()
         } else {
             self.port_address(port)
         };
         let config = self.port_config[usize::from(port.get()) - 1];
-        let up = if self.quirks.has(21) {
+        let up = if self.quirks.has(Quirk::FeaturesHideLinkChanges) {
             self.link_seen
         } else {
             self.link_up
@@ -59,26 +64,5 @@ impl Agent {
             .u32(u32::from(!up.contains(port)))
             .u32(0x0000_0088) // 100 Mbit/s full duplex, copper
             .zeros(12)
-    }
-}
-
-/// The random numbers of the C library, with which the firmware makes up MAC addresses of ports: never seeded, so the
-/// same after each power-up.
-#[derive(Debug)]
-pub(super) struct RandomBytes {
-    state: u64,
-}
-
-impl RandomBytes {
-    pub(super) const fn new() -> Self {
-        Self { state: 1 }
-    }
-
-    fn next_byte(&mut self) -> u8 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (((self.state >> 32) & 0x7fff_ffff) % 255) as u8
     }
 }

@@ -1,17 +1,18 @@
 //! What the agent does with frames: table search, actions, `PACKET_IN`, `PACKET_OUT`.
 
 use super::agent::{Agent, VERSION_1_0};
-use super::bytes::be16;
 use super::standard::port_config;
 use super::wire::{message, HEADER_BYTES};
 use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
+use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::packet::Key;
 use crate::port::{PortMask, PortNumber};
+use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
 
 /// Types that pass the EtherType filter.
@@ -87,7 +88,7 @@ impl Agent {
     fn forwards(&self) -> bool {
         let known = self.version == VERSION_1_0
             || self.speaks_13()
-            || (self.is_safe() && !self.quirks.has(82));
+            || (self.is_safe() && !self.quirks.has(Quirk::PauseBeforeHello));
         known && (self.is_established() || self.is_safe())
     }
 
@@ -104,7 +105,7 @@ impl Agent {
             return (Decision::Drop, self.costs.drop_ps(length));
         }
         let now = self.time();
-        let found = if self.quirks.has(61) {
+        let found = if self.quirks.has(Quirk::FewMatches) {
             self.table.lookup(key, frame.len(), now)
         } else {
             let fields = Match::of_frame(frame, key.in_port());
@@ -144,8 +145,8 @@ impl Agent {
                 }
             }
             Decision::Use(actions) => {
-                let standard = !self.quirks.has(74);
-                let all = if self.quirks.has(71) {
+                let standard = !self.quirks.has(Quirk::TagsAtTheBeginning);
+                let all = if self.quirks.has(Quirk::FloodIsAll) {
                     self.flooded
                 } else {
                     self.openflow_ports
@@ -195,7 +196,9 @@ impl Agent {
     ) {
         let (decision, cost_ps) = self.decide(key, &data, out);
         self.cost_ps += cost_ps;
-        if let (Decision::Use(actions), true) = (&decision, self.quirks.has(198)) {
+        if let (Decision::Use(actions), true) =
+            (&decision, self.quirks.has(Quirk::InsertedTagOverwrites))
+        {
             self.pushed_out = pushed_out(actions, &data, key);
         }
         self.carry_out(at, &decision, key.tagged, data, key.in_port(), out);

@@ -8,16 +8,10 @@ use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PORTS};
-use crate::table::{field, Expired, Reason, RemovedFlow};
+use crate::quirks::Quirk;
+use crate::removal::Removal;
+use crate::table::{field, Expired, RemovedFlow};
 use crate::time::{Duration, Instant};
-
-/// Why `FLOW_REMOVED` says that an entry has gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Removal {
-    Idle = 0,
-    Hard = 1,
-    Delete = 2,
-}
 
 impl Agent {
     /// A housekeeping tick: one of three jobs in turn, then the connection. Gives how long the CPU is busy.
@@ -32,11 +26,11 @@ impl Agent {
             match self.job {
                 0 => self.count_port(out),
                 1 => self.report_links(now, out),
-                _ if self.quirks.has(51) => self.expire_flows(now, out),
+                _ if self.quirks.has(Quirk::TimeoutsByAddress) => self.expire_flows(now, out),
                 _ => {}
             }
             self.job = (self.job + 1) % 3;
-            if !self.quirks.has(51) {
+            if !self.quirks.has(Quirk::TimeoutsByAddress) {
                 // So that an entry goes within a tick of its timeout.
                 self.expire_flows(now, out);
             }
@@ -93,7 +87,7 @@ impl Agent {
         let index = self.counted_port;
         self.counted_port = (index + 1) % PORTS;
         let read = std::mem::take(&mut out.hardware[index]);
-        let bits = if self.quirks.has(32) {
+        let bits = if self.quirks.has(Quirk::RareCounters) {
             0xffff
         } else {
             u64::MAX
@@ -161,7 +155,7 @@ impl Agent {
         let flow = &expired.flow;
         let age_s = self.age_s(flow.installed);
         let another_lost = expired.another_lost;
-        if self.quirks.has(51) {
+        if self.quirks.has(Quirk::TimeoutsByAddress) {
             out.event(
                 now,
                 Event::FlowExpired {
@@ -171,11 +165,7 @@ impl Agent {
             );
         }
         if expired.notice && self.is_established() && self.may_speak() {
-            let removal = match expired.reason {
-                Reason::Idle => Removal::Idle,
-                Reason::Hard => Removal::Hard,
-            };
-            let notice = self.flow_removed(flow, removal);
+            let notice = self.flow_removed(flow, expired.reason);
             self.notify_at_once(now, notice, out);
         }
     }
@@ -183,7 +173,7 @@ impl Agent {
     /// A notice that an entry has gone. The counters are in the byte order of the CPU.
     pub(super) fn flow_removed(&self, flow: &RemovedFlow, removal: Removal) -> Message {
         let (packets, bytes) = (flow.packets, flow.bytes);
-        let counters = if self.quirks.has(53) {
+        let counters = if self.quirks.has(Quirk::CountersOfCpu) {
             [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
         } else {
             [packets.to_be_bytes(), bytes.to_be_bytes()].concat()

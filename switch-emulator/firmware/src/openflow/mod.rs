@@ -3,7 +3,6 @@
 //! `standard13`.
 
 mod agent;
-pub(crate) mod bytes;
 mod connection;
 mod console;
 mod control_traffic;

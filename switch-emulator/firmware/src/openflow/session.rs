@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::bytes::be16;
 use super::connection::Connection;
 use super::wire::HEADER_BYTES;
+use crate::bytes::be16;
 use crate::config::{Config, Control};
 use crate::event::Event;
 use crate::native::{Buffer, Full, Native, Room, SendQueue};
 use crate::outbox::{Outbox, OutputKind};
+use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
 
 /// Where messages for the controller go.
@@ -23,7 +24,7 @@ pub(super) enum Session {
 impl Session {
     /// `seed` draws what is random in the board's IP stack.
     pub(super) fn new(config: &Config, seed: u64) -> Self {
-        let faithful = config.quirks.has(14);
+        let faithful = config.quirks.has(Quirk::BrokenSends);
         match config.control {
             Control::Session => Self::Driven(DrivenSession::new(
                 faithful,

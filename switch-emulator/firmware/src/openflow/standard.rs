@@ -1,9 +1,9 @@
 //! Messages as OpenFlow 1.0.1 asks for them: what `quirks = "spec"` puts in the place of the firmware's answers.
 
 use super::agent::{Agent, VERSION_1_0, VERSION_1_3};
-use super::bytes::{be16, be32};
 use super::wire::{message, Message, HEADER_BYTES};
 use crate::actions::{ports, types, Actions, SLOT_BYTES};
+use crate::bytes::{be16, be32};
 use crate::matching::{Match, MATCH_BYTES};
 use crate::native::Buffer;
 use crate::outbox::Outbox;

@@ -2,10 +2,10 @@
 //! [`crate::openflow13::standard`]'s; framing and HELLO are those of `standard`.
 
 use super::agent::{Agent, VERSION_1_3};
-use super::bytes::{be16, be32, be64};
 use super::standard::port_config;
 use super::wire::{message, message13, Message, HEADER_BYTES, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
+use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::native::Buffer;
 use crate::openflow13::standard::{error, Effect, Ports, Refusal, Removed, Run, StandardSwitch};

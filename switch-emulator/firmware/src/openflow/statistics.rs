@@ -1,15 +1,16 @@
 //! Answers to statistics requests.
 
 use super::agent::Agent;
-use super::bytes::{be16, be32};
 use super::wire::{message, Message};
 use crate::actions::{SLOTS, SLOT_BYTES};
+use crate::bytes::{be16, be32};
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
 use crate::openflow13::Hang;
 use crate::outbox::Outbox;
 use crate::port::{PortMask, PortNumber};
+use crate::quirks::Quirk;
 use crate::table::{field, EntryView};
 use crate::time::Instant;
 
@@ -148,7 +149,7 @@ impl Agent {
         ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
             let mut totals = self.totals[index];
-            if !self.quirks.has(32) {
+            if !self.quirks.has(Quirk::RareCounters) {
                 // Not only what the last housekeeping job has read.
                 totals.add(out.hardware[index], u64::MAX);
             }

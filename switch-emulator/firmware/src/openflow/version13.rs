@@ -2,9 +2,9 @@
 //! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
 
 use super::agent::{Agent, VERSION_1_3};
-use super::bytes::{be16, be32};
 use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
+use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
 use crate::event::Event;
 use crate::native::Buffer;

@@ -1,7 +1,7 @@
 //! Groups: four, each with the first of its buckets (quirks 111, 112, 166 to 173).
 
 use super::instructions::{read_actions, Action};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 /// Groups, with identifiers from 1.
 const GROUPS: usize = 4;

@@ -1,6 +1,6 @@
 //! What the firmware reads of a frame before it searches the first table, and keeps from table to table (quirk 156).
 
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 const TYPE_OFFSET: usize = 12;
 pub(super) const IPV4: u16 = 0x0800;

@@ -1,6 +1,6 @@
 //! Instructions and actions of an entry, read once into the form that the pipeline performs (quirks 151 to 158).
 
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 /// Types of instructions.
 mod instruction {

@@ -2,7 +2,7 @@
 //! fails (quirks 140 to 148).
 
 use super::header::{is_mpls, Header, IPV4};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 /// Length of the header of an OXM.
 pub(super) const OXM_HEADER_BYTES: usize = 4;

@@ -1,7 +1,7 @@
 //! Meters: eight, each with a window of twenty samples (quirks 114 to 117, 174 to 180).
 
 use super::pool::{Block, Pool};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 /// Meters of the board.
 pub(super) const METERS: usize = 8;

@@ -6,7 +6,7 @@ use super::meters::{self, Meter, METERS};
 use super::replies::{Reply, REPLY_BYTES};
 use super::table::{field, padded, EntryView, MAX_ENTRIES, TABLES};
 use super::{Clock, Hang, Switch};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 /// Entries of a part of a reply to `FLOW`.
 pub(super) const FLOW_ENTRIES: usize = 15;

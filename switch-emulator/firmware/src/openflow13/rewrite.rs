@@ -3,7 +3,7 @@
 use super::header::{is_mpls, is_vlan, Header, ARP, IPV4};
 use super::matching::field;
 use crate::actions::update_checksums;
-use crate::openflow::bytes::be16;
+use crate::bytes::be16;
 
 const TYPE_OFFSET: usize = 12;
 const VLAN_TAG_BYTES: usize = 4;

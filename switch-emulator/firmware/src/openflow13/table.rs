@@ -5,8 +5,9 @@ use super::instructions::Program;
 use super::matching::{compile, Test};
 use super::pool::{Block, Pool};
 use super::selection::selects;
-use crate::openflow::bytes::{be16, be32, be64};
+use crate::bytes::{be16, be32, be64};
 use crate::profile::OpenFlow13Costs;
+use crate::removal::Removal;
 
 /// Tables of the board.
 pub(super) const TABLES: usize = 10;
@@ -162,14 +163,6 @@ pub(super) struct EntryView<'a> {
     pub(super) entry: &'a Entry,
     pub(super) packets: u16,
     pub(super) bytes: i32,
-}
-
-/// Why an entry has gone, as `FLOW_REMOVED` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Removal {
-    Idle = 0,
-    Hard = 1,
-    Delete = 2,
 }
 
 /// What a `FLOW_MOD` did.

@@ -1,121 +1,13 @@
 //! `FLOW_MOD`: what it does to the table.
 
+use super::message::{FlowMod, Outcome, Refusal, RemovedFlow};
 use super::standard::Standard;
 use super::{field, Block, Entry, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::bytes::be16;
 use crate::matching::{Match, EVERYTHING, MATCH_BYTES};
-use crate::openflow::bytes::be16;
+use crate::quirks::Quirk;
 use crate::time::Instant;
-
-/// Why a `FLOW_MOD` was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The table or its memory is full.
-    AllTablesFull,
-    /// An action outputs to port NORMAL.
-    BadOutPort,
-    /// Of the specification only: an entry with the same priority overlaps.
-    Overlap,
-    /// Of the specification only: an emergency entry.
-    Unsupported,
-    /// Of the specification only: no such command.
-    BadCommand,
-    /// Of the specification only: an action that cannot be performed, with the code of the error.
-    BadAction(u16),
-}
-
-impl Refusal {
-    /// Type and code of the error message.
-    pub(crate) const fn error(self) -> (u16, u16) {
-        match self {
-            Self::AllTablesFull => (3, 0),
-            Self::BadOutPort => (2, 4),
-            Self::Overlap => (3, 1),
-            Self::BadCommand => (3, 4),
-            Self::Unsupported => (3, 5),
-            Self::BadAction(code) => (2, code),
-        }
-    }
-}
-
-/// What a `FLOW_MOD` has done.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// The entries that a DELETE removed, or why nothing was installed.
-    pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
-    /// What it cost.
-    pub(crate) cost_ps: i64,
-    /// Entries that a DELETE has left without their actions.
-    pub(crate) lost_actions: usize,
-}
-
-/// An entry that has been removed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RemovedFlow {
-    /// Head of its `FLOW_MOD`.
-    pub(crate) head: [u8; FLOW_MOD_BYTES],
-    pub(crate) packets: u64,
-    pub(crate) bytes: i64,
-    /// Time of the agent.
-    pub(crate) installed: Instant,
-}
-
-impl RemovedFlow {
-    /// Whether the entry's flags ask for `FLOW_REMOVED`.
-    pub(crate) fn asks_for_notice(&self) -> bool {
-        be16(&self.head, field::FLAGS) & 0x0001 != 0
-    }
-}
-
-/// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
-/// the message is too short; `length` is what the header says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowMod<'a> {
-    bytes: &'a [u8],
-    length: usize,
-    head: [u8; FLOW_MOD_BYTES],
-}
-
-impl<'a> FlowMod<'a> {
-    pub(crate) fn new(bytes: &'a [u8], length: usize) -> Self {
-        let head = core::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0));
-        Self {
-            bytes,
-            length,
-            head,
-        }
-    }
-
-    /// Whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the entry, and
-    /// at the wrong byte.
-    pub(crate) fn wants_notice(&self) -> bool {
-        be16(&self.head, field::FLAGS) & 0x0100 != 0
-    }
-
-    /// Whether it would append an entry.
-    pub(crate) fn is_add(&self) -> bool {
-        self.command() == 0
-    }
-
-    /// The byte of the command that the firmware looks at.
-    const fn command(&self) -> u8 {
-        self.head[field::COMMAND + 1]
-    }
-
-    /// Everything before the actions.
-    pub(super) const fn head(&self) -> &[u8; FLOW_MOD_BYTES] {
-        &self.head
-    }
-
-    /// The actions, as far as the message goes.
-    pub(super) fn actions(&self) -> &'a [u8] {
-        self.bytes.get(FLOW_MOD_BYTES..self.length).unwrap_or(&[])
-    }
-
-    fn fields(&self) -> Match {
-        Match::read(&self.head[field::MATCH..])
-    }
-}
 
 /// Copies a message's actions into slots, one entry after the other.
 struct ActionCopier<'a> {
@@ -182,7 +74,7 @@ impl<'a> ActionCopier<'a> {
 impl FlowTable {
     /// Carries out a `FLOW_MOD`; `now` by the time of the agent.
     pub(crate) fn flow_mod(&mut self, message: FlowMod, now: Instant) -> Outcome {
-        if !self.quirks.has(37) {
+        if !self.quirks.has(Quirk::BrokenFlowMods) {
             return self.standard(message, now);
         }
         let mut gone = Vec::new();
@@ -199,8 +91,8 @@ impl FlowTable {
             }
             2 => {
                 let (hits, done) = self.modify(message, now, |head| {
-                    same_match(head, &message.head)
-                        && be16(head, field::PRIORITY) == be16(&message.head, field::PRIORITY)
+                    same_match(head, message.head())
+                        && be16(head, field::PRIORITY) == be16(message.head(), field::PRIORITY)
                 });
                 (hits, hits > 0, done)
             }
@@ -300,7 +192,7 @@ impl FlowTable {
         }
         let head = self.memory.take().ok_or(Refusal::AllTablesFull)?;
         let slots = self.memory.take().ok_or(Refusal::AllTablesFull)?;
-        self.memory.write(head, 0, &message.head);
+        self.memory.write(head, 0, message.head());
         ActionCopier::new(message).fill(self, slots)?;
         let index = self.entries.len();
         self.slot_addresses[index] = self.memory.address(slots);
@@ -393,7 +285,7 @@ impl FlowTable {
         while index < self.entries.len() {
             let head = self.head(&self.entries[index]);
             let cookie = field::COOKIE..field::COOKIE + 8;
-            if same_match(head, &message.head) && head[cookie.clone()] == message.head[cookie] {
+            if same_match(head, message.head()) && head[cookie.clone()] == message.head()[cookie] {
                 gone.push(self.removed_flow(index));
                 let removed = self.entries.swap_remove(index);
                 self.memory.free(removed.head);

@@ -2,23 +2,24 @@
 
 mod flow_mod;
 mod memory;
+mod message;
 mod standard;
 mod timeout;
 
 use serde::Serialize;
 
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
+use crate::bytes::{be16, be48};
 use crate::cost::Costs;
 use crate::matching::{Found, Match, Search, MATCH_BYTES};
-use crate::openflow::bytes::{be16, be48};
 use crate::packet::Key;
-use crate::quirks::Quirks;
+use crate::quirks::{Quirk, Quirks};
 use crate::time::Instant;
 use memory::{Block, Memory};
 
-pub(crate) use flow_mod::{FlowMod, Outcome, RemovedFlow};
+pub(crate) use message::{FlowMod, Outcome, RemovedFlow};
 pub(crate) use standard::check_actions;
-pub(crate) use timeout::{Expired, Reason};
+pub(crate) use timeout::Expired;
 
 /// Head of a `FLOW_MOD`: everything before the actions.
 pub(crate) const FLOW_MOD_BYTES: usize = 72;
@@ -133,7 +134,7 @@ impl FlowTable {
         self.memory.free_all();
         self.underflowed = false;
         self.inherited = None;
-        if self.quirks.has(36) {
+        if self.quirks.has(Quirk::CountersOfSession) {
             self.lookups = 0;
             self.matched = 0;
         }

@@ -1,12 +1,13 @@
 //! `FLOW_MOD` and timeouts as OpenFlow 1.0.1 describes them (section 4.6): what `quirks = "spec"` puts in the place of
 //! the firmware's. The table has the same size and four action slots for each entry.
 
-use super::flow_mod::{FlowMod, Refusal, RemovedFlow};
-use super::{field, Entry, Expired, FlowTable, Reason, ACTION_BYTES, FLOW_MOD_BYTES};
+use super::message::{FlowMod, Refusal, RemovedFlow};
+use super::{field, Entry, Expired, FlowTable, ACTION_BYTES, FLOW_MOD_BYTES};
 use crate::actions::{ports, types, Actions, SLOTS, SLOT_BYTES};
+use crate::bytes::be16;
 use crate::matching::{Found, Match};
-use crate::openflow::bytes::be16;
 use crate::port::PORTS;
+use crate::removal::Removal;
 use crate::time::Instant;
 
 const CHECK_OVERLAP: u16 = 1 << 1;
@@ -257,9 +258,9 @@ impl FlowTable {
                 timeout_s => now.saturating_since(since).whole_seconds() >= timeout_s.into(),
             };
             let reason = if over(entry.installed, field::HARD_TIMEOUT) {
-                Reason::Hard
+                Removal::Hard
             } else if over(entry.matched, field::IDLE_TIMEOUT) {
-                Reason::Idle
+                Removal::Idle
             } else {
                 index += 1;
                 continue;

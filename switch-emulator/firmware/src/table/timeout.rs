@@ -5,22 +5,15 @@
 //! frame, and 1024 s of age for most layouts.
 
 use super::{field, FlowTable, RemovedFlow};
+use crate::quirks::Quirk;
+use crate::removal::Removal;
 use crate::time::Instant;
-
-/// Why an entry has expired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// No frame has used it for too long.
-    Idle = 0,
-    /// It is too old.
-    Hard = 1,
-}
 
 /// An entry that has expired.
 #[derive(Debug)]
 pub(crate) struct Expired {
     pub(crate) flow: RemovedFlow,
-    pub(crate) reason: Reason,
+    pub(crate) reason: Removal,
     /// Whether the controller is told.
     pub(crate) notice: bool,
     /// Whether another entry vanished with it.
@@ -35,7 +28,7 @@ const fn threshold_s(address: u32) -> u32 {
 impl FlowTable {
     /// Removes what has expired at `now`, by the time of the agent: on the board at most one, the first in table order.
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Expired> {
-        if self.quirks.has(51) {
+        if self.quirks.has(Quirk::TimeoutsByAddress) {
             self.expire_by_address(now).into_iter().collect()
         } else {
             self.standard_expire(now)
@@ -49,21 +42,20 @@ impl FlowTable {
                 now.saturating_since(since).whole_seconds() >= threshold_s(address + at as u32)
             };
             if is_over(entry.matched, field::IDLE_TIMEOUT) {
-                Some((index, Reason::Idle))
+                Some((index, Removal::Idle))
             } else if is_over(entry.installed, field::HARD_TIMEOUT) {
-                Some((index, Reason::Hard))
+                Some((index, Removal::Hard))
             } else {
                 None
             }
         })?;
         let flow = self.removed_flow(index);
-        let notice = match reason {
-            Reason::Idle => flow.asks_for_notice(),
+        let notice = if reason == Removal::Idle {
+            flow.asks_for_notice()
+        } else {
             // The lowest bit of the flags' address in network byte order, by a slip like the one above.
-            Reason::Hard => {
-                let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
-                address >> 8 & 1 != 0
-            }
+            let address = self.memory.address(self.entries[index].head) + field::FLAGS as u32;
+            address >> 8 & 1 != 0
         };
         let another_lost = self.remove_two(index);
         self.rebuild();

@@ -18,8 +18,7 @@ use std::collections::VecDeque;
 use zodiac_firmware::{Counters, Instant};
 
 use super::openflow::{Agent, Verdict};
-use super::profile::SwitchConfig;
-use super::{Output, OutputKind, Ports, Switch};
+use super::{Output, OutputKind, Ports, Switch, SwitchConfig};
 use crate::link::{size_on_wire, Timing};
 
 mod interference;

@@ -1,14 +1,10 @@
-//! Profiles of all kinds of devices, and the settings of those that are no Zodiac FX.
+//! Profiles of all kinds of devices.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-use zodiac_firmware::{number, profile_kind, MacAddress, Profile, ProfileError};
+use zodiac_firmware::{profile_kind, Profile, ProfileError};
 
 use super::generic::{GenericSwitch, GenericSwitchProfile};
 use super::linux::{LinuxSwitch, LinuxSwitchProfile};
-use super::Switch;
-use crate::queue::SchedulerConfig;
+use super::{Switch, SwitchConfig};
 
 /// The numbers of a device. The `kind` of its file says which; a file without one describes a Zodiac FX.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,30 +73,4 @@ impl SwitchProfile {
             Self::Generic(profile) => (profile.ports.count, profile.ports.link_rate_bps),
         }
     }
-}
-
-/// Settings of a switch that is no Zodiac FX.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SwitchConfig {
-    /// Its MAC address; with two zero bytes in front it is the datapath identifier.
-    pub mac: MacAddress,
-    /// Of a generic switch: what stands before a port, by its number; a single queue where nothing is said.
-    pub schedulers: BTreeMap<u8, SchedulerConfig>,
-}
-
-impl Default for SwitchConfig {
-    fn default() -> Self {
-        Self {
-            mac: MacAddress([0x02, 0, 0, 0, 0, 0]),
-            schedulers: BTreeMap::new(),
-        }
-    }
-}
-
-pub(crate) fn port_count<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<u8, D::Error> {
-    let count: u64 = number(deserializer)?;
-    Ok(u8::try_from(count).unwrap_or(u8::MAX))
 }

@@ -5,7 +5,7 @@ use super::fields::{kind, number, Known, MPLS, PBB, VLAN, VLAN_PRESENT};
 use super::groups::Groups;
 use super::packet::Packet;
 use super::{error, Ports, Refusal};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 use crate::openflow13::matching::field;
 
 /// Where the field of `SET_FIELD` begins.

@@ -3,7 +3,7 @@
 use super::super::matching::{field, fields as split, Oxm};
 use super::packet::Packet;
 use super::{error, Refusal};
-use crate::openflow::bytes::be16;
+use crate::bytes::be16;
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const ARP: u16 = 0x0806;

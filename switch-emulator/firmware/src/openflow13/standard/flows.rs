@@ -10,9 +10,10 @@ use super::instructions::Program;
 use super::meters::Meters;
 use super::packet::Packet;
 use super::{error, Ports, Refusal};
-use crate::openflow::bytes::{be16, be32, be64};
+use crate::bytes::{be16, be32, be64};
 use crate::openflow13::matching::field as oxm;
 use crate::profile::{FieldCost, OpenFlow13Costs};
+use crate::removal::Removal;
 use crate::time::Instant;
 
 /// In messages: every table, any port, any group, no buffer.
@@ -27,15 +28,6 @@ mod flag {
     pub(super) const NO_PACKET_COUNTS: u16 = 1 << 3;
     pub(super) const NO_BYTE_COUNTS: u16 = 1 << 4;
     pub(super) const ALL: u16 = 0x1f;
-}
-
-/// Why an entry has gone, as `FLOW_REMOVED` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
-    Idle = 0,
-    Hard = 1,
-    Delete = 2,
-    Group = 3,
 }
 
 /// Where an entry lies in the board's memory.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::actions::{self, ActionSet, Scope};
 use super::{error, Ports, Refusal};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
 /// Groups of the board.

@@ -5,7 +5,7 @@ use super::actions::{self, Action, Scope};
 use super::fields::Known;
 use super::meters::Meters;
 use super::{error, Refusal};
-use crate::openflow::bytes::{be16, be32, be64};
+use crate::bytes::{be16, be32, be64};
 
 /// What an entry does with a frame.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use super::super::meters::{band, flag, Metered, ALL, BANDS, METERS};
 use super::super::pool::{Block, Pool};
 use super::{error, Refusal};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 use crate::time::Instant;
 
 /// What a meter, and each of its bands, takes of the board's memory.

@@ -19,6 +19,7 @@ use super::pool::Pool;
 use super::Flow13;
 use crate::port::PortMask;
 use crate::profile::OpenFlow13Costs;
+use crate::removal::Removal;
 use flows::Flows;
 use groups::Groups;
 use meters::Meters;
@@ -184,7 +185,7 @@ impl StandardSwitch {
         let gone = self.groups.modify(message, ports, now)?;
         Ok(self
             .flows
-            .remove_where(&mut self.pool, flows::Removal::Group, |entry| {
+            .remove_where(&mut self.pool, Removal::Group, |entry| {
                 entry.program.uses_group(&gone)
             }))
     }
@@ -198,7 +199,7 @@ impl StandardSwitch {
         let gone = self.meters.modify(&mut self.pool, message, now)?;
         Ok(self
             .flows
-            .remove_where(&mut self.pool, flows::Removal::Delete, |entry| {
+            .remove_where(&mut self.pool, Removal::Delete, |entry| {
                 entry
                     .program
                     .meter

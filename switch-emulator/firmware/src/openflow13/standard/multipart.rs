@@ -7,7 +7,7 @@ use super::fields::known;
 use super::flows::{put_match, Entry, Filter};
 use super::groups::GROUPS;
 use super::{error, Refusal, StandardSwitch};
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 use crate::time::{Duration, Instant};
 
 /// In requests: every port, every group.

@@ -5,7 +5,7 @@ use super::fields::{
     ARP, ICMPV4, ICMPV6, IPV4, IPV6, MPLS, PBB, SCTP, TCP, UDP, VLAN, VLAN_PRESENT,
 };
 use crate::actions::adjust_checksum;
-use crate::openflow::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 const TYPE_AT: usize = 12;
 const VLAN_TAG_BYTES: usize = 4;

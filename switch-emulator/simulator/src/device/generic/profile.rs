@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
 
-use crate::device::profile::port_count;
-use crate::device::MAX_PORTS;
+use crate::device::{port_count, MAX_PORTS};
 
 /// Format of profile files that this crate reads.
 const FORMAT: u32 = 1;

@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
 
-use crate::device::profile::port_count;
-use crate::device::MAX_PORTS;
+use crate::device::{port_count, MAX_PORTS};
 
 /// The profile of the Banana Pi R1 that comes with the crate (`profiles/banana-pi-r1.toml`).
 pub const BANANA_PI_R1: &str = include_str!("../../../../profiles/banana-pi-r1.toml");

@@ -1,0 +1,118 @@
+//! `FLOW_MOD` as a message, and what comes of it.
+
+use super::{field, FLOW_MOD_BYTES};
+use crate::bytes::be16;
+use crate::matching::Match;
+use crate::time::Instant;
+
+/// Why a `FLOW_MOD` was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The table or its memory is full.
+    AllTablesFull,
+    /// An action outputs to port NORMAL.
+    BadOutPort,
+    /// Of the specification only: an entry with the same priority overlaps.
+    Overlap,
+    /// Of the specification only: an emergency entry.
+    Unsupported,
+    /// Of the specification only: no such command.
+    BadCommand,
+    /// Of the specification only: an action that cannot be performed, with the code of the error.
+    BadAction(u16),
+}
+
+impl Refusal {
+    /// Type and code of the error message.
+    pub(crate) const fn error(self) -> (u16, u16) {
+        match self {
+            Self::AllTablesFull => (3, 0),
+            Self::BadOutPort => (2, 4),
+            Self::Overlap => (3, 1),
+            Self::BadCommand => (3, 4),
+            Self::Unsupported => (3, 5),
+            Self::BadAction(code) => (2, code),
+        }
+    }
+}
+
+/// What a `FLOW_MOD` has done.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The entries that a DELETE removed, or why nothing was installed.
+    pub(crate) done: Result<Vec<RemovedFlow>, Refusal>,
+    /// What it cost.
+    pub(crate) cost_ps: i64,
+    /// Entries that a DELETE has left without their actions.
+    pub(crate) lost_actions: usize,
+}
+
+/// An entry that has been removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemovedFlow {
+    /// Head of its `FLOW_MOD`.
+    pub(crate) head: [u8; FLOW_MOD_BYTES],
+    pub(crate) packets: u64,
+    pub(crate) bytes: i64,
+    /// Time of the agent.
+    pub(crate) installed: Instant,
+}
+
+impl RemovedFlow {
+    /// Whether the entry's flags ask for `FLOW_REMOVED`.
+    pub(crate) fn asks_for_notice(&self) -> bool {
+        be16(&self.head, field::FLAGS) & 0x0001 != 0
+    }
+}
+
+/// A `FLOW_MOD`: `bytes` begins with its header and runs to the end of the segment, because the firmware reads on when
+/// the message is too short; `length` is what the header says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowMod<'a> {
+    /// From its header to the end of the segment.
+    pub(super) bytes: &'a [u8],
+    /// What the header says.
+    pub(super) length: usize,
+    head: [u8; FLOW_MOD_BYTES],
+}
+
+impl<'a> FlowMod<'a> {
+    pub(crate) fn new(bytes: &'a [u8], length: usize) -> Self {
+        let head = core::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0));
+        Self {
+            bytes,
+            length,
+            head,
+        }
+    }
+
+    /// Whether a DELETE asks for `FLOW_REMOVED`: the firmware looks at the flags of the DELETE, not of the entry, and
+    /// at the wrong byte.
+    pub(crate) fn wants_notice(&self) -> bool {
+        be16(&self.head, field::FLAGS) & 0x0100 != 0
+    }
+
+    /// Whether it would append an entry.
+    pub(crate) fn is_add(&self) -> bool {
+        self.command() == 0
+    }
+
+    /// The byte of the command that the firmware looks at.
+    pub(super) const fn command(&self) -> u8 {
+        self.head[field::COMMAND + 1]
+    }
+
+    /// Everything before the actions.
+    pub(super) const fn head(&self) -> &[u8; FLOW_MOD_BYTES] {
+        &self.head
+    }
+
+    /// The actions, as far as the message goes.
+    pub(super) fn actions(&self) -> &'a [u8] {
+        self.bytes.get(FLOW_MOD_BYTES..self.length).unwrap_or(&[])
+    }
+
+    pub(super) fn fields(&self) -> Match {
+        Match::read(&self.head[field::MATCH..])
+    }
+}

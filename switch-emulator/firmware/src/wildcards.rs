@@ -1,0 +1,14 @@
+//! Bits of `wildcards` in a match of OpenFlow 1.0 (`ofp_flow_wildcards`).
+
+pub(crate) const IN_PORT: u32 = 1 << 0;
+pub(crate) const DL_VLAN: u32 = 1 << 1;
+pub(crate) const DL_SRC: u32 = 1 << 2;
+pub(crate) const DL_DST: u32 = 1 << 3;
+pub(crate) const DL_TYPE: u32 = 1 << 4;
+pub(crate) const NW_PROTO: u32 = 1 << 5;
+pub(crate) const TP_SRC: u32 = 1 << 6;
+pub(crate) const TP_DST: u32 = 1 << 7;
+pub(crate) const NW_SRC_SHIFT: u32 = 8;
+pub(crate) const NW_DST_SHIFT: u32 = 14;
+pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
+pub(crate) const NW_TOS: u32 = 1 << 21;
