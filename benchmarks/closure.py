@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, Row
-from evaluation.bench.choice import choose
-from evaluation.bench.closure import (
+from evaluation.bench.choice import choose, form_of
+from evaluation.bench.cost_model.closure import (
     LIVE_TOLERANCE,
     VIRTUAL_TOLERANCE,
     closure,
@@ -22,11 +22,16 @@ from evaluation.bench.closure import (
     recover,
     worst,
 )
-from evaluation.bench.closure import Row as Compared
+from evaluation.bench.cost_model.closure import Row as Compared
+from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.profile_document import (
+    MeasuredProfile,
+    Origin,
+    measured_profile,
+    profile_text,
+)
 from evaluation.bench.device import Device
-from evaluation.bench.findings import find, read_samples
-from evaluation.bench.profile_document import MeasuredProfile, Origin, form_of, measured_profile, profile_text
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import SampleStore, read_samples
 from evaluation.provenance import commit, today
 from evaluation.runner import RunError
 from loko.device import load_profile

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from benchmarks.encoding import encoded
 from benchmarks.measure import BenchmarkError, Row
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
 from evaluation.bench.live.commands import measured_store
 from evaluation.bench.preconditions import SPREAD, Precondition, preconditions
 from evaluation.bench.reduced import SAMPLES
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import SampleStore, read_samples
 from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
 from evaluation.runner import RunError
 from loko.document import InputError

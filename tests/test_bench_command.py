@@ -34,8 +34,8 @@ def test_the_buffer_of_the_board(tmp_path: Path) -> None:
 CAMPAIGN = """
 import sys
 from pathlib import Path
-from evaluation.bench.closure import parts, recover
-from evaluation.bench.profile_document import Origin
+from evaluation.bench.cost_model.closure import parts, recover
+from evaluation.bench.cost_model.profile_document import Origin
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 

@@ -15,11 +15,9 @@ from evaluation.bench import campaign, processes
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.design import Design
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import SoftwareSwitch
-from evaluation.bench.observations import Samples
 from evaluation.bench.progress import announcement, measuring
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import Samples, SampleStore, read_samples
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 from evaluation.runner import RunError

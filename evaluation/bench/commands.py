@@ -15,18 +15,19 @@ from rich.table import Table as Printed
 from evaluation.bench import campaign
 from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
+from evaluation.bench.choice import form_of
 from evaluation.bench.chosen_campaign import ChosenCampaign
 from evaluation.bench.control_parts import INSTANTS
+from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.profile_document import Origin, measured_profile
+from evaluation.bench.cost_model.summary import lines, summary
 from evaluation.bench.data_plane import PAPER_SAMPLES
 from evaluation.bench.design import Design
 from evaluation.bench.device import wire_of
-from evaluation.bench.findings import find
 from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
-from evaluation.bench.observations import Samples
 from evaluation.bench.preconditions import preconditions
-from evaluation.bench.profile_document import Origin, form_of, measured_profile
-from evaluation.bench.summary import lines, summary
+from evaluation.bench.store import Samples
 from evaluation.bench.units import shown, unit_of
 from evaluation.files import write_atomically
 from evaluation.provenance import commit

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS
-from evaluation.bench.observations import Samples
+from evaluation.bench.store import Samples
 
 _LATE: Final = 0.03
 """A time of which the lateness is a larger share says more of the host."""

@@ -13,8 +13,8 @@ from evaluation.bench.control_parts import NO_LENGTH
 from evaluation.bench.equations import Wire
 from evaluation.bench.lateness import is_hidden
 from evaluation.bench.number import Number
-from evaluation.bench.observations import Samples
 from evaluation.bench.overload import LINE_SIZE, lost_between
+from evaluation.bench.store import Samples
 
 _PS_PER_NS: Final = 1000
 _PERMILLE: Final = 1000

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.findings import Samples
+from evaluation.bench.store import Samples
 from evaluation.bench.throughput import PAPER_PRECISION_BPS
 from loko.scenario import UsedEntry
 

@@ -26,6 +26,10 @@ create table if not exists complete (part text primary key) without rowid;
 """
 
 
+Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
+"""By part and length of frame."""
+
+
 class SampleStore:
     """A file of samples by part (such as a flow table) and length of frame."""
 
@@ -93,3 +97,11 @@ class SampleStore:
             "select part, size, times, disturbed from sample order by part, size"
         ):
             yield part, size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out
+
+
+def read_samples(store: SampleStore) -> Samples:
+    """All samples of a store."""
+    found: dict[str, dict[int, NDArray[np.int64]]] = {}
+    for part, size, times, _ in store.samples():
+        found.setdefault(part, {})[size] = times
+    return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from evaluation.bench import campaign
 from evaluation.bench.cases import all_cases
+from evaluation.bench.choice import form_of
 from evaluation.bench.control_questions import questions
-from evaluation.bench.cost_terms import frame_terms
+from evaluation.bench.cost_model.cost_terms import frame_terms
+from evaluation.bench.cost_model.estimate import Observation, solve
 from evaluation.bench.design import Design, chosen_tables, throughput_sizes
 from evaluation.bench.duration import said
-from evaluation.bench.estimate import Observation, solve
-from evaluation.bench.profile_document import form_of
 from evaluation.bench.progress import announcement
 
 OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evaluation.bench.backlog import busy, timers
 from evaluation.bench.buffer_rule import explore, rules
+from evaluation.bench.cost_model.unmeasured import reason
 from evaluation.bench.idle import idle_pass
-from evaluation.bench.unmeasured import reason
 
 
 @settings(max_examples=20)

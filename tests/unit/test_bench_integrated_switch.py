@@ -14,12 +14,12 @@ import pytest
 from evaluation.bench import integrated_switch
 from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS
 from evaluation.bench.cases import table_name
+from evaluation.bench.choice import form_of
+from evaluation.bench.cost_model.findings import find
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import find
 from evaluation.bench.idle import FASTEST
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.profile_document import form_of
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import BoxPanel
 from evaluation.instruments.controller_endpoint import ControllerEndpoint

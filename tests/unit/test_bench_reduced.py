@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluation.bench.campaign import run
-from evaluation.bench.findings import read_samples
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.reduced import reduced_parts
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import SampleStore, read_samples
 from evaluation.bench.virtual import VirtualDevice
 from loko.device import profile_text
 

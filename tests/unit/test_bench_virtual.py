@@ -13,9 +13,8 @@ from evaluation.bench import backlog, buffer, campaign, data_plane, table_size, 
 from evaluation.bench.backlog import busy, timers
 from evaluation.bench.cases import Table, all_cases, flow_mods, tables
 from evaluation.bench.equations import throughput_bps
-from evaluation.bench.findings import read_samples
 from evaluation.bench.housekeeping import jobs
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import SampleStore, read_samples
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.instruments.numbered_frame import frame, number_of
 from evaluation.runner import RunError

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from evaluation.bench.campaign import run
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import Entry, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
@@ -22,7 +21,7 @@ from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.bench.preconditions import Precondition, preconditions
 from evaluation.bench.progress import measuring
 from evaluation.bench.reduced import SAMPLES, reduced_parts
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import SampleStore, read_samples
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 

@@ -21,29 +21,19 @@ from evaluation.bench.campaign import (
 )
 from evaluation.bench.cases import Table, table_name
 from evaluation.bench.control_parts import NO_LENGTH
-from evaluation.bench.cost_terms import link_ps
+from evaluation.bench.cost_model.cost_terms import link_ps
+from evaluation.bench.cost_model.estimate import Observation, Solution, solve
+from evaluation.bench.cost_model.observations import Reader
 from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.estimate import Observation, Solution, solve
 from evaluation.bench.housekeeping import jobs
 from evaluation.bench.idle import idle_pass, rough_ns
 from evaluation.bench.lateness import is_hidden
 from evaluation.bench.number import Number
-from evaluation.bench.observations import Reader, Samples
 from evaluation.bench.overload_numbers import overload_numbers
-from evaluation.bench.store import SampleStore
+from evaluation.bench.store import Samples
 from loko.document import InputError
 
-__all__ = ["Findings", "Samples", "find", "number_of", "read_samples"]
-
 _PS_PER_NS: Final = 1000
-
-
-def read_samples(store: SampleStore) -> Samples:
-    """All samples of a store."""
-    found: dict[str, dict[int, Any]] = {}
-    for part, size, times, _ in store.samples():
-        found.setdefault(part, {})[size] = times
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

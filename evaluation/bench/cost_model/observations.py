@@ -14,12 +14,10 @@ from evaluation.bench import interference
 from evaluation.bench.campaign import ROUNDS, in_turn
 from evaluation.bench.cases import Table, action_tables, identification_tables, table_name, tables
 from evaluation.bench.control_questions import questions
-from evaluation.bench.cost_terms import frame_terms, link_ps
+from evaluation.bench.cost_model.cost_terms import frame_terms, link_ps
+from evaluation.bench.cost_model.estimate import Observation
 from evaluation.bench.equations import Wire
-from evaluation.bench.estimate import Observation
-
-Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
-"""By part and length of frame."""
+from evaluation.bench.store import Samples
 
 _PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000

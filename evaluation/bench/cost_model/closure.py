@@ -13,19 +13,13 @@ from evaluation.bench import acknowledgement, campaign
 from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.campaign import Part
 from evaluation.bench.cases import table_name, tables
+from evaluation.bench.choice import Values, form_of
 from evaluation.bench.control_questions import questions
+from evaluation.bench.cost_model.findings import Findings, find
+from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, measured_profile, quantities
+from evaluation.bench.cost_model.unmeasured import reason
 from evaluation.bench.device import Device
-from evaluation.bench.findings import Findings, find, read_samples
-from evaluation.bench.profile_document import (
-    MeasuredProfile,
-    Origin,
-    Values,
-    form_of,
-    measured_profile,
-    quantities,
-)
-from evaluation.bench.store import SampleStore
-from evaluation.bench.unmeasured import reason
+from evaluation.bench.store import SampleStore, read_samples
 from loko.allocation import SCHEMES, allocate
 from loko.device import Profile
 from loko.scenario import Action, Match, Scenario

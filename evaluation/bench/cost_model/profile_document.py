@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from evaluation.bench.findings import Findings
+from evaluation.bench.choice import Values
+from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.unmeasured import reason
 from evaluation.bench.number import Number
-from evaluation.bench.unmeasured import reason
-from loko.document import PROFILES, find
 
 _SIGMAS: Final = 3
 _DIGITS: Final = 6
@@ -23,8 +21,6 @@ _HEAD: Final = """\
 # samples are those that the number occurs in, procedure says how they were taken. All others are those of the
 # profile "{form}", which lends the form. Why the campaign did not find them:
 """
-
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +42,6 @@ class MeasuredProfile:
     measured: tuple[str, ...]
     kept: Mapping[str, str]
     """Numbers that are those of the form, and why."""
-
-
-def form_of(name_or_path: str) -> Values:
-    """The values of a profile as they stand in its file. Raises `InputError`."""
-    path = find(name_or_path, PROFILES, ".toml", "profile")
-    return tomllib.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]:
