@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, Row
+from evaluation.bench.campaign import every_key
 from evaluation.bench.choice import choose, form_of
 from evaluation.bench.cost_model.closure import (
     LIVE_TOLERANCE,
@@ -31,7 +32,7 @@ from evaluation.bench.cost_model.profile_document import (
     profile_text,
 )
 from evaluation.bench.device import Device
-from evaluation.bench.store import SampleStore, read_samples
+from evaluation.bench.store import SampleStore
 from evaluation.provenance import commit, today
 from evaluation.runner import RunError
 from loko.device import load_profile
@@ -132,7 +133,7 @@ def _of_store(folder: Path, campaign: Path) -> Found:
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
     chosen = choose(FORM)
     with SampleStore(path, None) as store, chosen.opened(_SEED) as device:
-        findings = find(read_samples(store), device.wire, form_of(FORM))
+        findings = find(store.samples(every_key()), device.wire, form_of(FORM))
         origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
         left_out = store.left_out
     profile = measured_profile(form_of(FORM), findings, name="found", title="Found", origin=origin)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evaluation.bench.cost_model.findings import Findings
 from evaluation.bench.cost_model.profile_document import MeasuredProfile
-from evaluation.bench.throughput import PAPER_PRECISION_BPS
+from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 
 _SHOWN: Final = 5
 _SURE: Final = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evaluation.bench.control_messages import ACTIONS, ENTRIES, flow_adds
+from evaluation.bench.procedures.messages import ACTIONS, ENTRIES, flow_adds
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, measured, rows_of, times_of

@@ -13,9 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench import control_plane
-from evaluation.bench.control_messages import ENTRIES, Command, Hit, flow_search, flow_searches
-from evaluation.bench.control_parts import ENTRIES_ADDED
+from evaluation.bench.procedures.messages import (
+    ENTRIES,
+    ENTRIES_ADDED,
+    Command,
+    Hit,
+    barrier,
+    entries_added,
+    flow_search,
+    flow_searches,
+    without_reply,
+)
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds.control_plane.document import ControlPlane
@@ -52,7 +60,7 @@ def compute_searches(figure: ControlPlane, options: Options, progress: Progress)
         device = VirtualDevice(figure.chosen(options).form, {"quirks": "spec"}, seed=options.seed)
         ideal = _of_specification(device, options.seed)
         findings["spec_entries_added"] = float(
-            control_plane.entries_added(device, flow_search("modify", "none", _SPECIFICATION_ENTRIES[0]))
+            entries_added(device, flow_search("modify", "none", _SPECIFICATION_ENTRIES[0]))
         )
         findings |= _of_one_kind("spec_", ideal, ("",), _SPECIFICATION_ENTRIES)
         table = TableResult(
@@ -120,15 +128,15 @@ def _pair(kind: str) -> tuple[Command, Command]:
 
 
 def _of_specification(device: VirtualDevice, seed: int) -> Mean:
-    barrier = control_plane.barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
+    p_br = barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
     times: Times = {
-        f"{command}/{hit}/{entries}": control_plane.without_reply(
+        f"{command}/{hit}/{entries}": without_reply(
             device,
             flow_search(command, hit, entries, always_fresh=True),
-            barrier=barrier,
+            barrier=p_br,
             samples=_SPECIFICATION_SAMPLES,
             seed=seed,
-        ).times_ns
+        ).values
         for command in _pair("")
         for hit in _HITS
         for entries in _SPECIFICATION_ENTRIES

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench.control_messages import ACTIONS, ENTRIES, hangs, messages
-from evaluation.bench.control_plane import INTERRUPTED_NS
+from evaluation.bench.procedures.messages import ACTIONS, ENTRIES, INTERRUPTED_NS, hangs, messages
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, Times, measured, rows_of, times_of

@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.control_parts import NO_LENGTH
+from evaluation.bench.part import Apart, Part
+from evaluation.bench.procedures import messages
 from evaluation.kinds.control_plane.document import ControlPlane
-from evaluation.kinds.measured import Samples, left_out, measure
+from evaluation.kinds.measured import left_out, measure
 from evaluation.options import Options, Progress
 
 US: Final = 1000
@@ -21,25 +22,29 @@ Times = Mapping[str, NDArray[np.int64]]
 """Processing times in nanoseconds by name of the part."""
 
 
-def parts_named(names: Collection[str], samples: int) -> list[campaign.Part]:
+BySubject = Mapping[str, Mapping[int, NDArray[np.int64]]]
+"""By name of the part, then by length or `Apart`."""
+
+
+def parts_named(names: Collection[str], samples: int) -> list[Part]:
     """The parts of the campaign with these names."""
-    return [part for part in campaign.parts(("messages",), samples=samples) if part.name in names]
+    every = campaign.parts((messages.PROCEDURE,), samples=samples)
+    return [part for part in every if part.key.name in names]
 
 
 def measured(
     figure: ControlPlane, options: Options, progress: Progress, names: tuple[str, ...]
-) -> tuple[Samples, int]:
+) -> tuple[BySubject, int]:
     """Samples by name of the part and length, and how many were left out. Raises `InputError`, `RunError`."""
     samples = figure.count(quick=options.quick)
     found = measure(figure, options, progress, partial(parts_named, names, samples), samples=samples)
-    keys = {f"messages/{name}" for name in names}
-    by_name = {key.partition("/")[2]: by_length for key, by_length in found.items()}
-    return by_name, left_out(figure, options, keys, samples=samples)
+    by_name = {key.name: by_length for key, by_length in found.items()}
+    return by_name, left_out(figure, options, found.keys(), samples=samples)
 
 
-def times_of(samples: Samples) -> Times:
+def times_of(samples: BySubject) -> Times:
     """Those that belong to no length."""
-    return {name: by_length[NO_LENGTH] for name, by_length in samples.items()}
+    return {name: by_length[Apart.VALUES] for name, by_length in samples.items()}
 
 
 def rows_of(times: Times) -> pa.Table:
