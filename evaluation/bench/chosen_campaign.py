@@ -80,7 +80,7 @@ class ChosenCampaign:
                 yield f"--design {design}: {line}"
 
     def measure(self) -> Samples:
-        """Measure what is missing; all samples. The switch is left alone if nothing is missing."""
+        """Measure what is missing; all samples of either design. If nothing is, the switch is left alone."""
         todo = self.parts()
         wanted = {part.key for part in todo}
         with alone_in(self.folder), self._store() as store:
@@ -96,7 +96,7 @@ class ChosenCampaign:
                 left_out = sum(count for *_, count in store.rows(wanted))
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)
-            return store.samples(wanted | campaign.every_key())
+            return store.samples(part.key for design in Design for part in self.parts(design))
 
     def left_out(self) -> dict[tuple[Key, int], int]:
         """How many samples were left out, by part and length of frame."""

@@ -148,7 +148,7 @@ def _rows(
     return [
         _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
         for part in todo
-        for size, times in sorted(found[part.key].items())
+        for size, times in sorted(found.get(part.key, {}).items())
         if len(times) and size != Apart.CONTEXT
     ]
 
