@@ -97,7 +97,7 @@ def test_requests_for_flow_statistics_are_those_that_the_board_survives(device: 
     deadly = next(iter(flow_adds()))
     table = [one for one in flow_adds() if one.name == "Add/17/4"]
     subject = Subject(
-        name="deadly", message=longest.message, replies=True, table=(*table[0].table, table[0].message)
+        what=("deadly",), message=longest.message, replies=True, table=(*table[0].table, table[0].message)
     )
     assert deadly.name == "Add/1/0"
     with pytest.raises(RunError, match="no reply to 'deadly'"):
@@ -149,7 +149,7 @@ def test_a_series_keeps_its_instants(device: VirtualDevice, monkeypatch: pytest.
     short = messages.echo_over_time(device, duration_ns=100_000_000)
     monkeypatch.setattr(messages, "echo_over_time", lambda _: short)
     parts = messages.PROCEDURE.parts(Extent(samples=3))
-    (part,) = (one for one in parts if one.key == messages.PROCEDURE.key(ECHO_UNMODIFIED))
+    (part,) = (one for one in parts if one.key == ECHO_UNMODIFIED)
     found = dict(part.measured(device, 1))
     assert len(found[Apart.VALUES][0]) == len(found[Apart.CONTEXT][0]) == 79
     assert (np.diff(found[Apart.CONTEXT][0]) > 0).all()

@@ -34,6 +34,7 @@ from evaluation.bench.part import (
     Apart,
     Design,
     Extent,
+    Key,
     Measured,
     Part,
     Procedure,
@@ -64,11 +65,7 @@ ECHO_SPACING_NS: Final = 1_252_100
 the firmware's 501 ms are no multiple of it."""
 ECHO_SERIES_NS: Final = 30_000_000_000
 """Twenty rounds of the three jobs: a request meets one of 0.1 ms in every sixth round."""
-ECHO_UNMODIFIED: Final = "echo over time, unmodified firmware"
-ECHO_MODIFIED: Final = "echo over time, firmware as measured"
-"""Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
-ENTRIES_ADDED: Final = "entries added by a Modify that hits none"
-"""One sample, no time."""
+FLOW_STATISTICS: Final = "FlowStatsRequest"
 _SOME_ENTRIES: Final = 17
 _BARRIER_SEED: Final = 0
 
@@ -86,7 +83,8 @@ _COMMANDS: Final[dict[Command, int]] = {
 class Subject:
     """A message whose processing time is measured."""
 
-    name: str
+    what: tuple[str | int, ...]
+    """Its name, and over what it is measured, such as entries and actions."""
     message: bytes
     replies: bool = False
     """Whether it has a reply (equation 1), or is followed by a barrier (equations 2 and 3)."""
@@ -97,12 +95,22 @@ class Subject:
     changes: bool = False
     """Whether it changes the table so that it must be made anew."""
 
+    @property
+    def key(self) -> Key:
+        """Of its part."""
+        return PROCEDURE.key(*self.what)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.key.name
+
 
 def messages() -> Iterator[Subject]:
     """All messages but FLOW_MOD (figure 6b), with an empty table."""
     for name, message in _WITH_REPLY.items():
-        yield Subject(name=name, message=message, replies=True)
-    yield Subject(name="SetConfig", message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
+        yield Subject(what=(name,), message=message, replies=True)
+    yield Subject(what=("SetConfig",), message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
     out = parser.OFPPacketOut(
         PROTOCOL,
         buffer_id=0xFFFFFFFF,
@@ -110,7 +118,7 @@ def messages() -> Iterator[Subject]:
         actions=[parser.OFPActionOutput(2, 0xFFFF)],
         data=bytes(_PACKET_OUT_BYTES - 4),
     )
-    yield Subject(name="PacketOut", message=serialized(out, XID))
+    yield Subject(what=("PacketOut",), message=serialized(out, XID))
     yield from flow_statistics()
 
 
@@ -131,7 +139,7 @@ _WITH_REPLY: Final = {
 
 
 _TABLE_STATISTICS: Final = _WITH_REPLY["TableStatsRequest"]
-_BARRIER: Final = Subject(name="BarrierRequest", message=_WITH_REPLY["BarrierRequest"], replies=True)
+_BARRIER: Final = Subject(what=("BarrierRequest",), message=_WITH_REPLY["BarrierRequest"], replies=True)
 
 
 def flow_statistics() -> Iterator[Subject]:
@@ -142,7 +150,7 @@ def flow_statistics() -> Iterator[Subject]:
         for actions in ACTIONS:
             if not hangs(entries, actions):
                 yield Subject(
-                    name=f"FlowStatsRequest/{entries}/{actions}",
+                    what=(FLOW_STATISTICS, entries, actions),
                     message=request,
                     replies=True,
                     table=tuple(adds(entries, actions)),
@@ -160,7 +168,7 @@ def flow_adds() -> Iterator[Subject]:
     for entries in ENTRIES:
         for actions in ACTIONS:
             yield Subject(
-                name=f"Add/{entries}/{actions}",
+                what=("Add", entries, actions),
                 message=add(entries - 1, actions),
                 table=tuple(adds(entries - 1, actions)),
                 undo=table_change(of.OFPFC_DELETE_STRICT, entry_match(entries - 1)),
@@ -186,7 +194,7 @@ def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool 
     else:
         match = entry_match(0) if strict else parser.OFPMatch(wildcards=of.OFPFW_ALL)
     return Subject(
-        name=f"{command}/{hit}/{entries}",
+        what=(command, hit, entries),
         message=table_change(_COMMANDS[command], match, actions=1 if command.startswith("modify") else 0),
         table=tuple([add(0, 1)] * entries if strict and hit == "all" else adds(entries, 1)),
         changes=always_fresh or hit == "all",
@@ -336,15 +344,15 @@ def _parts(extent: Extent) -> Iterator[Part]:
     samples = extent.samples
     changing = min(samples, AFTER_RENEWAL) if extent.design is Design.REDUCED else samples
     echo_s = ECHO_SERIES_NS / 1e9
-    yield Part(PROCEDURE.key(ECHO_UNMODIFIED), _echo_unmodified, echo_s)
-    yield Part(PROCEDURE.key(ECHO_MODIFIED), _echo_modified, echo_s)
+    yield Part(ECHO_UNMODIFIED, _echo_unmodified, echo_s)
+    yield Part(ECHO_MODIFIED, _echo_modified, echo_s)
     added = flow_search("modify", "none", _SOME_ENTRIES)
-    yield Part(PROCEDURE.key(ENTRIES_ADDED), partial(_entries_added, added), _expected_s(added, 1))
+    yield Part(ENTRIES_ADDED, partial(_entries_added, added), _expected_s(added, 1))
     barrier_of = _Barrier(samples)
     for subject in (*messages(), *flow_adds(), *flow_searches()):
         count = changing if subject.changes else samples
         measure = partial(_measured, subject, count, barrier_of)
-        yield Part(PROCEDURE.key(subject.name), measure, _expected_s(subject, count))
+        yield Part(subject.key, measure, _expected_s(subject, count))
 
 
 def _expected_s(subject: Subject, samples: int) -> float:
@@ -395,3 +403,9 @@ PROCEDURE: Final = Procedure(
     text="Processing time of messages (section 3.2, equations 1 to 3; figures 6 and 7).",
     parts=_parts,
 )
+
+ECHO_UNMODIFIED: Final = PROCEDURE.key("echo over time, unmodified firmware")
+ECHO_MODIFIED: Final = PROCEDURE.key("echo over time, firmware as measured")
+"""Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
+ENTRIES_ADDED: Final = PROCEDURE.key("entries added by a Modify that hits none")
+"""One sample, no time."""

@@ -6,16 +6,15 @@ nothing adds its entry and one that hits something does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from evaluation.bench.procedures.messages import (
     ENTRIES,
     ENTRIES_ADDED,
+    PROCEDURE,
     Command,
     Hit,
     barrier,
@@ -46,8 +45,8 @@ Mean = Callable[[Command, Hit, int], float]
 
 def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure what is missing; mean times. Raises `InputError` or `RunError`."""
-    names = tuple(one.name for one in flow_searches())
-    samples, late = measured(figure, options, progress, (*names, ENTRIES_ADDED))
+    searches = tuple(one.key for one in flow_searches())
+    samples, late = measured(figure, options, progress, (*searches, ENTRIES_ADDED))
     times = times_of(samples)
     mean = _means(times)
     findings = {
@@ -73,11 +72,11 @@ def compute_searches(figure: ControlPlane, options: Options, progress: Progress)
         profile=figure.chosen(options).form,
         table=table,
     )
-    return outcome, rows_of({name: times[name] for name in names})
+    return outcome, rows_of({key: times[key] for key in searches})
 
 
-def _means(times: Mapping[str, NDArray[np.int64]]) -> Mean:
-    return lambda command, hit, entries: float(times[f"{command}/{hit}/{entries}"].mean()) / US
+def _means(times: Times) -> Mean:
+    return lambda command, hit, entries: float(times[PROCEDURE.key(command, hit, entries)].mean()) / US
 
 
 def _findings(mean: Mean) -> dict[str, float]:
@@ -130,7 +129,7 @@ def _pair(kind: str) -> tuple[Command, Command]:
 def _of_specification(device: VirtualDevice, seed: int) -> Mean:
     p_br = barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
     times: Times = {
-        f"{command}/{hit}/{entries}": without_reply(
+        PROCEDURE.key(command, hit, entries): without_reply(
             device,
             flow_search(command, hit, entries, always_fresh=True),
             barrier=p_br,

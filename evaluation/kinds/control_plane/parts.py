@@ -11,45 +11,39 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.part import Apart, Part
+from evaluation.bench.part import Apart, Key, Part, Samples
 from evaluation.bench.procedures import messages
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.measured import left_out, measure
 from evaluation.options import Options, Progress
 
 US: Final = 1000
-Times = Mapping[str, NDArray[np.int64]]
-"""Processing times in nanoseconds by name of the part."""
+Times = Mapping[Key, NDArray[np.int64]]
+"""Processing times in nanoseconds by part."""
 
 
-BySubject = Mapping[str, Mapping[int, NDArray[np.int64]]]
-"""By name of the part, then by length or `Apart`."""
-
-
-def parts_named(names: Collection[str], samples: int) -> list[Part]:
-    """The parts of the campaign with these names."""
-    every = campaign.parts((messages.PROCEDURE,), samples=samples)
-    return [part for part in every if part.key.name in names]
+def parts_of(keys: Collection[Key], samples: int) -> list[Part]:
+    """The parts of the campaign with these keys."""
+    return [part for part in campaign.parts((messages.PROCEDURE,), samples=samples) if part.key in keys]
 
 
 def measured(
-    figure: ControlPlane, options: Options, progress: Progress, names: tuple[str, ...]
-) -> tuple[BySubject, int]:
-    """Samples by name of the part and length, and how many were left out. Raises `InputError`, `RunError`."""
+    figure: ControlPlane, options: Options, progress: Progress, keys: tuple[Key, ...]
+) -> tuple[Samples, int]:
+    """Samples of these parts, and how many were left out. Raises `InputError`, `RunError`."""
     samples = figure.count(quick=options.quick)
-    found = measure(figure, options, progress, partial(parts_named, names, samples), samples=samples)
-    by_name = {key.name: by_length for key, by_length in found.items()}
-    return by_name, left_out(figure, options, found.keys(), samples=samples)
+    found = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
+    return found, left_out(figure, options, keys, samples=samples)
 
 
-def times_of(samples: BySubject) -> Times:
+def times_of(samples: Samples) -> Times:
     """Those that belong to no length."""
-    return {name: by_length[Apart.VALUES] for name, by_length in samples.items()}
+    return {key: by_length[Apart.VALUES] for key, by_length in samples.items()}
 
 
 def rows_of(times: Times) -> pa.Table:
     """A row for each sample."""
-    names = [name for name, one in times.items() for _ in range(len(one))]
+    names = [key.name for key, one in times.items() for _ in range(len(one))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),
