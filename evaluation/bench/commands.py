@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Printed
 
 from evaluation.bench.captures.command import analyse_captures
@@ -172,8 +171,7 @@ def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
         typer.echo(json.dumps({"procedure": procedure.name, "rows": rows}, indent=1))
         return
     numbers = ("min", "p5", "p50", "p95", "max")
-    heads = (escape(f"{name} [{procedure.unit}]") for name in numbers)
-    table = Printed("what", "bytes", *heads, "left out", box=None)
+    table = Printed(f"what, in {procedure.unit}", "bytes", *numbers, "left out", box=None)
     for row in rows:
         texts = (f"{row[name] / procedure.scale:.2f}" for name in numbers)
         table.add_row(row["what"], str(row["frame_bytes"] or ""), *texts, str(row["left_out"] or ""))
