@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measure import BenchmarkError, Row
-from evaluation.bench.choice import choose
-from evaluation.bench.closure import (
+from evaluation.bench.campaign import every_key
+from evaluation.bench.choice import choose, form_of
+from evaluation.bench.cost_model.closure import (
     LIVE_TOLERANCE,
     VIRTUAL_TOLERANCE,
     closure,
@@ -22,10 +23,15 @@ from evaluation.bench.closure import (
     recover,
     worst,
 )
-from evaluation.bench.closure import Row as Compared
+from evaluation.bench.cost_model.closure import Row as Compared
+from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.profile_document import (
+    MeasuredProfile,
+    Origin,
+    measured_profile,
+    profile_text,
+)
 from evaluation.bench.device import Device
-from evaluation.bench.findings import find, read_samples
-from evaluation.bench.profile_document import MeasuredProfile, Origin, form_of, measured_profile, profile_text
 from evaluation.bench.store import SampleStore
 from evaluation.provenance import commit, today
 from evaluation.runner import RunError
@@ -127,7 +133,7 @@ def _of_store(folder: Path, campaign: Path) -> Found:
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
     chosen = choose(FORM)
     with SampleStore(path, None) as store, chosen.opened(_SEED) as device:
-        findings = find(read_samples(store), device.wire, form_of(FORM))
+        findings = find(store.samples(every_key()), device.wire, form_of(FORM))
         origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
         left_out = store.left_out
     profile = measured_profile(form_of(FORM), findings, name="found", title="Found", origin=origin)

@@ -19,24 +19,23 @@ from numpy.typing import NDArray
 
 from benchmarks.encoding import encoded
 from benchmarks.measure import BenchmarkError, Row
+from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import BENCHES, Hardware, load_inventory
 from evaluation.bench.live.commands import measured_store
-from evaluation.bench.preconditions import SPREAD, Precondition, preconditions
-from evaluation.bench.reduced import SAMPLES
+from evaluation.bench.preconditions import SAMPLES, SPREAD, Precondition, preconditions, reduced_parts
+from evaluation.bench.procedures.dp_time import PROCEDURE as DP_TIME
 from evaluation.bench.store import SampleStore
 from evaluation.pictures.canvas import BOXES, EDGE, REFERENCE, STYLE, box_statistics
 from evaluation.runner import RunError
 from loko.document import InputError
-from loko.scenario import TABLE_1_ENTRIES
+from loko.scenario import TABLE_1_ENTRIES, Action, Match
 
 SWITCHES: Final = {"zodiac-fx-live": "emulated Zodiac FX", "openvswitch": "Open vSwitch, userspace datapath"}
 SIZE: Final = 306
 QUICK_SAMPLES: Final = 100
 _US: Final = 1000
 _PICTURE_INCHES: Final = (7.6, 3.6)
-_PART: Final = "dp-time/{entries}/five-tuple/output/increasing/last"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,11 @@ def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[s
 
 def _evaluated(title: str, path: Path, wire: Wire) -> Measured:
     with SampleStore(path, None) as store:
-        samples = read_samples(store)
-    boxes = {str(entries): _box(samples[_PART.format(entries=entries)][SIZE]) for entries in TABLE_1_ENTRIES}
+        samples = store.samples(part.key for part in reduced_parts())
+    tables = [
+        Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT) for entries in TABLE_1_ENTRIES
+    ]
+    boxes = {str(table.entries): _box(samples[DP_TIME.key(table)][SIZE]) for table in tables}
     return Measured(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
 
 

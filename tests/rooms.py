@@ -48,13 +48,14 @@ def arrows() -> nx.DiGraph[str]:
             continue
         here = room_of(module)
         graph.add_node(here)
-        for name in _imported(path):
+        for name in imported(path):
             if (there := room_of(name)) != here:
                 graph.add_edge(here, there, file=path.relative_to(ROOT).as_posix())
     return graph
 
 
-def _imported(path: Path) -> Iterator[str]:
+def imported(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.startswith("evaluation."))

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evaluation.bench.closure import (
+from evaluation.bench.choice import Values, form_of
+from evaluation.bench.cost_model.closure import (
     MODEL_TOLERANCE,
     VIRTUAL_TOLERANCE,
     closure,
@@ -20,8 +21,8 @@ from evaluation.bench.closure import (
     perturbed,
     recover,
 )
-from evaluation.bench.findings import Findings
-from evaluation.bench.profile_document import MeasuredProfile, Origin, Values, form_of, profile_text
+from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, profile_text
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.kinds.experiments import experiments

@@ -34,13 +34,14 @@ def test_the_buffer_of_the_board(tmp_path: Path) -> None:
 CAMPAIGN = """
 import sys
 from pathlib import Path
-from evaluation.bench.closure import parts, recover
-from evaluation.bench.profile_document import Origin
+from evaluation.bench.cost_model.closure import parts, recover
+from evaluation.bench.cost_model.profile_document import Origin
+from evaluation.bench.procedures import cp_time
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 
 folder = Path(sys.argv[1])
-todo = [part for part in parts(samples=5, every=400) if part.procedure != "cp-time"]
+todo = [part for part in parts(samples=5, every=400) if part.key.procedure != cp_time.PROCEDURE.name]
 with SampleStore(folder / "samples.sqlite", {}) as store:
     origin = Origin(device="zodiac-fx", date=store.begun, commit="abc", samples=5, seed=3)
     told = lambda part: print(part.key, flush=True)

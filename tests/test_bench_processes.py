@@ -15,12 +15,14 @@ import pytest
 
 from evaluation.bench import campaign, processes
 from evaluation.bench.choice import choose
+from evaluation.bench.part import Key, Measured, Part
+from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.runner import RunError
 from loko.scenario import Scenario
 
 SCENARIO = Scenario(entries=17)
-MAKE = partial(campaign.parts, ("dp-time",), samples=4, scenario=SCENARIO)
+MAKE = partial(campaign.parts, (dp_time.PROCEDURE,), samples=4, scenario=SCENARIO)
 PARTS, SIZES = 192, 7
 
 SCRIPT = """
@@ -42,9 +44,9 @@ def measure(
     path: Path, *, jobs: int, make: processes.Parts = MAKE, on_count: Callable[[int], object] = bool
 ) -> int:
     """Measure what is missing in a store; how many parts were reported. `on_count` hears of each."""
-    told: list[str] = []
+    told: list[Key] = []
 
-    def on_part(part: campaign.Part) -> None:
+    def on_part(part: Part) -> None:
         told.append(part.key)
         on_count(len(told))
 
@@ -54,14 +56,17 @@ def measure(
     return len(told)
 
 
-def samples(path: Path) -> dict[tuple[str, int], list[int]]:
+def samples(path: Path) -> dict[tuple[Key, int], list[int]]:
     with SampleStore(path, None) as store:
-        return {(part, size): times.tolist() for part, size, times, _ in store.samples()}
+        return {(part, size): times.tolist() for part, size, times, _ in store.rows(campaign.every_key())}
 
 
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     some = partial(
-        campaign.parts, ("dp-time",), samples=3, scenario=Scenario(entries=1, packet_sizes_bytes=(64,))
+        campaign.parts,
+        (dp_time.PROCEDURE,),
+        samples=3,
+        scenario=Scenario(entries=1, packet_sizes_bytes=(64,)),
     )
     assert measure(tmp_path / "one", jobs=1, make=some) == measure(tmp_path / "two", jobs=2, make=some)
     assert samples(tmp_path / "one") == samples(tmp_path / "two")
@@ -84,7 +89,7 @@ def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path)
     before = samples(path)
     assert 3 * SIZES <= len(before) < PARTS * SIZES
     with SampleStore(path, {"seed": 1}) as store:
-        complete = store.parts()
+        complete = store.complete_among(part.key for part in MAKE())
     assert measure(path, jobs=2) == PARTS
     after = samples(path)
     assert len(after) == PARTS * SIZES
@@ -98,13 +103,13 @@ def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> N
     with pytest.raises(RunError, match="no frame of part 30"):
         measure(tmp_path / "failing", jobs=2, make=failing_parts)
     with SampleStore(tmp_path / "failing", {"seed": 1}) as store:
-        assert 0 < len(store.parts()) < 60
+        assert 0 < len(store.complete_among(part.key for part in failing_parts())) < 60
 
 
-def failing_parts() -> list[campaign.Part]:
-    def fail(number: int, *_: object) -> campaign.Measured:
+def failing_parts() -> list[Part]:
+    def fail(number: int, *_: object) -> Measured:
         if number == 30:
             raise RunError("no frame of part 30")
         return {}
 
-    return [campaign.Part("idle", f"part {number}", partial(fail, number)) for number in range(60)]
+    return [Part(Key("idle", (f"part {number}",)), partial(fail, number)) for number in range(60)]

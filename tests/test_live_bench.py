@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 from live_harness import Machine, descendants, left, needs_root, wait_until
 
-from evaluation.bench import buffer, campaign, control_plane, data_plane, integrated_switch
+from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import Table
-from evaluation.bench.control_messages import flow_search, messages
 from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
 from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench, open_device
@@ -30,6 +29,9 @@ from evaluation.bench.live.own_network import own_network
 from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
 from evaluation.bench.live.shaped_senders import CASES, measure
+from evaluation.bench.part import Key, Part
+from evaluation.bench.procedures import buffer, dp_time, is_time, messages
+from evaluation.bench.procedures.messages import flow_search
 from evaluation.bench.store import SampleStore
 from evaluation.instruments import cable_probe
 from evaluation.live import board_wiring, openvswitch
@@ -373,10 +375,10 @@ def test_a_bench_that_is_killed_leaves_nothing(number) -> None:
 def test_open_vswitch_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("openvswitch") as device:
-        found = data_plane.measure(device, table, (64, 306), samples=30, seed=1)
+        found = dict(dp_time.measure(device, 1, table=table, sizes=(64, 306), samples=30))
     for samples in found.values():
-        assert 0 < len(samples.times_ns) <= 30 <= len(samples.times_ns) + samples.disturbed
-        assert (samples.times_ns > 0).all()
+        assert 0 < len(samples.values) <= 30 <= len(samples.values) + samples.left_out
+        assert (samples.values > 0).all()
 
 
 @needs_openvswitch
@@ -399,12 +401,12 @@ def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> N
 def test_an_emulated_board_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("zodiac-fx-live") as device:
-        found = data_plane.measure(device, table, (306,), samples=30, seed=1)
+        found = dict(dp_time.measure(device, 1, table=table, sizes=(306,), samples=30))
         held = buffer.capacity(device, 306)
         again = buffer.capacity(device, 306)
     # Frames that a stall of the host spoilt are sent again, as long as that may help.
-    assert 0 < len(found[306].times_ns) <= 30 <= len(found[306].times_ns) + found[306].disturbed
-    assert np.all(found[306].times_ns > 0)
+    assert 0 < len(found[306].values) <= 30 <= len(found[306].values) + found[306].left_out
+    assert np.all(found[306].values > 0)
     # Eight frames of three units, and the one in work; a stall of the host can show fewer leaving in time.
     for one in (held, again):
         assert one.disturbed or one.frames == 9
@@ -429,46 +431,44 @@ def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cab
             name = pulls.pop()
             ip("link", "set", name, "down")
             ip("link", "set", name, "up")
-        return {
-            size: (one.times_ns, one.disturbed)
-            for size, one in data_plane.measure(device, table, (306,), samples=5, seed=seed).items()
-        }
+        return dp_time.measure(device, seed, table=table, sizes=(306,), samples=5)
 
     todo = [
-        campaign.Part("dp-time", "before", lambda device, seed: {}),
-        campaign.Part("dp-time", "pulled", measure),
+        Part(before := Key("dp-time", ("before",)), lambda device, seed: {}),
+        Part(Key("dp-time", ("pulled",)), measure),
     ]
+    keys = {part.key for part in todo}
     with SampleStore(tmp_path / "samples", {}) as store, open_device("zodiac-fx-live") as device:
         with pytest.raises(UnpluggedError, match=re.escape(f"{cable} had no link while 'dp-time/pulled'")):
             campaign.run(device, todo, store, seed=1, on_part=lambda part: None)
-        assert store.parts() == {"dp-time/before"}
+        assert store.complete_among(keys) == {before}
         campaign.run(device, todo, store, seed=1, on_part=lambda part: None)
-        assert store.parts() == {"dp-time/before", "dp-time/pulled"}
+        assert store.complete_among(keys) == keys
 
 
 @needs_emulator
 @pytest.mark.live
 def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
-    description = next(one for one in messages() if one.name == "DescStatsRequest")
+    description = next(one for one in messages.messages() if one.name == "DescStatsRequest")
     with open_device("zodiac-fx-live") as device:
-        barrier = control_plane.barrier(device, samples=10, seed=1)
-        long_reply = control_plane.with_reply(device, description, samples=5, seed=1)
-        search = control_plane.without_reply(
+        barrier = messages.barrier(device, samples=10, seed=1)
+        long_reply = messages.with_reply(device, description, samples=5, seed=1)
+        search = messages.without_reply(
             device, flow_search("delete", "none", 17), barrier=barrier, samples=5, seed=1
         )
-        added = control_plane.entries_added(device, flow_search("modify", "none", 17))
+        added = messages.entries_added(device, flow_search("modify", "none", 17))
         unmodified = device.with_housekeeping()
-        series = control_plane.echo_over_time(unmodified, duration_ns=2_000_000_000)
+        series = messages.echo_over_time(unmodified, duration_ns=2_000_000_000)
         device.begin(2)
         alone = device.without_cpu()
-        times = integrated_switch.measure(alone, samples=5, seed=1)
+        times = is_time.measure(alone, samples=5, seed=1)
         device.begin(3)
-        again = control_plane.barrier(device, samples=5, seed=1)
+        again = messages.barrier(device, samples=5, seed=1)
     assert 0 < barrier.usual_ns <= barrier.longest_ns
-    assert len(long_reply.times_ns) == len(search.times_ns) == 5
+    assert len(long_reply.values) == len(search.values) == 5
     assert added == 0
     assert len(series.times_ns) + series.missing == 1597
-    assert all(0 < len(one.times_ns) <= 5 <= len(one.times_ns) + one.disturbed for one in times.values())
+    assert all(0 < len(one.values) <= 5 <= len(one.values) + one.left_out for one in times.values())
     assert again.usual_ns > 0
 
 

@@ -22,7 +22,6 @@ from evaluation.instruments.numbered_frame import (
 )
 from loko.controller.messages import flow_mod
 from loko.scenario import (
-    TABLE_1_ENTRIES,
     TABLE_1_FRAME_BYTES,
     Action,
     Case,
@@ -35,6 +34,8 @@ from loko.scenario import (
 OUT_PORT: Final = 2
 IN_PORT: Final = 1
 _FIRST_PRIORITY: Final = 100
+_BARRIER_S: Final = 0.02
+_ENTRY_S: Final = 0.3e-3
 
 _USED: Final[dict[str, Any]] = {
     "in_port": IN_PORT,
@@ -86,6 +87,11 @@ class Table:
     tagged: bool = False
     """Whether the bench's frames come with a VLAN tag; those of Table 1 have none."""
 
+    def __str__(self) -> str:
+        action = f"{self.rewrites} {self.action.value}" if self.rewrites > 1 else self.action.value
+        words = (self.match.value, action, self.priorities.value, self.used_entry.value)
+        return "/".join((str(self.entries), *words, *(("tagged",) if self.tagged else ())))
+
     @property
     def grown_bytes(self) -> int:
         """By how much a frame leaves longer than it came."""
@@ -125,56 +131,6 @@ def table_of(case: Case) -> Table:
     )
 
 
-SINGLE_FIELDS: Final = (
-    "in_port",
-    "dl_src",
-    "dl_dst",
-    "dl_vlan",
-    "dl_vlan_pcp",
-    "dl_type",
-    "nw_tos",
-    "nw_proto",
-    "nw_src",
-    "nw_dst",
-    "tp_src",
-    "tp_dst",
-)
-
-
-def identification_tables() -> Iterator[Table]:
-    """Tables beyond Table 1 that separate what its match types only tell together."""
-    for match in (Alone(), *map(Alone, SINGLE_FIELDS)):
-        for entries in (1, TABLE_1_ENTRIES[-1]):
-            yield Table(entries=entries, match=match, action=Action.OUTPUT)
-
-
-def action_tables() -> Iterator[Table]:
-    """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
-    # What costs less than the taps' noise is told by three. Of a tagged frame only one tag can be taken.
-    for action, rewrites, tagged in (
-        (Action.OUTPUT, 1, False),
-        (Action.SET_DL_SRC, 3, False),
-        (Action.STRIP_VLAN, 3, False),
-        (Action.SET_VLAN_ID, 3, False),
-        (Action.STRIP_VLAN, 1, True),
-    ):
-        yield Table(
-            entries=1,
-            match=Alone("tp_dst"),
-            action=action,
-            used_entry=UsedEntry.FIRST,
-            rewrites=rewrites,
-            tagged=tagged,
-        )
-
-
-def table_name(table: Table) -> str:
-    """A table's name in the store."""
-    action = f"{table.rewrites} {table.action.value}" if table.rewrites > 1 else table.action.value
-    words = (table.match.value, action, table.priorities.value, table.used_entry.value)
-    return "/".join((str(table.entries), *words, *(("tagged",) if table.tagged else ())))
-
-
 def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int, ...]]]:
     """Every table of Table 1 (or of a part of it), with the lengths of frames that it is measured with."""
     chosen = (scenario or Scenario()).cases()
@@ -182,13 +138,9 @@ def tables(scenario: Scenario | None = None) -> Iterator[tuple[Table, tuple[int,
         yield table, tuple(case.frame_bytes for case in cases)
 
 
-def all_cases() -> int:
-    """How many combinations Table 1 has."""
-    dimensions = (TABLE_1_ENTRIES, Match, Action, UsedEntry, Priorities, TABLE_1_FRAME_BYTES)
-    count = 1
-    for values in dimensions:
-        count *= len(values)
-    return count
+def loading_s(entries: int) -> float:
+    """How long a table of so many entries takes to be loaded in real time, roughly."""
+    return _BARRIER_S + entries * _ENTRY_S
 
 
 def flow_mods(table: Table) -> list[bytes]:

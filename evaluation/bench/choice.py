@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,13 +11,22 @@ from typing import Any, Final
 
 from evaluation.bench.device import Device
 from evaluation.bench.inventory import Emulator, Entry, load_inventory
-from evaluation.bench.profile_document import form_of
 from evaluation.bench.simulated_switch import KIND, SimulatedSwitch
 from evaluation.bench.virtual import VirtualDevice
+from loko.document import PROFILES, find
 
 _INVENTORIES: Final = {".yml", ".yaml"}
 _FORM: Final = "zodiac-fx"
 """The profile whose cost model a switch without one is measured by."""
+
+
+Values = dict[str, Any]
+
+
+def form_of(name_or_path: str) -> Values:
+    """The values of a profile as they stand in its file. Raises `InputError`."""
+    path = find(name_or_path, PROFILES, ".toml", "profile")
+    return tomllib.loads(Path(path).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,18 @@ from typing import Final, Self
 import typer
 
 from evaluation.bench import campaign, processes
-from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.choice import Choice, choose
-from evaluation.bench.design import Design
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import SoftwareSwitch
-from evaluation.bench.observations import Samples
+from evaluation.bench.part import Design, Key, Part, Procedure, Samples
+from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 from evaluation.runner import RunError
 from loko.document import InputError
-from loko.scenario import TABLE_1_FRAME_BYTES, Action
 
 _SAMPLES: Final = "samples.sqlite"
-_OF_SIMULATED: Final[tuple[Procedure, ...]] = ("dp-time", "throughput")
-"""What makes sense of a switch that is not of the board's kind, in virtual time."""
-_SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[-1])
-"""With the length at which the paper measured a Banana Pi (section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +51,11 @@ class ChosenCampaign:
         """From what the user said. Raises `InputError`."""
         chosen = choose(device)
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
-        if chosen.is_simulated and not set(procedures) <= set(_OF_SIMULATED):
+        if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
+            sensible = [one.name for one in PROCEDURES if one.simulated_parts]
             raise InputError(
                 f"--device {device}: its profile is not that of a board with one slow CPU, so only"
-                f" {' and '.join(_OF_SIMULATED)} make sense"
+                f" {' and '.join(sensible)} make sense"
             )
         usual = Design.REDUCED if chosen.entry or chosen.is_simulated else Design.FULL
         return cls(
@@ -81,31 +75,34 @@ class ChosenCampaign:
         """How long each design takes, a line each."""
         with alone_in(self.folder), self._store() as store:
             for design in Design:
-                line = announcement(self.parts(design), store.parts(), real_time=self._real_time)
+                todo = self.parts(design)
+                line = announcement(todo, _complete(store, todo), real_time=self._real_time)
                 yield f"--design {design}: {line}"
 
     def measure(self) -> Samples:
-        """Measure what is missing; all samples. The switch is left alone if nothing is missing."""
+        """Measure what is missing; all samples of either design. If nothing is, the switch is left alone."""
         todo = self.parts()
         wanted = {part.key for part in todo}
         with alone_in(self.folder), self._store() as store:
-            if not store.parts().issuperset(wanted):
-                with measuring(todo, store.parts(), real_time=self._real_time) as tell:
+            there = _complete(store, todo)
+            if there != wanted:
+                with measuring(todo, there, real_time=self._real_time) as tell:
                     if isinstance(self.chosen.entry, SoftwareSwitch):
                         self._measure_what_it_lets(todo, store, tell)
                     else:
                         make = self._make(self.design)
                         jobs = len(os.sched_getaffinity(0))
                         processes.run(self.chosen, make, store, seed=self.seed, jobs=jobs, on_part=tell)
-                left_out = sum(count for part, _, _, count in store.samples() if part in wanted)
+                left_out = sum(count for *_, count in store.rows(wanted))
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)
-            return read_samples(store)
+            return store.samples(part.key for design in Design for part in self.parts(design))
 
-    def left_out(self) -> dict[tuple[str, int], int]:
+    def left_out(self) -> dict[tuple[Key, int], int]:
         """How many samples were left out, by part and length of frame."""
         with self._store() as store:
-            return {(part, size): count for part, size, _, count in store.samples()}
+            keys = [part.key for part in self.parts()]
+            return {(part, size): count for part, size, _, count in store.rows(keys)}
 
     def _measure_what_it_lets(
         self, todo: list[Part], store: SampleStore, tell: Callable[[Part], None]
@@ -114,7 +111,7 @@ class ChosenCampaign:
         refused: dict[str, list[str]] = {}
 
         def on_refusal(part: Part, error: RunError) -> None:
-            refused.setdefault(part.procedure, []).append(f"{part.name}: {error}")
+            refused.setdefault(part.key.procedure, []).append(f"{part.key.name}: {error}")
 
         with self.chosen.opened(self.seed) as device:
             campaign.run(device, todo, store, seed=self.seed, on_part=tell, on_refusal=on_refusal)
@@ -124,9 +121,8 @@ class ChosenCampaign:
             )
 
     def _make(self, design: Design) -> processes.Parts:
-        if self.chosen.is_simulated:
-            return partial(_simulated_parts, self.procedures, self.samples, design)
-        return partial(_parts, self.procedures, self.samples, design)
+        make = campaign.simulated_parts if self.chosen.is_simulated else campaign.parts
+        return partial(make, self.procedures, samples=self.samples, design=design)
 
     def begun(self) -> str:
         """The day on which it began."""
@@ -148,15 +144,5 @@ class ChosenCampaign:
         return SampleStore(self.folder / _SAMPLES, parameters)
 
 
-def _parts(procedures: tuple[Procedure, ...], samples: int, design: Design) -> list[Part]:
-    return campaign.parts(procedures, samples=samples, design=design)
-
-
-def _simulated_parts(procedures: tuple[Procedure, ...], samples: int, design: Design) -> list[Part]:
-    # The simulator's hosts know frames again that only pass, so its switches rewrite none.
-    lone = [
-        part
-        for part in _parts(procedures, samples, design)
-        if part.procedure == "dp-time" and f"/{Action.OUTPUT.value}/" in part.name
-    ]
-    return [*lone, *(campaign.forwarding_rate(_SIMULATED_SIZES) if "throughput" in procedures else [])]
+def _complete(store: SampleStore, todo: list[Part]) -> set[Key]:
+    return store.complete_among(part.key for part in todo)

@@ -5,29 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as Printed
 
-from evaluation.bench import campaign
-from evaluation.bench.campaign import Part, Procedure
 from evaluation.bench.captures.command import analyse_captures
+from evaluation.bench.choice import form_of
 from evaluation.bench.chosen_campaign import ChosenCampaign
-from evaluation.bench.control_parts import INSTANTS
-from evaluation.bench.data_plane import PAPER_SAMPLES
-from evaluation.bench.design import Design
+from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.profile_document import Origin, measured_profile
+from evaluation.bench.cost_model.summary import lines, summary
 from evaluation.bench.device import wire_of
-from evaluation.bench.findings import find
 from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
-from evaluation.bench.observations import Samples
+from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
-from evaluation.bench.profile_document import Origin, form_of, measured_profile
-from evaluation.bench.summary import lines, summary
-from evaluation.bench.units import shown, unit_of
+from evaluation.bench.procedures import PROCEDURES
+from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
 from evaluation.files import write_atomically
 from evaluation.provenance import commit
 from evaluation.runner import RunError
@@ -58,14 +55,11 @@ FormOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-_MEASURED: Final[dict[Procedure, tuple[Procedure, ...]]] = {"cp-time": ("cp-time", "messages")}
-"""What commands measure that measure more than they are named after."""
+def add_command(app: typer.Typer, procedure: Procedure) -> None:
+    """Add the command of one procedure; they differ in nothing but what they measure."""
+    example = f"Example: loko bench {procedure.name} --device zodiac-fx"
 
-
-def _command(procedure: Procedure, text: str) -> None:
-    """Make the command of one procedure; they differ in nothing but what they measure."""
-
-    @bench_app.command(procedure, help=f"{text}\n\nExample: loko bench {procedure} --device zodiac-fx")
+    @app.command(procedure.name, help=f"{procedure.text}\n\n{example}")
     def command(
         *,
         device: DeviceOption = "zodiac-fx",
@@ -76,7 +70,7 @@ def _command(procedure: Procedure, text: str) -> None:
         seed: SeedOption = 1,
         as_json: JsonOption = False,
     ) -> None:
-        measured = _MEASURED.get(procedure, (procedure,))
+        measured = (procedure, *procedure.beside)
         chosen = ChosenCampaign.of(measured, device, out=out, samples=samples, design=design, seed=seed)
         if estimate:
             _say(chosen.estimates())
@@ -84,21 +78,12 @@ def _command(procedure: Procedure, text: str) -> None:
         found = chosen.measure()
         rows = _rows(procedure, chosen.parts(), found, chosen.left_out())
         if not rows:
-            raise RunError(f"{device}: this switch, or its bench, has nothing that {procedure} measures")
+            raise RunError(f"{device}: this switch, or its bench, has nothing that {procedure.name} measures")
         _print(procedure, rows, as_json)
 
 
-_command("dp-time", "Processing time of frames, every combination of Table 1 (section 3.3, equation 4).")
-_command("cp-time", "Processing time of messages (section 3.2, equations 1 to 3; figures 6 and 7).")
-_command("is-time", "The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).")
-_command("interference", "What frames cost that do not come out: drops, misses, copies.")
-_command("throughput", "Highest rate without loss, by binary search (section 3.4).")
-_command("buffer", "Backlog at the first loss of a burst (section 3.5).")
-_command("idle", "Lone frames at random phases: they tell how long the main loop is.")
-_command("backlog", "Gaps between frames that wait for a busy CPU: they tell its capacity and timers.")
-_command("housekeeping", "The same with the jobs of the unmodified firmware.")
-_command("table", "How many entries the flow table holds.")
-_command("overload", "Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).")
+for _one in PROCEDURES:
+    add_command(bench_app, _one)
 
 
 @bench_app.command("all")
@@ -121,7 +106,7 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    whole = ChosenCampaign.of(campaign.PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
+    whole = ChosenCampaign.of(PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
     if estimate:
         _say(whole.estimates())
         return
@@ -156,14 +141,14 @@ def _say(lines: Iterable[str]) -> None:
 
 
 def _rows(
-    procedure: Procedure, todo: list[Part], found: Samples, left_out: Mapping[tuple[str, int], int]
+    procedure: Procedure, todo: list[Part], found: Samples, left_out: Mapping[tuple[Key, int], int]
 ) -> list[Row]:
     """A row for each part and length of frame."""
     return [
-        _row(part.name, size, shown(procedure, times)) | {"left_out": left_out[part.key, size]}
+        _row(part.key.name, size, procedure.shown(times)) | {"left_out": left_out[part.key, size]}
         for part in todo
-        for size, times in sorted(found[part.key].items())
-        if len(times) and size != INSTANTS
+        for size, times in sorted(found.get(part.key, {}).items())
+        if len(times) and size != Apart.CONTEXT
     ]
 
 
@@ -183,12 +168,11 @@ def _row(name: str, size: int, times: Any) -> Row:
 
 def _print(procedure: Procedure, rows: list[Row], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"procedure": procedure, "rows": rows}, indent=1))
+        typer.echo(json.dumps({"procedure": procedure.name, "rows": rows}, indent=1))
         return
-    unit, scale = unit_of(procedure)
     numbers = ("min", "p5", "p50", "p95", "max")
-    table = Printed("what", "bytes", *(f"{name} [{unit}]" for name in numbers), "left out", box=None)
+    table = Printed(f"what, in {procedure.unit}", "bytes", *numbers, "left out", box=None)
     for row in rows:
-        texts = (f"{row[name] / scale:.2f}" for name in numbers)
+        texts = (f"{row[name] / procedure.scale:.2f}" for name in numbers)
         table.add_row(row["what"], str(row["frame_bytes"] or ""), *texts, str(row["left_out"] or ""))
     Console().print(table)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from evaluation.bench.equations import Wire
 from loko.device import Ports
 
 Instants = NDArray[np.int64]
+ACKNOWLEDGEMENT_NS: Final = 200_000
+"""When the controller of a bench acknowledges that does it at a time of its own choice."""
 MISSING = -1
 """Instant of a frame that a tap did not see."""
 

@@ -7,17 +7,24 @@ from processing time (equations 6 and 7, within 6 %, section 3.4.2).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.bench.campaign import parts
+from evaluation.bench.cases import Table
+from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.findings import Samples
-from evaluation.bench.throughput import PAPER_PRECISION_BPS
-from loko.scenario import UsedEntry
+from evaluation.bench.part import NOTHING, Measured, Part, Procedure, Samples, Taken
+from evaluation.bench.procedures import buffer, dp_time, throughput
+from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
+from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
 
 SPREAD: Final = 1.25
 """p99.9 over p50 up to which a switch counts as deterministic; the worst case is then near the usual one."""
@@ -28,12 +35,49 @@ GROWTH: Final = 1.5
 EQUATION_6: Final = 0.06
 """Error of equation 6 that the paper found (section 3.4.2)."""
 
+SAMPLES: Final = 1000
+"""So many that the slowest in a thousand is one of them."""
+SIZES: Final = (64, 306, 1516)
+
+_BURST_FRAMES: Final = 4000
 _US: Final = 1000
 _MBIT: Final = 1e6
 _P50, _P999 = 50.0, 99.9
 
-Case = tuple[int, str, int]
-"""Entries, the rest of the table's name, length of frame."""
+Case = tuple[Table, int, int]
+"""A flow table, the turn in which it was measured, length of frame."""
+
+
+def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
+    """Enough to say it of any switch: tables of all sizes; throughput and buffer at the extremes."""
+    scenario = Scenario(
+        match=Match.FIVE_TUPLE,
+        action=Action.OUTPUT,
+        priorities=Priorities.INCREASING,
+        used_entry=UsedEntry.LAST,
+        packet_sizes_bytes=SIZES,
+    )
+    extremes = [
+        Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        for entries in (TABLE_1_ENTRIES[0], TABLE_1_ENTRIES[-1])
+    ]
+    return [
+        *parts((dp_time.PROCEDURE,), samples=samples, scenario=scenario),
+        *(throughput.part_of(table, SIZES) for table in extremes),
+        Part(buffer.PROCEDURE.key(buffer.SLOWEST), _buffer_of_any),
+    ]
+
+
+def _buffer_of_any(device: Device, _: int) -> Measured:
+    return {size: _held(device, size) for size in SIZES}
+
+
+def _held(device: Device, size: int) -> Taken:
+    """What the switch holds; nothing if no burst loses a frame."""
+    for way in (buffer.capacity, partial(buffer.capacity_by_one_burst, frames=_BURST_FRAMES)):
+        with suppress(buffer.NothingLostError):
+            return way(device, size).taken
+    return NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +94,16 @@ class Precondition:
 
 def preconditions(samples: Samples, wire: Wire) -> list[Precondition]:
     """All of them, from the samples of dp-time, throughput and buffer."""
-    times = {case: value for case, value in _cases(samples, "dp-time").items() if len(value)}
-    rates = {case: float(value[0]) for case, value in _cases(samples, "throughput").items() if len(value)}
+    times = {case: value for case, value in _cases(samples, dp_time.PROCEDURE).items() if len(value)}
+    rates = {
+        case: float(value[0]) for case, value in _cases(samples, throughput.PROCEDURE).items() if len(value)
+    }
     return [
         _determinism(times),
         _tail(times),
         _shared_cpu(times),
         _capacity_follows(times, rates, wire),
-        _buffer(_cases(samples, "buffer")),
+        _buffer(_cases(samples, buffer.PROCEDURE)),
     ]
 
 
@@ -108,9 +154,9 @@ def _shared_cpu(times: Mapping[Case, NDArray[np.int64]]) -> Precondition:
     return Precondition(
         name=name,
         presumed=presumed,
-        measured=f"{long_ns / short_ns:.2f} times: {short_ns / _US:.1f} us with {short[0]} entries,"
-        f" {long_ns / _US:.1f} us with {long[0]} ({long[2]} bytes);"
-        f" {(long_ns - short_ns) / (long[0] - short[0]):.0f} ns an entry",
+        measured=f"{long_ns / short_ns:.2f} times: {short_ns / _US:.1f} us with {short[0].entries} entries,"
+        f" {long_ns / _US:.1f} us with {long[0].entries} ({long[2]} bytes);"
+        f" {(long_ns - short_ns) / (long[0].entries - short[0].entries):.0f} ns an entry",
         holds=long_ns / short_ns >= GROWTH,
     )
 
@@ -171,28 +217,29 @@ def _extremes(
 
     Only tables whose last entry is used: the paper's switch, too, looks at no other if the first one decides.
     """
+    alike: defaultdict[Case, list[Case]] = defaultdict(list)
+    for case in times:
+        table, turn, size = case
+        if table.used_entry is UsedEntry.LAST:
+            alike[replace(table, entries=0), turn, size].append(case)
     pairs = []
-    for entries, rest, size in times:
-        if not rest.endswith(UsedEntry.LAST.value):
-            continue
-        tables = sorted(n for n, other, length in times if (other, length) == (rest, size))
-        if entries == tables[0] and len(tables) > 1:
-            short, long = (entries, rest, size), (tables[-1], rest, size)
+    for cases in alike.values():
+        short, long = (pick(cases, key=lambda case: case[0].entries) for pick in (min, max))
+        if short != long:
             pairs.append(((short, middle(times[short])), (long, middle(times[long]))))
     return min(pairs, key=lambda pair: pair[1][1] / pair[0][1], default=None)
 
 
-def _cases(samples: Samples, procedure: str) -> dict[Case, NDArray[np.int64]]:
-    """The samples of a procedure whose parts are named after tables."""
+def _cases(samples: Samples, procedure: Procedure) -> dict[Case, NDArray[np.int64]]:
+    """What a procedure has measured of flow tables."""
     found = {}
-    for part, sizes in samples.items():
-        kind, _, table = part.partition("/")
-        entries, _, rest = table.partition("/")
-        if kind == procedure and entries.isdigit():
-            found.update({(int(entries), rest, size): value for size, value in sizes.items()})
+    for key, by_size in procedure.among(samples).items():
+        match key.subject:
+            case (Table() as table,):
+                found.update({(table, key.turn, size): value for size, value in by_size.items()})
     return found
 
 
 def _said(case: Case) -> str:
-    entries, rest, size = case
-    return f"{entries} entries, {rest.partition('/')[0]}, {size} bytes"
+    table, _, size = case
+    return f"{table.entries} entries, {table.match.value}, {size} bytes"

@@ -14,8 +14,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Final
 
 from evaluation.bench import campaign
-from evaluation.bench.campaign import Combination, Part
 from evaluation.bench.choice import Choice, virtual_device
+from evaluation.bench.part import Combination, Key, Part
 from evaluation.bench.store import SampleStore
 from evaluation.runner import RunError
 from loko.document import InputError
@@ -43,7 +43,7 @@ def run(
     `RunError`; what is complete by then is kept.
     """
     todo = make_parts()
-    there = store.parts()
+    there = store.complete_among(part.key for part in todo)
     missing = [part for part in todo if part.key not in there]
     workers = min(jobs, len(missing) // _WORTH_IT) if chosen.entry is None else 1
     if workers < 2:
@@ -64,7 +64,7 @@ def run(
                 store.keep(key, size, times, left_out)
 
 
-def _measured(ends: Sequence[Connection], keys: Sequence[str]) -> Iterator[tuple[str, Combination | None]]:
+def _measured(ends: Sequence[Connection], keys: Sequence[Key]) -> Iterator[tuple[Key, Combination | None]]:
     """Hand the parts out, one at a time to each worker, and yield what comes back.
 
     None follows the last combination of a part. Raises what a worker raised.

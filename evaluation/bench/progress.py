@@ -9,14 +9,13 @@ from typing import Final
 
 import typer
 
-from evaluation.bench.campaign import Part
-from evaluation.bench.duration import said
+from evaluation.bench.part import Key, Part
 from evaluation.progress import terminal_bar
 
 _SECONDS_BETWEEN_LINES: Final = 30.0
 
 
-def announcement(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> str:
+def announcement(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> str:
     """One line: how many parts there are to measure and, if time passes by itself, how long they take."""
     left = [part for part in todo if part.key not in kept]
     line = f"{len(left)} parts to measure"
@@ -28,7 +27,7 @@ def announcement(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> st
 
 
 @contextmanager
-def measuring(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> Iterator[Callable[[Part], None]]:
+def measuring(todo: Sequence[Part], kept: Set[Key], *, real_time: bool) -> Iterator[Callable[[Part], None]]:
     """Show progress on standard error, in lines now and then if it is no terminal; yields what to tell of it.
 
     In virtual time a terminal only is told: nobody waits long.
@@ -48,7 +47,7 @@ def measuring(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> Itera
             if part.key not in expected_s:
                 return
             done_s, done = done_s + expected_s[part.key], done + 1
-            bar.update(task, completed=round(done_s), description=part.key)
+            bar.update(task, completed=round(done_s), description=str(part.key))
             now = time.monotonic()
             if real_time and bar.disable and now - told > _SECONDS_BETWEEN_LINES:
                 told = now
@@ -56,3 +55,11 @@ def measuring(todo: Sequence[Part], kept: Set[str], *, real_time: bool) -> Itera
                 typer.echo(f"{done} of {len(left)} parts; about {said(left_s)} left", err=True)
 
         yield tell
+
+
+def said(seconds: float) -> str:
+    """For people: 40 s, 5 min, 2 h 10 min."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

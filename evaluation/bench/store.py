@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.bench.part import Key, Samples
 from evaluation.provenance import today
 from loko.document import InputError
 
@@ -67,29 +68,39 @@ class SampleStore:
         row = self._base.execute("select day from beginning").fetchone()
         return str(row[0]) if row else today()
 
-    def parts(self) -> set[str]:
-        """Parts that are complete."""
-        return {part for (part,) in self._base.execute("select part from complete")}
+    def complete_among(self, parts: Iterable[Key]) -> set[Key]:
+        """Those of these parts that are complete."""
+        there = {part for (part,) in self._base.execute("select part from complete")}
+        return {part for part in parts if str(part) in there}
 
-    def keep(self, part: str, size: int, times: NDArray[np.int64], left_out: int) -> None:
+    def keep(self, part: Key, size: int, times: NDArray[np.int64], left_out: int) -> None:
         """Keep the samples of one combination of a part, from which so many were left out."""
-        row = (part, size, times.astype("<i8").tobytes(), left_out)
+        row = (str(part), int(size), times.astype("<i8").tobytes(), left_out)
         with self._base:
             self._base.execute("insert or replace into sample values (?, ?, ?, ?)", row)
 
-    def complete(self, part: str) -> None:
+    def complete(self, part: Key) -> None:
         """Note that all combinations of a part are there."""
         with self._base:
-            self._base.execute("insert or replace into complete values (?)", (part,))
+            self._base.execute("insert or replace into complete values (?)", (str(part),))
 
     @property
     def left_out(self) -> int:
         """Samples that were left out since the bench's host lost time."""
         return int(self._base.execute("select coalesce(sum(disturbed), 0) from sample").fetchone()[0])
 
-    def samples(self) -> Iterator[tuple[str, int, NDArray[np.int64], int]]:
-        """Part, size, times in nanoseconds, and how many were left out; in a fixed order."""
-        for part, size, times, left_out in self._base.execute(
+    def rows(self, parts: Iterable[Key]) -> Iterator[tuple[Key, int, NDArray[np.int64], int]]:
+        """Of these parts: part, size, times in nanoseconds, and how many were left out; in a fixed order."""
+        wanted = {str(part): part for part in parts}
+        for name, size, times, left_out in self._base.execute(
             "select part, size, times, disturbed from sample order by part, size"
         ):
-            yield part, size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out
+            if name in wanted:
+                yield wanted[name], size, np.frombuffer(times, dtype="<i8").astype(np.int64), left_out
+
+    def samples(self, parts: Iterable[Key]) -> Samples:
+        """Those of these parts, as far as they are there."""
+        found: dict[Key, dict[int, NDArray[np.int64]]] = {}
+        for part, size, times, _ in self.rows(parts):
+            found.setdefault(part, {})[size] = times
+        return found

@@ -8,10 +8,9 @@ from typing import Final
 import numpy as np
 import switch_emulator
 
-from evaluation.bench.acknowledgement import ACKNOWLEDGEMENT_NS
 from evaluation.bench.cables import VirtualCables
 from evaluation.bench.cases import IN_PORT, OUT_PORT
-from evaluation.bench.device import MISSING, ControlFrame, Passage, wire_of
+from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
 from evaluation.runner import RunError

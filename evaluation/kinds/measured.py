@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evaluation.analysis import box_of
-from evaluation.bench.campaign import Part
 from evaluation.bench.choice import Choice, choose
 from evaluation.bench.device import wire_of
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import BENCHES
+from evaluation.bench.part import Key, Part, Samples
 from evaluation.bench.processes import Parts, run
 from evaluation.bench.store import SampleStore
 from evaluation.chart import BoxStatistics
@@ -23,9 +23,6 @@ from evaluation.finding_checks import FindingFigure
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit
 from loko.device import load_profile
-
-Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
-"""By part and length of frame."""
 
 _FOLDER: Final = ".samples"
 _FIRST_WHISKER: Final = 5
@@ -71,24 +68,20 @@ def measure(
     chosen = figure.chosen(options)
     with _store(chosen, options, samples) as store:
         wanted = {part.key for part in make_parts()}
-        there = wanted & store.parts()
+        there = store.complete_among(wanted)
         progress.begin(len(wanted), len(there), "parts")
 
         def tell(part: Part) -> None:
-            progress.advance(f"{figure.name}: {part.name}")
+            progress.advance(f"{figure.name}: {part.key.name}")
 
         run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
-        found: dict[str, dict[int, NDArray[np.int64]]] = {}
-        for key, size, times, _ in store.samples():
-            if key in wanted:
-                found.setdefault(key, {})[size] = times
-    return found
+        return store.samples(wanted)
 
 
-def left_out(figure: MeasuredFigure, options: Options, keys: Collection[str], *, samples: int) -> int:
+def left_out(figure: MeasuredFigure, options: Options, keys: Collection[Key], *, samples: int) -> int:
     """How many samples of these parts were left out when `measure` measured them. Raises `InputError`."""
     with _store(figure.chosen(options), options, samples) as store:
-        return sum(count for key, _, _, count in store.samples() if key in keys)
+        return sum(count for *_, count in store.rows(keys))
 
 
 def _store(chosen: Choice, options: Options, samples: int) -> SampleStore:

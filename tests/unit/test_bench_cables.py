@@ -9,10 +9,10 @@ import pytest
 
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.campaign import PROCEDURES, Part, Procedure
 from evaluation.bench.cases import IN_PORT, OUT_PORT, Table, flow_mods
-from evaluation.bench.design import Design
 from evaluation.bench.device import Device
+from evaluation.bench.part import Design, Key, Part, Procedure
+from evaluation.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
 from evaluation.bench.simulated_switch import SimulatedSwitch
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
@@ -20,9 +20,10 @@ from evaluation.instruments.numbered_frame import frame
 from loko.scenario import Action, Match
 
 SAMPLES = 3
-FIRST = campaign.parts(("dp-time",), samples=SAMPLES, design=Design.REDUCED)[0]
+FIRST = campaign.parts((dp_time.PROCEDURE,), samples=SAMPLES, design=Design.REDUCED)[0]
 """Complete before the cable is pulled."""
-WITHOUT_FRAMES = {"cp-time", "table"}
+SHORT = Key("dp-time", ("short",))
+WITHOUT_FRAMES = {cp_time.PROCEDURE, table.PROCEDURE}
 """They need no cable of the ports; one that is out is noticed all the same."""
 
 
@@ -30,7 +31,7 @@ def part_of(procedure: Procedure) -> Part:
     return campaign.parts((procedure,), samples=SAMPLES, design=Design.REDUCED)[-1]
 
 
-def no_link(port: int, part: str) -> str:
+def no_link(port: int, part: Key) -> str:
     return f"the cable of port {port} had no link while '{part}' was measured"
 
 
@@ -39,13 +40,15 @@ def measure(path: Path, device: Device, todo: list[Part], on_part=lambda part: N
         campaign.run(device, todo, store, seed=1, on_part=on_part)
 
 
-def kept(path: Path) -> tuple[set[str], dict[tuple[str, int], list[int]]]:
+def kept(path: Path, todo: list[Part]) -> tuple[set[Key], dict[tuple[Key, int], list[int]]]:
+    keys = {part.key for part in todo}
     with SampleStore(path, None) as store:
-        return store.parts(), {(part, size): times.tolist() for part, size, times, _ in store.samples()}
+        samples = {(part, size): times.tolist() for part, size, times, _ in store.rows(keys)}
+        return store.complete_among(keys), samples
 
 
 @pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
-@pytest.mark.parametrize("procedure", PROCEDURES)
+@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda one: one.name)
 def test_a_cable_that_is_pulled_in_a_part(procedure, port, tmp_path):
     todo = [FIRST, part_of(procedure)]
     device = VirtualDevice()
@@ -60,11 +63,11 @@ def test_a_cable_that_is_pulled_in_a_part(procedure, port, tmp_path):
         f"zodiac-fx: {no_link(port, todo[1].key)}, so that does not count: plug it in and run the command"
         " again; what was measured before is kept"
     )
-    assert kept(tmp_path / "pulled")[0] == {FIRST.key}
+    assert kept(tmp_path / "pulled", todo)[0] == {FIRST.key}
     device.cables.plug(port)
     measure(tmp_path / "pulled", device, todo)
     measure(tmp_path / "undisturbed", VirtualDevice(), todo)
-    assert kept(tmp_path / "pulled") == kept(tmp_path / "undisturbed")
+    assert kept(tmp_path / "pulled", todo) == kept(tmp_path / "undisturbed", todo)
 
 
 def test_a_cable_that_is_plugged_in_again_at_once(tmp_path):
@@ -75,9 +78,10 @@ def test_a_cable_that_is_plugged_in_again_at_once(tmp_path):
         device.cables.plug(OUT_PORT)
         return {64: (np.array([1], dtype=np.int64), 0)}
 
-    with pytest.raises(UnpluggedError, match=no_link(OUT_PORT, "dp-time/short")):
-        measure(tmp_path / "samples", device, [Part("dp-time", "short", measured)])
-    assert kept(tmp_path / "samples") == (set(), {})
+    part = Part(SHORT, measured)
+    with pytest.raises(UnpluggedError, match=no_link(OUT_PORT, SHORT)):
+        measure(tmp_path / "samples", device, [part])
+    assert kept(tmp_path / "samples", [part]) == (set(), {})
 
 
 def test_what_a_procedure_makes_of_lost_frames_is_not_told(tmp_path):
@@ -88,7 +92,7 @@ def test_what_a_procedure_makes_of_lost_frames_is_not_told(tmp_path):
         raise IndexError("no frame has come out")
 
     with pytest.raises(UnpluggedError, match="the cable of port 1 had no link"):
-        measure(tmp_path / "samples", device, [Part("dp-time", "short", measured)])
+        measure(tmp_path / "samples", device, [Part(SHORT, measured)])
 
 
 def test_refusals_of_a_switch_do_not_hide_a_cable(tmp_path):
@@ -101,16 +105,16 @@ def test_refusals_of_a_switch_do_not_hide_a_cable(tmp_path):
 @pytest.mark.parametrize("port", [IN_PORT, OUT_PORT])
 @pytest.mark.parametrize("after_frames", [0, 5])
 def test_a_switch_of_another_kind(port, after_frames, tmp_path):
-    todo = campaign.forwarding_rate((512,))
+    todo = [throughput.forwarding_rate((512,))]
     device = SimulatedSwitch("banana-pi-r1")
     device.cables.unplug(port, after_frames=after_frames)
-    with pytest.raises(UnpluggedError, match=no_link(port, "throughput/flooded")):
+    with pytest.raises(UnpluggedError, match=no_link(port, todo[0].key)):
         measure(tmp_path / "samples", device, todo)
-    assert kept(tmp_path / "samples")[0] == set()
+    assert kept(tmp_path / "samples", todo)[0] == set()
     device.cables.plug(port)
     measure(tmp_path / "samples", device, todo)
     measure(tmp_path / "undisturbed", SimulatedSwitch("banana-pi-r1"), todo)
-    assert kept(tmp_path / "samples") == kept(tmp_path / "undisturbed")
+    assert kept(tmp_path / "samples", todo) == kept(tmp_path / "undisturbed", todo)
 
 
 def test_frames_of_a_simulated_switch_are_lost_with_its_cable():

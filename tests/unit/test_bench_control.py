@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evaluation.bench import campaign, control_plane
-from evaluation.bench.control_messages import (
+from evaluation.bench import campaign
+from evaluation.bench.device import ControlFrame
+from evaluation.bench.part import Apart, Extent
+from evaluation.bench.procedures import cp_time, messages
+from evaluation.bench.procedures.messages import (
+    ECHO_UNMODIFIED,
     ENTRIES,
     Subject,
     flow_adds,
     flow_search,
     flow_statistics,
     hangs,
-    messages,
 )
-from evaluation.bench.control_parts import ECHO_UNMODIFIED, INSTANTS, NO_LENGTH, control_parts
-from evaluation.bench.control_questions import questions
-from evaluation.bench.device import ControlFrame
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request
@@ -29,7 +29,7 @@ PROFILE = load_profile("zodiac-fx")
 CONTROL = PROFILE.cpu.control
 BARRIER_NS = 92_000
 LOOP_NS = PROFILE.cpu.loop_ps.value / 1000
-BARRIER = control_plane.Barrier(BARRIER_NS, 94_600)
+BARRIER = messages.Barrier(BARRIER_NS, 94_600)
 
 
 @pytest.fixture
@@ -38,23 +38,23 @@ def device() -> VirtualDevice:
 
 
 def named(name: str) -> Subject:
-    return next(one for one in messages() if one.name == name)
+    return next(one for one in messages.messages() if one.name == name)
 
 
 def test_a_barrier_takes_what_the_paper_says(device: VirtualDevice) -> None:
-    times = control_plane.with_reply(device, named("BarrierRequest"), samples=100, seed=1).times_ns
+    times = messages.with_reply(device, named("BarrierRequest"), samples=100, seed=1).values
     assert np.median(times) == pytest.approx(BARRIER_NS, abs=1_000)
     assert np.std(np.sort(times)[:-2]) < 2_000
-    found = control_plane.barrier(device, samples=100, seed=1)
+    found = messages.barrier(device, samples=100, seed=1)
     assert found.usual_ns == pytest.approx(BARRIER_NS, abs=1_000)
     assert found.longest_ns == pytest.approx(BARRIER_NS + LOOP_NS / 2, abs=1_000)
 
 
 def test_the_barrier_method_agrees_with_the_costs(device: VirtualDevice) -> None:
     subject = flow_search("delete", "all", 128)
-    found = control_plane.without_reply(device, subject, barrier=BARRIER, samples=3, seed=1)
-    assert found.late_barriers == 0
-    assert np.median(found.times_ns) == pytest.approx(2_300_000, rel=0.02)
+    found = messages.without_reply(device, subject, barrier=BARRIER, samples=3, seed=1)
+    assert found.left_out == 0
+    assert np.median(found.values) == pytest.approx(2_300_000, rel=0.02)
 
 
 def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualDevice) -> None:
@@ -62,20 +62,20 @@ def test_an_entry_that_was_added_is_gone_before_the_next_sample(device: VirtualD
     assert len(last) == 5
     for subject in last:
         # With one more entry the table would be full and an error would come.
-        found = control_plane.without_reply(device, subject, barrier=BARRIER, samples=12, seed=1)
-        assert np.ptp(found.times_ns) < 1.1 * LOOP_NS
+        found = messages.without_reply(device, subject, barrier=BARRIER, samples=12, seed=1)
+        assert np.ptp(found.values) < 1.1 * LOOP_NS
 
 
 @pytest.mark.parametrize(("quirks", "added"), [("firmware", 0), ("spec", 1)])
 def test_a_modify_that_hits_nothing_adds_by_the_specification_only(quirks: str, added: int) -> None:
     device = VirtualDevice(config={"quirks": quirks}, seed=7)
-    assert control_plane.entries_added(device, flow_search("modify", "none", 17)) == added
+    assert messages.entries_added(device, flow_search("modify", "none", 17)) == added
 
 
 def test_of_a_long_reply_the_first_frame_counts(device: VirtualDevice) -> None:
     """Its cost comes out as the profile has it, though the reply needs several frames."""
-    question = next(one for one in questions() if one.name == "description")
-    times = control_plane.ask(device, question, samples=60, seed=1).times_ns
+    question = next(one for one in cp_time.questions() if one.name == "description")
+    times = cp_time.ask(device, question, samples=60, seed=1).values
     charged_ps = (
         2 * PROFILE.integrated_switch.transit_ps.value
         + PROFILE.cpu.loop_ps.value / 2
@@ -92,16 +92,16 @@ def test_requests_for_flow_statistics_are_those_that_the_board_survives(device: 
         len(names) == 45 - sum(hangs(entries, actions) for entries in ENTRIES for actions in range(5)) == 23
     )
     longest = next(one for one in flow_statistics() if one.name == "FlowStatsRequest/17/3")
-    assert len(control_plane.with_reply(device, longest, samples=3, seed=1).times_ns) == 3
+    assert len(messages.with_reply(device, longest, samples=3, seed=1).values) == 3
     assert hangs(17, 4)
     deadly = next(iter(flow_adds()))
     table = [one for one in flow_adds() if one.name == "Add/17/4"]
     subject = Subject(
-        name="deadly", message=longest.message, replies=True, table=(*table[0].table, table[0].message)
+        what=("deadly",), message=longest.message, replies=True, table=(*table[0].table, table[0].message)
     )
     assert deadly.name == "Add/1/0"
     with pytest.raises(RunError, match="no reply to 'deadly'"):
-        control_plane.with_reply(device, subject, samples=1, seed=1)
+        messages.with_reply(device, subject, samples=1, seed=1)
 
 
 class Late(VirtualDevice):
@@ -122,33 +122,34 @@ class Late(VirtualDevice):
 
 def test_a_sample_whose_barrier_came_too_late_is_taken_again() -> None:
     subject = flow_search("modify", "none", 17)
-    found = control_plane.without_reply(Late(2), subject, barrier=BARRIER, samples=6, seed=1)
-    assert (len(found.times_ns), found.late_barriers) == (6, 6)
-    assert found.times_ns.max() < 250_000
+    found = messages.without_reply(Late(2), subject, barrier=BARRIER, samples=6, seed=1)
+    assert (len(found.values), found.left_out) == (6, 6)
+    assert found.values.max() < 250_000
     with pytest.raises(RunError, match=r"18 of 18 barriers .* came too late \(equation 3\)"):
-        control_plane.without_reply(Late(100), subject, barrier=BARRIER, samples=6, seed=1)
+        messages.without_reply(Late(100), subject, barrier=BARRIER, samples=6, seed=1)
 
 
 def test_echo_requests_wait_for_the_jobs_of_the_unmodified_firmware(device: VirtualDevice) -> None:
-    series = control_plane.echo_over_time(device.with_housekeeping(), duration_ns=4_000_000_000)
+    series = messages.echo_over_time(device.with_housekeeping(), duration_ns=4_000_000_000)
     spikes = series.at_ns[series.times_ns > 20_000_000]
     begins = spikes[np.concatenate(([True], np.diff(spikes) > 100_000_000))]
     assert np.diff(begins) == pytest.approx(1_503_000_000, rel=0.002)
     assert series.times_ns.max() == pytest.approx(25_000_000, rel=0.05)
     assert series.missing == 0
-    calm = control_plane.echo_over_time(device, duration_ns=4_000_000_000)
+    calm = messages.echo_over_time(device, duration_ns=4_000_000_000)
     assert calm.times_ns.max() < 300_000
 
 
 def test_parts_have_names_of_their_own() -> None:
-    names = [part.key for part in campaign.parts(("cp-time", "messages"), samples=3)]
+    names = [str(part.key) for part in campaign.parts((cp_time.PROCEDURE, messages.PROCEDURE), samples=3)]
     assert len(names) == len(set(names))
 
 
 def test_a_series_keeps_its_instants(device: VirtualDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = control_plane.echo_over_time(device, duration_ns=100_000_000)
-    monkeypatch.setattr(control_plane, "echo_over_time", lambda _: short)
-    measure = next(one for name, one, _ in control_parts(3, changing=3) if name == ECHO_UNMODIFIED)
-    found = measure(device, 1)
-    assert len(found[NO_LENGTH][0]) == len(found[INSTANTS][0]) == 79
-    assert (np.diff(found[INSTANTS][0]) > 0).all()
+    short = messages.echo_over_time(device, duration_ns=100_000_000)
+    monkeypatch.setattr(messages, "echo_over_time", lambda _: short)
+    parts = messages.PROCEDURE.parts(Extent(samples=3))
+    (part,) = (one for one in parts if one.key == ECHO_UNMODIFIED)
+    found = dict(part.measured(device, 1))
+    assert len(found[Apart.VALUES][0]) == len(found[Apart.CONTEXT][0]) == 79
+    assert (np.diff(found[Apart.CONTEXT][0]) > 0).all()

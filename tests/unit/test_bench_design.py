@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import all_cases
-from evaluation.bench.control_questions import questions
-from evaluation.bench.cost_terms import frame_terms
-from evaluation.bench.design import Design, chosen_tables, throughput_sizes
-from evaluation.bench.duration import said
-from evaluation.bench.estimate import Observation, solve
-from evaluation.bench.profile_document import form_of
-from evaluation.bench.progress import announcement
+from evaluation.bench.choice import form_of
+from evaluation.bench.cost_model.cost_terms import frame_terms
+from evaluation.bench.cost_model.estimate import Observation, solve
+from evaluation.bench.part import ROUNDS, Design
+from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, throughput
+from evaluation.bench.procedures.dp_time import chosen_tables
+from evaluation.bench.progress import announcement, said
 
 OFFSETS = {name: cost["offset_bytes"] for name, cost in form_of("zodiac-fx")["cpu"]["action"].items()}
 
@@ -25,34 +24,35 @@ def identified(design: Design) -> tuple[set[str], int]:
 def test_the_reduced_design_tells_what_the_full_one_tells() -> None:
     full, cases = identified(Design.FULL)
     reduced, fewer = identified(Design.REDUCED)
-    assert cases == all_cases()
+    assert cases == 12_096
     assert fewer * 100 < cases
     assert reduced == full
 
 
 def test_each_table_of_a_design_is_there_once() -> None:
     for design in Design:
-        keys = [part.key for part in campaign.parts(campaign.PROCEDURES, samples=3, design=design)]
+        keys = [str(part.key) for part in campaign.parts(PROCEDURES, samples=3, design=design)]
         assert len(keys) == len(set(keys))
 
 
 def test_a_reduced_campaign_is_part_of_the_full_one() -> None:
     """So that what is measured first need not be measured again; only messages are asked more often there."""
     full, reduced = (
-        {part.key for part in campaign.parts(campaign.PROCEDURES, samples=3, design=design)}
+        {part.key for part in campaign.parts(PROCEDURES, samples=3, design=design)}
         for design in (Design.FULL, Design.REDUCED)
     )
     more = {
-        f"cp-time/{campaign.in_turn(question.name, turn)}"
-        for question in questions()
-        for turn in range(1, campaign.ROUNDS)
+        cp_time.PROCEDURE.key(question.name, turn=turn)
+        for question in cp_time.questions()
+        for turn in range(1, ROUNDS)
     }
     assert reduced & more
     assert reduced - more < full
 
 
 def test_the_extremes_of_throughput_are_in_the_reduced_design() -> None:
-    chosen = [table for table in campaign.throughput_tables() if throughput_sizes(Design.REDUCED, table)]
+    tables = throughput.throughput_tables()
+    chosen = [table for table in tables if throughput.chosen_sizes(Design.REDUCED, table)]
     assert {table.entries for table in chosen} == {1, 128}
 
 
@@ -64,7 +64,7 @@ def test_time_is_announced_as_people_say_it() -> None:
         "1 h 30 min",
         "2 h 13 min",
     ]
-    todo = campaign.parts(("buffer",), samples=3)
+    todo = campaign.parts((buffer.PROCEDURE,), samples=3)
     assert announcement(todo, set(), real_time=False) == f"{len(todo)} parts to measure"
     line = announcement(todo, {todo[0].key}, real_time=True)
     assert line.startswith(f"{len(todo) - 1} parts to measure, 1 are there already; about ")

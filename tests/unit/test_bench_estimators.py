@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.bench.backlog import busy, timers
-from evaluation.bench.buffer_rule import explore, rules
-from evaluation.bench.idle import idle_pass
-from evaluation.bench.unmeasured import reason
+from evaluation.bench.cost_model.profile_document import reason
+from evaluation.bench.procedures.backlog import busy, timers
+from evaluation.bench.procedures.buffer import explore, rules
+from evaluation.bench.procedures.idle import idle_pass
 
 
 @settings(max_examples=20)

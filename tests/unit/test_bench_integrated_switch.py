@@ -11,15 +11,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from evaluation.bench import integrated_switch
-from evaluation.bench.campaign import INTEGRATED_SWITCH_PART, LATENESS
-from evaluation.bench.cases import table_name
+from evaluation.bench.choice import form_of
+from evaluation.bench.cost_model.findings import find
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import find
-from evaluation.bench.idle import FASTEST
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
-from evaluation.bench.profile_document import form_of
+from evaluation.bench.part import Apart
+from evaluation.bench.procedures import dp_time, is_time
+from evaluation.bench.procedures.idle import FASTEST
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import BoxPanel
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
@@ -36,22 +35,22 @@ TRANSIT_NS = load_profile("zodiac-fx").integrated_switch.transit_ps.value // 100
 
 
 def test_frames_of_all_sizes_need_the_chips_own_time() -> None:
-    found = integrated_switch.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
+    found = is_time.measure(VirtualDevice(seed=7).without_cpu(), samples=20, seed=1)
     assert tuple(found) == TABLE_1_FRAME_BYTES
     for one in found.values():
-        assert np.unique(one.times_ns).tolist() == [TRANSIT_NS]
-        assert one.disturbed == 0
+        assert np.unique(one.values).tolist() == [TRANSIT_NS]
+        assert one.left_out == 0
 
 
 def test_the_argument_of_section_3_4_1_and_its_footnote() -> None:
     wire = Wire()
-    assert integrated_switch.longest_that_suffices_ns(64, wire) == pytest.approx(3_400)
-    assert integrated_switch.longest_that_suffices_ns(48, wire) == pytest.approx(2_760)
-    found = integrated_switch.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
+    assert is_time.longest_that_suffices_ns(64, wire) == pytest.approx(3_400)
+    assert is_time.longest_that_suffices_ns(48, wire) == pytest.approx(2_760)
+    found = is_time.compare({48: 3_000.0, 64: 3_000.0}, {48: 60_000.0, 64: 61_000.0}, wire)
     assert not found[48].argument_holds
     assert found[64].argument_holds
     assert not any(one.is_bottleneck for one in found.values())
-    assert integrated_switch.compare({64: 20_000.0}, {}, wire)[64].is_bottleneck
+    assert is_time.compare({64: 20_000.0}, {}, wire)[64].is_bottleneck
 
 
 class Endpoint:
@@ -111,8 +110,8 @@ def test_a_console_that_is_not_there_is_said() -> None:
 
 @pytest.mark.parametrize(("late_ns", "is_told"), [(0, True), (50, True), (8_000, False)])
 def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_told: bool) -> None:
-    lone = {f"dp-time/{table_name(FASTEST)}": {64: np.arange(60_000, 64_900, 49)}}
-    through = {INTEGRATED_SWITCH_PART: {64: np.full(9, 2_070 + late_ns), LATENESS: np.array([late_ns])}}
+    lone = {dp_time.PROCEDURE.key(FASTEST): {64: np.arange(60_000, 64_900, 49)}}
+    through = {is_time.ALONE: {64: np.full(9, 2_070 + late_ns), Apart.CONTEXT: np.array([late_ns])}}
     found = find({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
     assert ("integrated_switch.transit_ps" in found) is is_told
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.bench.preconditions import preconditions
+from evaluation.bench.procedures import buffer, dp_time, throughput
+from loko.scenario import Action, Match, Priorities, UsedEntry
 
 WIRE = Wire()
 TABLES = {1: 100_000, 128: 1_353_000}
-REST = "five-tuple/output/increasing/last"
+
+
+def five_tuple(entries, **order):
+    return Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, **order)
 
 
 def samples(times_ns, *, factor=1.0, frames=(9,)):
     """Of 306 bytes: processing times around those of `times_ns`, throughput by equation 6 times `factor`."""
-    found = {f"buffer/128/{REST}": {306: np.array(frames, dtype=np.int64)}}
+    found = {buffer.PROCEDURE.key(five_tuple(128)): {306: np.array(frames, dtype=np.int64)}}
     for entries, time in times_ns.items():
         spread = np.linspace(-2500, 2500, 1000).astype(np.int64)
-        found[f"dp-time/{entries}/{REST}"] = {306: time + spread}
+        found[dp_time.PROCEDURE.key(five_tuple(entries))] = {306: time + spread}
         rate = factor * throughput_bps(306, time, WIRE)
-        found[f"throughput/{entries}/{REST}"] = {306: np.array([round(rate)], dtype=np.int64)}
+        found[throughput.PROCEDURE.key(five_tuple(entries))] = {306: np.array([round(rate)], dtype=np.int64)}
     return found
 
 
@@ -33,13 +39,13 @@ def test_a_slow_deterministic_switch_has_all_of_them() -> None:
 
 def test_a_tail_is_found_in_any_case() -> None:
     found = samples(TABLES)
-    found[f"dp-time/1/{REST}"][306][-1] = 300_000
+    found[dp_time.PROCEDURE.key(five_tuple(1))][306][-1] = 300_000
     spread, tail, *_ = preconditions(found, WIRE)
     assert tail.holds is False
     assert "slowest frame 300.0 us, 3.0 times p50 (1 entries, five-tuple, 306 bytes)" in tail.measured
     assert "1 of 2000 frames" in tail.measured
     assert spread.holds is True  # one of a thousand is beyond p99.9
-    found[f"dp-time/1/{REST}"][306][-20:] = 300_000
+    found[dp_time.PROCEDURE.key(five_tuple(1))][306][-20:] = 300_000
     assert preconditions(found, WIRE)[0].holds is False
 
 
@@ -53,10 +59,10 @@ def test_a_switch_that_looks_at_no_entry_is_told_apart() -> None:
 def test_the_precision_of_the_search_is_no_error_of_equation_6() -> None:
     slow = {1: 4_000_000, 128: 6_000_000}
     found = samples(slow)
-    for sizes in (found[f"throughput/{entries}/{REST}"] for entries in slow):
+    for sizes in (found[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
         sizes[306] += 300_000
     assert preconditions(found, WIRE)[3].holds is True
-    for sizes in (found[f"throughput/{entries}/{REST}"] for entries in slow):
+    for sizes in (found[throughput.PROCEDURE.key(five_tuple(entries))] for entries in slow):
         sizes[306] += 300_000
     assert preconditions(found, WIRE)[3].holds is False
 
@@ -64,8 +70,8 @@ def test_the_precision_of_the_search_is_no_error_of_equation_6() -> None:
 def test_tables_whose_first_entry_decides_need_not_grow() -> None:
     found = samples(TABLES)
     for entries in TABLES:
-        first = f"dp-time/{entries}/five-tuple/output/decreasing/first"
-        found[first] = {306: found[f"dp-time/1/{REST}"][306]}
+        first = five_tuple(entries, priorities=Priorities.DECREASING, used_entry=UsedEntry.FIRST)
+        found[dp_time.PROCEDURE.key(first)] = {306: found[dp_time.PROCEDURE.key(five_tuple(1))][306]}
     assert preconditions(found, WIRE)[2].holds is True
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluation.bench.campaign import run
-from evaluation.bench.findings import read_samples
-from evaluation.bench.preconditions import preconditions
-from evaluation.bench.reduced import reduced_parts
+from evaluation.bench.preconditions import preconditions, reduced_parts
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from loko.device import profile_text
@@ -19,7 +17,8 @@ def test_the_board_satisfies_the_preconditions(tmp_path: Path) -> None:
     quiet.write_text(profile_text("zodiac-fx", cost_ps=0))
     device = VirtualDevice(str(quiet), seed=1)
     with SampleStore(tmp_path / "samples.sqlite", {}) as store:
-        run(device, reduced_parts(), store, seed=1, on_part=lambda _: None)
-        found = preconditions(read_samples(store), device.wire)
+        todo = reduced_parts()
+        run(device, todo, store, seed=1, on_part=lambda _: None)
+        found = preconditions(store.samples(part.key for part in todo), device.wire)
     assert [(one.name, one.holds) for one in found if not one.holds] == []
     assert "64 bytes: 25 frames; 306 bytes: 9 frames; 1516 bytes: 3 frames" in found[-1].measured

@@ -6,7 +6,7 @@ import pytest
 from queueing_device import QueueingDevice
 
 from evaluation.bench.cases import Table
-from evaluation.bench.throughput import (
+from evaluation.bench.procedures.throughput import (
     FINE_PRECISION,
     PAPER_PRECISION_BPS,
     finer_maximum,

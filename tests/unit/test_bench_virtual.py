@@ -9,12 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bench import backlog, buffer, campaign, data_plane, table_size, throughput
-from evaluation.bench.backlog import busy, timers
-from evaluation.bench.cases import Table, all_cases, flow_mods, tables
+from evaluation.bench import campaign
+from evaluation.bench.cases import Table, flow_mods, tables
 from evaluation.bench.equations import throughput_bps
-from evaluation.bench.findings import read_samples
-from evaluation.bench.housekeeping import jobs
+from evaluation.bench.part import Key, Part
+from evaluation.bench.procedures import (
+    backlog,
+    buffer,
+    cp_time,
+    dp_time,
+    housekeeping,
+    idle,
+    table,
+    throughput,
+)
+from evaluation.bench.procedures.backlog import busy, timers
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.instruments.numbered_frame import frame, number_of
@@ -32,7 +41,6 @@ def device() -> VirtualDevice:
 
 
 def test_table_1_has_as_many_combinations_as_the_paper_says() -> None:
-    assert all_cases() == 12_096
     assert sum(len(sizes) for _, sizes in tables()) == 12_096
 
 
@@ -54,7 +62,7 @@ def test_processing_times_are_the_profile_s(
     device: VirtualDevice, match: Match, used: UsedEntry, priorities: Priorities
 ) -> None:
     table = Table(entries=33, match=match, action=Action.SET_NW_SRC, used_entry=used, priorities=priorities)
-    samples = data_plane.measure(device, table, (306,), samples=60, seed=1)[306]
+    ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
     (case,) = Scenario(
         entries=33,
         match=match,
@@ -64,8 +72,8 @@ def test_processing_times_are_the_profile_s(
         packet_sizes_bytes=(306,),
     ).cases()
     expected_ns = processing(PROFILE, case).switch_ns
-    assert np.median(samples.times_ns) == pytest.approx(expected_ns, abs=PROFILE.cpu.loop_ps.value / 4000)
-    assert samples.disturbed == 0
+    assert np.median(samples.values) == pytest.approx(expected_ns, abs=PROFILE.cpu.loop_ps.value / 4000)
+    assert samples.left_out == 0
 
 
 def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
@@ -73,7 +81,7 @@ def test_frames_that_do_not_come_out_are_said(device: VirtualDevice) -> None:
     device.load([])
     device.load = lambda _: None  # the table stays empty
     with pytest.raises(RunError, match="did not come out"):
-        data_plane.measure(device, table, (64,), samples=5, seed=1)
+        list(dp_time.measure(device, 1, table=table, sizes=(64,), samples=5))
 
 
 def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:
@@ -83,29 +91,31 @@ def test_the_buffer_rule_of_section_3_5(device: VirtualDevice) -> None:
 
 def test_throughput_is_equation_6(device: VirtualDevice) -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
-    samples = data_plane.measure(device, table, (306,), samples=60, seed=1)[306]
-    expected_bps = throughput_bps(306, float(np.median(samples.times_ns)), device.wire)
+    ((_, samples),) = dp_time.measure(device, 1, table=table, sizes=(306,), samples=60)
+    expected_bps = throughput_bps(306, float(np.median(samples.values)), device.wire)
     found_bps = throughput.maximum_bps(device, table, 306, precision_bps=50_000)
     assert found_bps == pytest.approx(expected_bps, rel=0.01)
 
 
 def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, device: VirtualDevice) -> None:
     scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
-    todo = campaign.parts(("dp-time",), samples=5, scenario=scenario)
+    todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
+
+    keys = [part.key for part in todo]
 
     class StoppedError(Exception):
         pass
 
-    def interrupt(part: campaign.Part) -> None:
+    def interrupt(part: Part) -> None:
         raise StoppedError
 
     with SampleStore(tmp_path / "samples", {"seed": 1}) as store:
         with pytest.raises(StoppedError):
             campaign.run(device, todo, store, seed=1, on_part=interrupt)
-        first = dict(read_samples(store))
+        first = dict(store.samples(keys))
         assert len(first) == 1
         campaign.run(device, todo, store, seed=1, on_part=lambda _: None)
-        everything = read_samples(store)
+        everything = store.samples(keys)
     assert len(everything) == len(todo) == 4
     ((name, sizes),) = first.items()
     assert {size: times.tolist() for size, times in sizes.items()} == {
@@ -135,11 +145,12 @@ class Silent(VirtualDevice):
 
 def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: VirtualDevice) -> None:
     scenario = Scenario(entries=1, match=Match.PORT, action=Action.OUTPUT, packet_sizes_bytes=(64, 306))
-    todo = campaign.parts(("dp-time",), samples=5, scenario=scenario)
+    todo = campaign.parts((dp_time.PROCEDURE,), samples=5, scenario=scenario)
     for one in (silent := Silent(for_good=False)), device:
         with SampleStore(tmp_path / one.__class__.__name__, {}) as store:
             campaign.run(one, todo, store, seed=1, on_part=lambda _: None)
-            assert store.parts() == {part.key for part in todo}
+            keys = {part.key for part in todo}
+            assert store.complete_among(keys) == keys
     assert silent.revivals == 1
     with SampleStore(tmp_path / "for good", {}) as store, pytest.raises(RunError, match="no message"):
         campaign.run(gone := Silent(for_good=True), todo, store, seed=1, on_part=lambda _: None)
@@ -148,14 +159,15 @@ def test_a_switch_that_falls_silent_is_revived_once(tmp_path: Path, device: Virt
 
 def test_samples_of_another_campaign_are_not_mixed_in(tmp_path: Path) -> None:
     with SampleStore(tmp_path / "samples", {"seed": 1}) as store:
-        store.keep("a", 64, np.array([1, 2]), 0)
-        store.complete("a")
+        store.keep(key := Key("a", ("b",)), 64, np.array([1, 2]), 0)
+        store.complete(key)
     with SampleStore(tmp_path / "samples", {"seed": 2}) as store:
-        assert store.parts() == set()
+        assert store.complete_among([key]) == set()
+        assert not store.samples([key])
 
 
 def test_a_part_gives_the_same_samples_whatever_was_measured_before() -> None:
-    todo = campaign.parts(("idle", "table", "cp-time"), samples=3)[-3:]
+    todo = campaign.parts((idle.PROCEDURE, table.PROCEDURE, cp_time.PROCEDURE), samples=3)[-3:]
     alone = VirtualDevice(seed=1)
     alone.begin(9)
     (wanted,) = todo[-1].measure(alone, 9).values()
@@ -167,23 +179,23 @@ def test_a_part_gives_the_same_samples_whatever_was_measured_before() -> None:
 
 
 def test_the_table_is_filled_until_the_switch_refuses(device: VirtualDevice, tmp_path: Path) -> None:
-    assert table_size.entries(device) == 128
+    assert table.entries(device) == 128
     smaller = tmp_path / "smaller.toml"
     smaller.write_text(profile_text("zodiac-fx", entries=77))
-    assert table_size.entries(VirtualDevice(str(smaller))) == 77
+    assert table.entries(VirtualDevice(str(smaller))) == 77
 
 
 def test_the_firmware_s_jobs_show_if_they_are_on(device: VirtualDevice) -> None:
-    trains = [busy(backlog.measure(device)) for _ in range(3)]
+    trains = [busy(backlog.measure(device).values) for _ in range(3)]
     known = timers([train for train in trains if train])
     assert known is not None
     assert known.cost_ns == pytest.approx(PROFILE.cpu.timers.cost_ps.value / 1000, rel=0.001)
     assert known.period_ns == pytest.approx(PROFILE.cpu.timers.period_ns.value, rel=0.001)
-    on = [busy(backlog.measure(device.with_housekeeping())) for _ in range(3)]
-    found = jobs([train for train in on if train], known)
-    housekeeping = PROFILE.cpu.housekeeping
+    on = [busy(backlog.measure(device.with_housekeeping()).values) for _ in range(3)]
+    found = housekeeping.numbers([train for train in on if train], known)
+    costs = PROFILE.cpu.housekeeping
     assert {name.rsplit(".", 1)[1]: round(one.value) for name, one in found.items()} == {
-        "port_counters_ps": housekeeping.port_counters_ps.value,
-        "link_status_ps": housekeeping.link_status_ps.value,
-        "flow_timeouts_ps": housekeeping.flow_timeouts_ps.value,
+        "port_counters_ps": costs.port_counters_ps.value,
+        "link_status_ps": costs.link_status_ps.value,
+        "flow_timeouts_ps": costs.flow_timeouts_ps.value,
     }

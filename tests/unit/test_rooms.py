@@ -27,6 +27,21 @@ def test_every_module_is_in_one_room() -> None:
     assert sorted(of_rooms) == sorted(there)
 
 
+def test_what_measures_a_switch_does_not_know_the_cost_model() -> None:
+    bench = rooms.PACKAGE / "bench"
+    model = bench / "cost_model"
+    measuring = [
+        path for path in bench.rglob("*.py") if path != bench / "commands.py" and model not in path.parents
+    ]
+    assert len(measuring) > len(list(model.glob("*.py")))
+    knowing = [
+        path.relative_to(rooms.ROOT).as_posix()
+        for path in measuring
+        if any(name.startswith("evaluation.bench.cost_model") for name in rooms.imported(path))
+    ]
+    assert knowing == []
+
+
 def test_a_circle_cannot_be_drawn() -> None:
     with pytest.raises(nx.NetworkXError):
         rooms.drawn(nx.DiGraph([("live", "bench"), ("bench", "live")]))

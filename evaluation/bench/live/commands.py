@@ -13,15 +13,13 @@ from rich.table import Table
 
 from evaluation.bench.campaign import run
 from evaluation.bench.equations import Wire
-from evaluation.bench.findings import read_samples
 from evaluation.bench.inventory import Entry, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
 from evaluation.bench.live.shaped_senders import CASES, measure
-from evaluation.bench.preconditions import Precondition, preconditions
+from evaluation.bench.preconditions import SAMPLES, Precondition, preconditions, reduced_parts
 from evaluation.bench.progress import measuring
-from evaluation.bench.reduced import SAMPLES, reduced_parts
 from evaluation.bench.store import SampleStore
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
@@ -62,7 +60,7 @@ def judge(
     folder = output_directory(out if out is not None else Path("results") / "bench" / entry.name)
     path, wire = measured_store(entry, folder, samples=samples)
     with SampleStore(path, None) as store:
-        found = preconditions(read_samples(store), wire)
+        found = preconditions(store.samples(part.key for part in reduced_parts()), wire)
     report(found, as_json=as_json)
     if any(one.holds is False for one in found):
         raise typer.Exit(1)
@@ -113,7 +111,7 @@ def measured_store(entry: Entry, folder: Path, *, samples: int) -> tuple[Path, W
     todo = reduced_parts(samples=samples)
     with alone_in(folder), SampleStore(path, parameters) as store, open_bench(entry) as bench:
         self_test(bench, connect_s=CONNECT_S)
-        with measuring(todo, store.parts(), real_time=True) as tell:
+        with measuring(todo, store.complete_among(part.key for part in todo), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)
         return path, bench.device.wire
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench.control_parts import ECHO_MODIFIED, ECHO_UNMODIFIED, INSTANTS, NO_LENGTH
-from evaluation.bench.control_plane import ECHO_SPACING_NS
+from evaluation.bench.part import Apart, Key
+from evaluation.bench.procedures.messages import ECHO_MODIFIED, ECHO_SPACING_NS, ECHO_UNMODIFIED
 from evaluation.chart import Chart, ChartAxis, Cloud, Panel, TimePanel
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, measured
@@ -60,7 +60,8 @@ def compute_echo(figure: ControlPlane, options: Options, progress: Progress) -> 
     """Measure both series; look for the jobs. Raises `InputError` or `RunError`."""
     samples, missing = measured(figure, options, progress, (ECHO_UNMODIFIED, ECHO_MODIFIED))
     unmodified, modified = (
-        Series(samples[name][INSTANTS], samples[name][NO_LENGTH]) for name in (ECHO_UNMODIFIED, ECHO_MODIFIED)
+        Series(samples[key][Apart.CONTEXT], samples[key][Apart.VALUES])
+        for key in (ECHO_UNMODIFIED, ECHO_MODIFIED)
     )
     spikes = unmodified.spikes_ns()
     findings = {
@@ -135,8 +136,8 @@ def _chart(unmodified: Series, modified: Series) -> Chart:
     return Chart(panels=panels, caption=caption)
 
 
-def _rows(series: dict[str, Series]) -> pa.Table:
-    names = [name for name, one in series.items() for _ in range(len(one.at_ns))]
+def _rows(series: dict[Key, Series]) -> pa.Table:
+    names = [key.name for key, one in series.items() for _ in range(len(one.at_ns))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),

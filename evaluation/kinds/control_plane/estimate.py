@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.bench.control_messages import ENTRIES, Subject, flow_adds, flow_searches, messages
-from evaluation.bench.control_plane import ECHO_SERIES_NS
+from evaluation.bench.procedures.messages import (
+    ECHO_SERIES_NS,
+    ENTRIES,
+    Subject,
+    flow_adds,
+    flow_searches,
+    messages,
+)
 from evaluation.kinds.control_plane.document import ControlPlane
 
 _SAMPLE_S: Final = 0.0005

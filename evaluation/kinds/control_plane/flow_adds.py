@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from evaluation.bench.control_messages import ACTIONS, ENTRIES, flow_adds
+from evaluation.bench.procedures.messages import ACTIONS, ENTRIES, PROCEDURE, flow_adds
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, measured, rows_of, times_of
@@ -16,10 +16,10 @@ from evaluation.result import AxisLabel
 
 def compute_adds(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure what is missing; mean times. Raises `InputError` or `RunError`."""
-    samples, late = measured(figure, options, progress, tuple(one.name for one in flow_adds()))
+    samples, late = measured(figure, options, progress, tuple(one.key for one in flow_adds()))
     times = times_of(samples)
     means = {
-        actions: [float(times[f"Add/{entries}/{actions}"].mean()) / US for entries in ENTRIES]
+        actions: [float(times[PROCEDURE.key("Add", entries, actions)].mean()) / US for entries in ENTRIES]
         for actions in ACTIONS
     }
     findings = {f"add_{actions}_actions_us": float(np.mean(line)) for actions, line in means.items()}

@@ -6,16 +6,23 @@ nothing adds its entry and one that hits something does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from evaluation.bench import control_plane
-from evaluation.bench.control_messages import ENTRIES, Command, Hit, flow_search, flow_searches
-from evaluation.bench.control_parts import ENTRIES_ADDED
+from evaluation.bench.procedures.messages import (
+    ENTRIES,
+    ENTRIES_ADDED,
+    PROCEDURE,
+    Command,
+    Hit,
+    barrier,
+    entries_added,
+    flow_search,
+    flow_searches,
+    without_reply,
+)
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.kinds.control_plane.document import ControlPlane
@@ -38,8 +45,8 @@ Mean = Callable[[Command, Hit, int], float]
 
 def compute_searches(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure what is missing; mean times. Raises `InputError` or `RunError`."""
-    names = tuple(one.name for one in flow_searches())
-    samples, late = measured(figure, options, progress, (*names, ENTRIES_ADDED))
+    searches = tuple(one.key for one in flow_searches())
+    samples, late = measured(figure, options, progress, (*searches, ENTRIES_ADDED))
     times = times_of(samples)
     mean = _means(times)
     findings = {
@@ -52,7 +59,7 @@ def compute_searches(figure: ControlPlane, options: Options, progress: Progress)
         device = VirtualDevice(figure.chosen(options).form, {"quirks": "spec"}, seed=options.seed)
         ideal = _of_specification(device, options.seed)
         findings["spec_entries_added"] = float(
-            control_plane.entries_added(device, flow_search("modify", "none", _SPECIFICATION_ENTRIES[0]))
+            entries_added(device, flow_search("modify", "none", _SPECIFICATION_ENTRIES[0]))
         )
         findings |= _of_one_kind("spec_", ideal, ("",), _SPECIFICATION_ENTRIES)
         table = TableResult(
@@ -65,11 +72,11 @@ def compute_searches(figure: ControlPlane, options: Options, progress: Progress)
         profile=figure.chosen(options).form,
         table=table,
     )
-    return outcome, rows_of({name: times[name] for name in names})
+    return outcome, rows_of({key: times[key] for key in searches})
 
 
-def _means(times: Mapping[str, NDArray[np.int64]]) -> Mean:
-    return lambda command, hit, entries: float(times[f"{command}/{hit}/{entries}"].mean()) / US
+def _means(times: Times) -> Mean:
+    return lambda command, hit, entries: float(times[PROCEDURE.key(command, hit, entries)].mean()) / US
 
 
 def _findings(mean: Mean) -> dict[str, float]:
@@ -120,15 +127,15 @@ def _pair(kind: str) -> tuple[Command, Command]:
 
 
 def _of_specification(device: VirtualDevice, seed: int) -> Mean:
-    barrier = control_plane.barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
+    p_br = barrier(device, samples=_SPECIFICATION_SAMPLES, seed=seed)
     times: Times = {
-        f"{command}/{hit}/{entries}": control_plane.without_reply(
+        PROCEDURE.key(command, hit, entries): without_reply(
             device,
             flow_search(command, hit, entries, always_fresh=True),
-            barrier=barrier,
+            barrier=p_br,
             samples=_SPECIFICATION_SAMPLES,
             seed=seed,
-        ).times_ns
+        ).values
         for command in _pair("")
         for hit in _HITS
         for entries in _SPECIFICATION_ENTRIES

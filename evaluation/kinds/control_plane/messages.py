@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench.control_messages import ACTIONS, ENTRIES, hangs, messages
-from evaluation.bench.control_plane import INTERRUPTED_NS
+from evaluation.bench.procedures.messages import (
+    ACTIONS,
+    ENTRIES,
+    FLOW_STATISTICS,
+    INTERRUPTED_NS,
+    hangs,
+    messages,
+)
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis
 from evaluation.kinds.control_plane.document import ControlPlane
 from evaluation.kinds.control_plane.parts import US, Times, measured, rows_of, times_of
@@ -18,18 +24,17 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel
 
-_FLOW_STATISTICS: Final = "FlowStatsRequest"
 _STAR: Final = "*"
 
 
 def compute_messages(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure what is missing; one box a message. Raises `InputError` or `RunError`."""
-    subjects = tuple(one.name for one in messages())
-    samples, late = measured(figure, options, progress, subjects)
+    subjects = tuple(messages())
+    samples, late = measured(figure, options, progress, tuple(one.key for one in subjects))
     times = times_of(samples)
     by_message: dict[str, list[NDArray[np.int64]]] = {}
-    for name in subjects:
-        by_message.setdefault(name.partition("/")[0], []).append(times[name])
+    for one in subjects:
+        by_message.setdefault(str(one.what[0]), []).append(times[one.key])
     every = figure.count(quick=options.quick)
     outcome = Outcome(
         chart=_chart({name: np.concatenate(series) for name, series in by_message.items()}, every),
@@ -41,21 +46,21 @@ def compute_messages(figure: ControlPlane, options: Options, progress: Progress)
 
 
 def _findings(times: Times, by_message: dict[str, list[NDArray[np.int64]]]) -> dict[str, float]:
-    spread = {name: float(one.std()) / US for name, one in times.items()}
-    calm = {name: one[one < one.min() + INTERRUPTED_NS] for name, one in times.items()}
-    statistics = by_message[_FLOW_STATISTICS]
+    spread = [float(one.std()) / US for one in times.values()]
+    calm = [one[one < one.min() + INTERRUPTED_NS] for one in times.values()]
+    statistics = by_message[FLOW_STATISTICS]
     found = {
-        "spread_max_us": max(spread.values()),
-        "spread_median_us": float(np.median(list(spread.values()))),
-        "spread_without_timers_max_us": max(float(one.std()) for one in calm.values()) / US,
-        "met_timers": float(sum(len(times[name]) - len(one) for name, one in calm.items())),
+        "spread_max_us": max(spread),
+        "spread_median_us": float(np.median(spread)),
+        "spread_without_timers_max_us": max(float(one.std()) for one in calm) / US,
+        "met_timers": float(sum(map(len, times.values())) - sum(map(len, calm))),
         "samples": float(sum(map(len, times.values()))),
         "flow_stats_spread_us": float(np.concatenate(statistics).std()) / US,
         "flow_stats_combinations": float(len(statistics)),
         "combinations_that_hang": float(sum(hangs(one, many) for one in ENTRIES for many in ACTIONS)),
     }
     for name, series in by_message.items():
-        if name != _FLOW_STATISTICS:
+        if name != FLOW_STATISTICS:
             found[f"{_snake(name)}_us"] = float(np.concatenate(series).mean()) / US
     return found
 
@@ -72,7 +77,7 @@ def _chart(boxes: dict[str, NDArray[np.int64]], samples: int) -> Chart:
     panel = BoxPanel(
         x=ChartAxis(label=f"message ({_STAR} over 1 to 128 entries and 0 to 4 actions)"),
         y=ChartAxis(label="processing time [us]"),
-        places=[_short(name) + (_STAR if name == _FLOW_STATISTICS else "") for name in boxes],
+        places=[_short(name) + (_STAR if name == FLOW_STATISTICS else "") for name in boxes],
         groups=[BoxGroup(label="", boxes=[box_us(times) for times in boxes.values()])],
         whiskers=WHISKERS,
     )

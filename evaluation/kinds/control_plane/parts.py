@@ -11,40 +11,39 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.control_parts import NO_LENGTH
+from evaluation.bench.part import Apart, Key, Part, Samples
+from evaluation.bench.procedures import messages
 from evaluation.kinds.control_plane.document import ControlPlane
-from evaluation.kinds.measured import Samples, left_out, measure
+from evaluation.kinds.measured import left_out, measure
 from evaluation.options import Options, Progress
 
 US: Final = 1000
-Times = Mapping[str, NDArray[np.int64]]
-"""Processing times in nanoseconds by name of the part."""
+Times = Mapping[Key, NDArray[np.int64]]
+"""Processing times in nanoseconds by part."""
 
 
-def parts_named(names: Collection[str], samples: int) -> list[campaign.Part]:
-    """The parts of the campaign with these names."""
-    return [part for part in campaign.parts(("messages",), samples=samples) if part.name in names]
+def parts_of(keys: Collection[Key], samples: int) -> list[Part]:
+    """The parts of the campaign with these keys."""
+    return [part for part in campaign.parts((messages.PROCEDURE,), samples=samples) if part.key in keys]
 
 
 def measured(
-    figure: ControlPlane, options: Options, progress: Progress, names: tuple[str, ...]
+    figure: ControlPlane, options: Options, progress: Progress, keys: tuple[Key, ...]
 ) -> tuple[Samples, int]:
-    """Samples by name of the part and length, and how many were left out. Raises `InputError`, `RunError`."""
+    """Samples of these parts, and how many were left out. Raises `InputError`, `RunError`."""
     samples = figure.count(quick=options.quick)
-    found = measure(figure, options, progress, partial(parts_named, names, samples), samples=samples)
-    keys = {f"messages/{name}" for name in names}
-    by_name = {key.partition("/")[2]: by_length for key, by_length in found.items()}
-    return by_name, left_out(figure, options, keys, samples=samples)
+    found = measure(figure, options, progress, partial(parts_of, keys, samples), samples=samples)
+    return found, left_out(figure, options, keys, samples=samples)
 
 
 def times_of(samples: Samples) -> Times:
     """Those that belong to no length."""
-    return {name: by_length[NO_LENGTH] for name, by_length in samples.items()}
+    return {key: by_length[Apart.VALUES] for key, by_length in samples.items()}
 
 
 def rows_of(times: Times) -> pa.Table:
     """A row for each sample."""
-    names = [name for name, one in times.items() for _ in range(len(one))]
+    names = [key.name for key, one in times.items() for _ in range(len(one))]
     return pa.table(
         {
             "what": pa.array(names).dictionary_encode(),

@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.campaign import INTEGRATED_SWITCH_PART
-from evaluation.bench.cases import Table, table_name
-from evaluation.bench.control_parts import NO_LENGTH
+from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
-from evaluation.bench.integrated_switch import (
+from evaluation.bench.part import Part
+from evaluation.bench.procedures import dp_time, is_time
+from evaluation.bench.procedures.is_time import (
     FOOTNOTE_BYTES,
     Comparison,
     compare,
@@ -41,7 +41,7 @@ _FASTEST: Final = Table(
     priorities=Priorities.INCREASING,
 )
 """The case in which the CPU is fastest."""
-_CPU_PART: Final = f"dp-time/{table_name(_FASTEST)}"
+_CPU_PART: Final = dp_time.PROCEDURE.key(_FASTEST)
 
 ByLength = Mapping[int, NDArray[np.int64]]
 
@@ -50,7 +50,7 @@ def compute(figure: IntegratedSwitch, options: Options, progress: Progress) -> t
     """Measure what is missing; compare. Raises `InputError` or `RunError`."""
     count = figure.quick.samples if options.quick else figure.samples
     samples = measure(figure, options, progress, partial(parts, count), samples=count)
-    times = {size: one for size, one in sorted(samples[INTEGRATED_SWITCH_PART].items()) if size > NO_LENGTH}
+    times = is_time.times_ns(samples)
     compared = _compared(times, samples[_CPU_PART], figure.wire(options))
     reach = range_ns(figure.chosen(options).form)
     outcome = Outcome(
@@ -75,10 +75,10 @@ def range_ns(form: str) -> tuple[float, float] | None:
     return None if stated is None else (stated[0] / _PS_PER_NS, stated[1] / _PS_PER_NS)
 
 
-def parts(samples: int) -> list[campaign.Part]:
+def parts(samples: int) -> list[Part]:
     """The integrated switch alone, and the board where its CPU is fastest."""
-    every = campaign.parts(("is-time", "dp-time"), samples=samples)
-    return [part for part in every if part.key in {INTEGRATED_SWITCH_PART, _CPU_PART}]
+    every = campaign.parts((is_time.PROCEDURE, dp_time.PROCEDURE), samples=samples)
+    return [part for part in every if part.key in {is_time.ALONE, _CPU_PART}]
 
 
 def _compared(times: ByLength, p_fx: ByLength, wire: Wire) -> dict[int, Comparison]:

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.bench.campaign import throughput_tables
 from evaluation.bench.cases import Table
+from evaluation.bench.procedures.throughput import throughput_tables
 from evaluation.kinds.measured import MeasuredFigure
 from loko.document import Strict
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES

@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from evaluation.bench import campaign, throughput
-from evaluation.bench.campaign import Measured, Part, throughput_tables
-from evaluation.bench.cases import Table, table_name
+from evaluation.bench import campaign
+from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, sequential_throughput_bps, throughput_bps
+from evaluation.bench.part import Key, Measured, Part, Samples, counts
+from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
 from evaluation.kinds.maximum_throughput.document import Cases, MaximumThroughput
-from evaluation.kinds.measured import LEFT_OUT, Samples, left_out, measure
+from evaluation.kinds.measured import LEFT_OUT, left_out, measure
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel, TableResult
@@ -85,35 +85,31 @@ def compute(figure: MaximumThroughput, options: Options, progress: Progress) -> 
 
 def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) -> list[Part]:
     """Processing times and maximum throughput of the tables of section 3.4.2 with so many entries."""
-    wanted = [table for table in throughput_tables() if table.entries in entries]
-    names = {table_name(table) for table in wanted}
-    times = campaign.parts(("dp-time",), samples=samples, scenario=Scenario())
-    maxima = [_maximum(table, size) for table in wanted for size in sizes]
-    return [part for part in times if part.name in names] + maxima
+    tables = [table for table in throughput.throughput_tables() if table.entries in entries]
+    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
+    times = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
+    maxima = [_maximum(table, size) for table in tables for size in sizes]
+    return [part for part in times if part.key in wanted] + maxima
 
 
 def _maximum(table: Table, size: int) -> Part:
     def measure_one(device: Device, _: int) -> Measured:
-        return {size: (_as_kept(throughput.finer_maximum(device, table, size)), 0)}
+        found = throughput.finer_maximum(device, table, size)
+        return {size: counts(found.bps, found.by_paper_bps)}
 
-    return Part("throughput", _name(table, size), measure_one)
-
-
-def _name(table: Table, size: int) -> str:
-    return f"finer/{size}/{table_name(table)}"
+    return Part(_key(table, size), measure_one)
 
 
-def _as_kept(found: throughput.Maximum) -> NDArray[np.int64]:
-    return np.array([round(found.bps), round(found.by_paper_bps)], dtype=np.int64)
+def _key(table: Table, size: int) -> Key:
+    return throughput.PROCEDURE.key("finer", size, table)
 
 
 def comparisons(cases: Cases, samples: Samples, wire: Wire) -> Iterator[Comparison]:
     """Each case with what the equations make of its mean processing time."""
     for table in cases.tables():
-        name = table_name(table)
         for size in cases.frame_bytes:
-            p_fx_ns = float(samples[f"dp-time/{name}"][size].mean())
-            measured, by_paper = samples[f"throughput/{_name(table, size)}"][size]
+            p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][size].mean())
+            measured, by_paper = samples[_key(table, size)][size]
             yield Comparison(
                 table,
                 size,

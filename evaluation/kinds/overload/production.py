@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.bench import campaign, throughput
-from evaluation.bench.campaign import Measured, Part
-from evaluation.bench.cases import Table, table_name
+from evaluation.bench import campaign
+from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
+from evaluation.bench.part import Key, Measured, Part, Samples, counts
+from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
-from evaluation.kinds.measured import LEFT_OUT, Samples, left_out, linearity, measure
+from evaluation.kinds.measured import LEFT_OUT, left_out, linearity, measure
 from evaluation.kinds.overload.document import Overload
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -74,44 +75,39 @@ def compute(figure: Overload, options: Options, progress: Progress) -> tuple[Out
 
 def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int, ...]) -> list[Part]:
     """Processing times, the maximum, and each rate of the sweep, for each of the tables."""
-    names = {table_name(table) for table in tables}
-    times = campaign.parts(("dp-time",), samples=_SAMPLES, scenario=Scenario())
-    found = [part for part in times if part.name in names]
+    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
+    times = campaign.parts((dp_time.PROCEDURE,), samples=_SAMPLES, scenario=Scenario())
+    found = [part for part in times if part.key in wanted]
     for table in tables:
 
         def find(device: Device, _: int, table: Table = table) -> Measured:
             maximum = throughput.finer_maximum(device, table, frame_bytes)
-            return {frame_bytes: (np.array([round(maximum.bps)], dtype=np.int64), 0)}
+            return {frame_bytes: counts(maximum.bps)}
 
-        found.append(Part("throughput", _maximum_name(table, frame_bytes), find))
+        found.append(Part(_maximum(table, frame_bytes), find))
         for rate_bps in rates_bps:
 
             def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Measured:
                 rate = throughput.sweep(device, table, frame_bytes, [rate_bps])[0]
-                values = [round(rate.input_bps), round(rate.output_bps), rate.lost]
-                return {frame_bytes: (np.array(values, dtype=np.int64), rate.disturbed)}
+                values = (rate.input_bps, rate.output_bps, rate.lost)
+                return {frame_bytes: counts(*values, left_out=rate.disturbed)}
 
-            found.append(Part("throughput", _sweep_name(table, frame_bytes, rate_bps), carry))
+            found.append(Part(_sweep(table, frame_bytes, rate_bps), carry))
     return found
 
 
-def _maximum_name(table: Table, frame_bytes: int) -> str:
-    return f"maximum/{frame_bytes}/{table_name(table)}"
+def _maximum(table: Table, frame_bytes: int) -> Key:
+    return throughput.PROCEDURE.key("maximum", frame_bytes, table)
 
 
-def _sweep_name(table: Table, frame_bytes: int, rate_bps: int) -> str:
-    return f"input/{frame_bytes}/{rate_bps}/{table_name(table)}"
+def _sweep(table: Table, frame_bytes: int, rate_bps: int) -> Key:
+    return throughput.PROCEDURE.key("input", frame_bytes, rate_bps, table)
 
 
 def _line(table: Table, frame_bytes: int, rates_bps: tuple[int, ...], samples: Samples, wire: Wire) -> Line:
-    rates = np.array(
-        [
-            samples[f"throughput/{_sweep_name(table, frame_bytes, rate_bps)}"][frame_bytes]
-            for rate_bps in rates_bps
-        ]
-    )
-    maximum = samples[f"throughput/{_maximum_name(table, frame_bytes)}"][frame_bytes][0]
-    p_fx_ns = float(samples[f"dp-time/{table_name(table)}"][frame_bytes].mean())
+    rates = np.array([samples[_sweep(table, frame_bytes, rate)][frame_bytes] for rate in rates_bps])
+    maximum = samples[_maximum(table, frame_bytes)][frame_bytes][0]
+    p_fx_ns = float(samples[dp_time.PROCEDURE.key(table)][frame_bytes].mean())
     return Line(
         rates[:, 0] / _MBPS,
         rates[:, 1] / _MBPS,

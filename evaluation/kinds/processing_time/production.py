@@ -12,10 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.bench import campaign
-from evaluation.bench.cases import Table, table_name
+from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire, link_bps, throughput_bps
+from evaluation.bench.part import Part as CampaignPart
+from evaluation.bench.part import Samples
+from evaluation.bench.procedures import dp_time
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
-from evaluation.kinds.measured import LEFT_OUT, WHISKERS, Samples, box_us, left_out, linearity, measure
+from evaluation.kinds.measured import LEFT_OUT, WHISKERS, box_us, left_out, linearity, measure
 from evaluation.kinds.processing_time.document import Part, ProcessingTime
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
@@ -53,8 +56,8 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     """Measure what is missing, aggregate it."""
     count = figure.quick.samples if options.quick else figure.samples
     part = figure.chosen_part(quick=options.quick)
-    names = tuple(table_name(table) for table in part.tables())
-    samples = measure(figure, options, progress, partial(parts_named, names, count), samples=count)
+    make_parts = partial(parts_of, tuple(part.tables()), count)
+    samples = measure(figure, options, progress, make_parts, samples=count)
     found = list(combinations(part, samples, figure.wire(options)))
     places: dict[str, list[Combination]] = {}
     for one in found:
@@ -71,17 +74,17 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     return outcome, _rows(found)
 
 
-def parts_named(names: tuple[str, ...], samples: int) -> list[campaign.Part]:
+def parts_of(tables: tuple[Table, ...], samples: int) -> list[CampaignPart]:
     """The parts of the campaign that measure these tables, with frames of every length of Table 1."""
-    wanted = set(names)
-    all_parts = campaign.parts(("dp-time",), samples=samples, scenario=Scenario())
-    return [part for part in all_parts if part.name in wanted]
+    wanted = {dp_time.PROCEDURE.key(table) for table in tables}
+    all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
+    return [part for part in all_parts if part.key in wanted]
 
 
 def combinations(part: Part, samples: Samples, wire: Wire) -> Iterator[Combination]:
     """The combinations of a part of Table 1 with their samples."""
     for table in part.tables():
-        by_size = samples[f"dp-time/{table_name(table)}"]
+        by_size = samples[dp_time.PROCEDURE.key(table)]
         for size in part.frame_bytes:
             times_ns = by_size[size]
             throughput = throughput_bps(size, float(times_ns.mean()), wire)

@@ -9,23 +9,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.bench import acknowledgement, campaign
-from evaluation.bench.buffer import SLOWEST
-from evaluation.bench.campaign import Part
-from evaluation.bench.cases import table_name, tables
-from evaluation.bench.control_questions import questions
-from evaluation.bench.device import Device
-from evaluation.bench.findings import Findings, find, read_samples
-from evaluation.bench.profile_document import (
+from evaluation.bench import campaign
+from evaluation.bench.cases import tables
+from evaluation.bench.choice import Values, form_of
+from evaluation.bench.cost_model.findings import Findings, find
+from evaluation.bench.cost_model.profile_document import (
     MeasuredProfile,
     Origin,
-    Values,
-    form_of,
     measured_profile,
     quantities,
+    reason,
 )
+from evaluation.bench.device import Device
+from evaluation.bench.part import Part
+from evaluation.bench.procedures import PROCEDURES, dp_time, throughput
+from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.bench.store import SampleStore
-from evaluation.bench.unmeasured import reason
 from loko.allocation import SCHEMES, allocate
 from loko.device import Profile
 from loko.scenario import Action, Match, Scenario
@@ -161,15 +160,16 @@ def perturbed(form: Mapping[str, Any], seed: int) -> Values:
 
 def parts(*, samples: int, every: int) -> list[Part]:
     """A campaign that tells every number in less time: one of `every` tables of Table 1, and no figures."""
-    usual = {table_name(table) for table, _ in tables()}
-    kept = {f"dp-time/{table_name(SLOWEST)}"}
-    every_part = campaign.parts(campaign.PROCEDURES, samples=samples)
-    of_table_1 = [part.key for part in every_part if part.procedure == "dp-time" and part.name in usual]
-    kept.update(of_table_1[::every])
-    asked = {acknowledgement.PART, *(f"cp-time/{question.name}" for question in questions())}
-    of_figures = {part.key for part in every_part if part.procedure == "cp-time"} - asked
-    left_out = (set(of_table_1) - kept) | of_figures
-    return [part for part in every_part if part.procedure != "throughput" and part.key not in left_out]
+    usual = {dp_time.PROCEDURE.key(table) for table, _ in tables()}
+    every_part = campaign.parts(PROCEDURES, samples=samples)
+    of_table_1 = [part.key for part in every_part if part.key in usual]
+    kept = {dp_time.PROCEDURE.key(SLOWEST), *of_table_1[::every]}
+    left_out = set(of_table_1) - kept
+    return [
+        part
+        for part in every_part
+        if part.key.procedure != throughput.PROCEDURE.name and part.key not in left_out
+    ]
 
 
 def recover(
@@ -186,7 +186,7 @@ def recover(
     Raises `InputError` or `RunError`.
     """
     campaign.run(device, list(todo), store, seed=origin.seed, on_part=on_part)
-    findings = find(read_samples(store), device.wire, form_of(form))
+    findings = find(store.samples(part.key for part in todo), device.wire, form_of(form))
     profile = measured_profile(form_of(form), findings, name="found", title="Found", origin=origin)
     return findings, profile
 

@@ -6,16 +6,17 @@ that one CPU serves all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.buffer import SLOWEST
 from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device
+from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken
+from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 
@@ -32,9 +33,11 @@ _QUIET_NS: Final = 500
 _NOISES: Final = 9
 _MAD_TO_SIGMA: Final = 1.4826
 _SAME_COST: Final = 0.03
+_TRAINS: Final = 3
+_PS_PER_NS: Final = 1000
 
 
-def measure(device: Device) -> NDArray[np.int64]:
+def measure(device: Device) -> Taken:
     """Keep the switch busy without overflowing it. When frames began to enter, then when they began to leave.
 
     Raises `RunError` if the switch does not let the probes pass.
@@ -45,7 +48,7 @@ def measure(device: Device) -> NDArray[np.int64]:
     gaps = [0] * _AHEAD + [spacing_ns] * (length - _AHEAD)
     passage = device.send(gaps, [frame(SIZE, number) for number in range(length)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
-    return np.concatenate([passage.entered_ns, left])
+    return Taken(np.concatenate([passage.entered_ns, left]))
 
 
 def period_ns(device: Device) -> int:
@@ -184,3 +187,44 @@ def without_timers(train: Busy, known: Timers) -> list[Interruption]:
 
 def _off_grid(at: NDArray[np.float64], period_ns: float) -> NDArray[np.float64]:
     return at - np.round(at / period_ns) * period_ns
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    for train in range(_TRAINS):
+        yield Part(PROCEDURE.key(f"train {train}"), _measured)
+
+
+def _measured(device: Device, _: int) -> Measured:
+    return {SIZE: measure(device)}
+
+
+def trains(samples: Samples, procedure: Procedure) -> list[Busy]:
+    """What the trains of a procedure say that measures as this one does."""
+    every = (busy(by_size[SIZE]) for by_size in procedure.among(samples).values() if len(by_size[SIZE]))
+    return [one for one in every if one is not None]
+
+
+def numbers(found: Timers | None) -> dict[str, Number]:
+    """The timers that come between frames."""
+    if found is None:
+        return {}
+    source = ((PROCEDURE.name,), found.runs)
+    return {
+        "cpu.timers.period_ns": Number(found.period_ns, found.period_error_ns, *source),
+        "cpu.timers.cost_ps": Number(found.cost_ns * _PS_PER_NS, found.cost_error_ns * _PS_PER_NS, *source),
+    }
+
+
+def gaps(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Gaps between frames that came out one after the other, from what `measure` gave."""
+    _, left = samples.reshape(2, -1)
+    there = left != MISSING
+    return np.asarray(np.diff(left)[there[:-1] & there[1:]])
+
+
+PROCEDURE: Final = Procedure(
+    name="backlog",
+    text="Gaps between frames that wait for a busy CPU: they tell its capacity and timers.",
+    parts=_parts,
+    shown=gaps,
+)

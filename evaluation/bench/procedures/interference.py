@@ -7,18 +7,20 @@ assumption that one CPU serves all.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.cases import OUT_PORT
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.equations import Wire, data_time_ns
+from evaluation.bench.equations import data_time_ns
+from evaluation.bench.part import ROUNDS, Extent, Measured, Part, Procedure, Taken
+from evaluation.bench.procedures.dp_time import TRAIN_S
 from evaluation.instruments.numbered_frame import UDP_OUT, frame
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
@@ -31,12 +33,15 @@ _JITTER_NS: Final = 100_000
 _LEADER_UDP: Final = UDP_OUT + 1
 _MISSING_UDP: Final = UDP_OUT + 2
 _OTHER_PORT: Final = 3
-_PS_PER_NS: Final = 1000
 _DUMMIES: Final = 60
 """Entries that make each frame take longer than the next one needs to arrive, so that the follower does wait,
 and than the leader's copies need to leave, so that it waits for nothing else."""
 _DUMMY_UDP: Final = 7000
-_ENTRIES: Final = _DUMMIES + 2
+ENTRIES: Final = _DUMMIES + 2
+"""So many entries every frame visits."""
+_PAIRS: Final = 30
+"""Pairs of a leader and a follower, over samples of lone frames."""
+_PAIR_S: Final = 4.1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def _entry(priority: int, udp: int, actions: tuple[Any, ...]) -> bytes:
     return flow_mod(parser.OFPMatch(tp_dst=udp), actions, priority=priority, xid=priority)
 
 
-def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> NDArray[np.int64]:
+def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: int) -> Taken:
     """From the leader's complete arrival until the follower begins to leave, in nanoseconds."""
     gaps, train = [], []
     random = np.random.default_rng(seed)
@@ -92,27 +97,23 @@ def measure(device: Device, leader: Leader, size: int, *, samples: int, seed: in
             break
     else:
         raise RunError(f"{device.name}: frames of {size} bytes behind '{leader.name}' did not come out")
-    return left[fine] - entered[fine] + data_time_ns(0, size, device.wire)
+    return Taken(left[fine] - entered[fine] + data_time_ns(0, size, device.wire))
 
 
-def terms(
-    leader: Leader, size: int, offsets: dict[str, int], capacity_factor: float = 1.0
-) -> dict[str, float]:
-    """The costs in what `measure` gives, beside `link_ps`.
-
-    The leader keeps the CPU busy for its p_CPU over `capacity_factor`, the follower leaves after its own.
-    """
-    share = 1 / capacity_factor
-    found: defaultdict[str, float] = defaultdict(float)
-    found["cpu.base_ps"] = 1 + share
-    found["cpu.per_byte_ps"] = (1 + share) * size
-    found["cpu.entry.base_ps"] = found["cpu.entry.tp_dst_ps"] = (1 + share) * _ENTRIES
-    for cost in leader.costs:
-        found[f"cpu.action.{cost}.fixed_ps"] += share
-        found[f"cpu.action.{cost}.per_byte_ps"] += share * max(size - offsets[cost], 0)
-    return {name: times for name, times in found.items() if times}
+def _parts(extent: Extent) -> Iterator[Part]:
+    pairs = _PAIRS * extent.samples // ROUNDS
+    for turn, leader in product(range(ROUNDS), leaders()):
+        expected_s = len(leader.sizes) * (pairs * _PAIR_S + TRAIN_S)
+        yield Part(PROCEDURE.key(leader.name, turn=turn), partial(_measured, leader, pairs), expected_s)
 
 
-def link_ps(size: int, wire: Wire) -> int:
-    """The leader's way to the CPU and the follower's way back on the inner link."""
-    return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * _PS_PER_NS
+def _measured(leader: Leader, pairs: int, device: Device, seed: int) -> Measured:
+    device.load(table(leader))
+    return {size: measure(device, leader, size, samples=pairs, seed=seed) for size in leader.sizes}
+
+
+PROCEDURE: Final = Procedure(
+    name="interference",
+    text="What frames cost that do not come out: drops, misses, copies.",
+    parts=_parts,
+)

@@ -6,6 +6,7 @@ same up to multiples of a pass. Noise of the taps averages out. Not in the paper
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device
+from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import Action, Match
@@ -26,10 +28,12 @@ _SEARCHED: Final = 0.3
 _STEPS: Final = 6_001
 _ROUNDS: Final = 3
 _LONGEST_LOOP_NS: Final = 20_000
+_PASSES: Final = "passes"
+_PS_PER_NS: Final = 1000
 FASTEST: Final = Table(entries=1, match=Match.PORT, action=Action.OUTPUT)
 
 
-def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
+def measure(device: Device, *, samples: int, seed: int) -> Taken:
     """Send lone frames at random phases. When they began to enter, then when they began to leave."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(FASTEST))
@@ -40,7 +44,7 @@ def measure(device: Device, *, samples: int, seed: int) -> NDArray[np.int64]:
         raise RunError(
             f"{device.name}: of {samples} lone frames of {SIZE} bytes more than half did not come out"
         )
-    return np.concatenate([passage.entered_ns, left])
+    return Taken(np.concatenate([passage.entered_ns, left]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +82,33 @@ def rough_ns(times_ns: NDArray[np.float64]) -> float:
     times_ns = times_ns[times_ns <= times_ns.min() + _LONGEST_LOOP_NS]
     low, high = np.percentile(times_ns, (25, 75))
     return max(2 * float(high - low), 1.0)
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    def measured(device: Device, seed: int) -> Measured:
+        return {SIZE: measure(device, samples=10 * extent.samples, seed=seed)}
+
+    yield Part(PROCEDURE.key(_PASSES), measured)
+
+
+def numbers(samples: Samples) -> dict[str, Number]:
+    """How long a pass is."""
+    times = samples.get(PROCEDURE.key(_PASSES), {}).get(SIZE)
+    if times is None:
+        return {}
+    one = idle_pass(times)
+    in_ps = (one.length_ns * _PS_PER_NS, one.error_ns * _PS_PER_NS)
+    return {"cpu.loop_ps": Number(*in_ps, (PROCEDURE.name,), one.gaps)}
+
+
+def _times(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    entered, left = samples.reshape(2, -1)
+    return np.asarray((left - entered)[left != MISSING])
+
+
+PROCEDURE: Final = Procedure(
+    name="idle",
+    text="Lone frames at random phases: they tell how long the main loop is.",
+    parts=_parts,
+    shown=_times,
+)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import product
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench import interference
-from evaluation.bench.campaign import ROUNDS, in_turn
-from evaluation.bench.cases import Table, action_tables, identification_tables, table_name, tables
-from evaluation.bench.control_questions import questions
-from evaluation.bench.cost_terms import frame_terms, link_ps
+from evaluation.bench.cases import Table
+from evaluation.bench.cost_model.cost_terms import frame_terms, leader_link_ps, leader_terms, link_ps
+from evaluation.bench.cost_model.estimate import Observation
 from evaluation.bench.equations import Wire
-from evaluation.bench.estimate import Observation
-
-Samples = Mapping[str, Mapping[int, NDArray[np.int64]]]
-"""By part and length of frame."""
+from evaluation.bench.part import ROUNDS, Procedure, Samples
+from evaluation.bench.procedures import cp_time, dp_time, interference
 
 _PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000
@@ -120,51 +116,46 @@ class Reader:
 
     def cases(self) -> Iterator[tuple[Table, int, NDArray[np.int64]]]:
         """What dp-time has measured."""
-        for name, table in _measured_tables():
-            for size, times in self.samples.get(f"dp-time/{name}", {}).items():
+        for key, table in dp_time.measured_tables():
+            for size, times in self.samples.get(key, {}).items():
                 yield table, size, times
 
     def of_cases(self) -> Iterator[Observation]:
         """Processing times of lone frames."""
         for table, size, times in self.cases():
             terms = frame_terms(table, size, dict(self.offsets))
-            yield self._observation("dp-time", terms, times, link_ps(table, size, self.wire))
+            yield self._observation(dp_time.PROCEDURE, terms, times, link_ps(table, size, self.wire))
 
     def of_leaders(self, capacity_factor: float) -> Iterator[Observation]:
         """Times of frames behind others. A busy CPU takes p_CPU over its capacity factor for those."""
         for turn, leader in product(range(ROUNDS), interference.leaders()):
-            name = in_turn(leader.name, turn)
-            for size, times in self.samples.get(f"interference/{name}", {}).items():
-                terms = interference.terms(leader, size, dict(self.offsets), capacity_factor)
-                yield self._observation("interference", terms, times, interference.link_ps(size, self.wire))
+            key = interference.PROCEDURE.key(leader.name, turn=turn)
+            for size, times in self.samples.get(key, {}).items():
+                terms = leader_terms(leader, size, dict(self.offsets), capacity_factor)
+                link = leader_link_ps(size, self.wire)
+                yield self._observation(interference.PROCEDURE, terms, times, link)
 
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
         """Times of messages, less what they share with each other and do not tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
-        for question in questions():
+        for question in cp_time.questions():
             interrupts_ps = len(question.segments) * interrupt_ps
-            names = (in_turn(question.name, turn) for turn in range(ROUNDS))
-            turns = [times for name in names for times in self.samples.get(f"cp-time/{name}", {}).values()]
+            keys = [cp_time.PROCEDURE.key(question.name, turn=turn) for turn in range(ROUNDS)]
+            turns = [times for key in keys for times in self.samples.get(key, {}).values()]
             if turns:
                 times = np.concatenate(turns)
-                yield self._observation("cp-time", question.terms, times, elsewhere_ps + interrupts_ps)
+                yield self._observation(
+                    cp_time.PROCEDURE, question.terms, times, elsewhere_ps + interrupts_ps
+                )
 
     def _observation(
-        self, procedure: str, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float
+        self, procedure: Procedure, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float
     ) -> Observation:
         one = self.centre(times)
         return Observation(
             terms,
             one.value_ns * _PS_PER_NS - elsewhere_ps,
             one.error_ns * _PS_PER_NS,
-            procedure,
+            procedure.name,
             one.samples,
         )
-
-
-def _measured_tables() -> Iterator[tuple[str, Table]]:
-    """By the names of their parts."""
-    for turn, table in product(range(ROUNDS), action_tables()):
-        yield in_turn(table_name(table), turn), table
-    for table in chain(identification_tables(), (table for table, _ in tables())):
-        yield table_name(table), table

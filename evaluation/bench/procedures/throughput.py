@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.cases import Table, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
+from evaluation.bench.part import Design, Extent, Measured, Part, Procedure, counts
+from evaluation.bench.procedures import dp_time
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
 
 PAPER_PRECISION_BPS: Final = 650_000
 FINE_PRECISION: Final = 0.005
@@ -26,6 +30,11 @@ _TRIALS: Final = 5
 """How often a trial is repeated in which the bench's own host, not the switch, has lost frames."""
 _OVERFLOW_FRAMES: Final = 64
 """A surplus of so many frames overflows any of the buffers that this is made for."""
+_SEARCH_TRIALS: Final = 8
+_TRIAL_S: Final = 1.2
+"""A trial of the binary search: a second of frames, and the wait for those that are lost."""
+_SIMULATED_SIZES: Final = (*TABLE_1_FRAME_BYTES[:-1], 1470, TABLE_1_FRAME_BYTES[-1])
+"""With the length at which the paper measured a Banana Pi (section 2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +175,66 @@ def _frames(rate_bps: float, precision_bps: float) -> int:
 def _line_gap_ns(device: Device, size: int) -> int:
     wire = device.wire
     return wire.time_ns(wire.preamble_bytes + size + wire.gap_bytes)
+
+
+def throughput_tables() -> Iterator[Table]:
+    """The tables of section 3.4.2."""
+    orders = (
+        (Priorities.INCREASING, UsedEntry.LAST),
+        (Priorities.DECREASING, UsedEntry.FIRST),
+    )
+    for match in (Match.FIVE_TUPLE, Match.PORT):
+        for priorities, used in orders:
+            for entries in TABLE_1_ENTRIES:
+                yield Table(
+                    entries=entries, match=match, action=Action.OUTPUT, priorities=priorities, used_entry=used
+                )
+
+
+def chosen_sizes(design: Design, table: Table) -> tuple[int, ...]:
+    """Lengths of frames whose throughput on this table of section 3.4.2 a design measures; perhaps none."""
+    if design is Design.FULL:
+        return TABLE_1_FRAME_BYTES
+    usual = table.match is Match.FIVE_TUPLE and table.used_entry is UsedEntry.LAST
+    ends = (TABLE_1_ENTRIES[0], TABLE_1_ENTRIES[-1])
+    return (*dp_time.SIZES[:2], dp_time.SIZES[-1]) if usual and table.entries in ends else ()
+
+
+def part_of(table: Table, sizes: tuple[int, ...]) -> Part:
+    """The maxima of a table."""
+    expected_s = loading_s(table.entries) + len(sizes) * _SEARCH_TRIALS * _TRIAL_S
+    return Part(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
+
+
+def _maxima(table: Table, sizes: tuple[int, ...], device: Device, _: int) -> Measured:
+    return {size: counts(maximum_bps(device, table, size)) for size in sizes}
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    for table in throughput_tables():
+        if sizes := chosen_sizes(extent.design, table):
+            yield part_of(table, sizes)
+
+
+def forwarding_rate(sizes: tuple[int, ...]) -> Part:
+    """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
+    table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+
+    def measure(device: Device, _: int) -> Measured:
+        return {size: counts(flooded(device, table, size).output_bps) for size in sizes}
+
+    return Part(PROCEDURE.key("flooded"), measure)
+
+
+def _simulated_parts(_: Extent) -> Iterator[Part]:
+    yield forwarding_rate(_SIMULATED_SIZES)
+
+
+PROCEDURE: Final = Procedure(
+    name="throughput",
+    text="Highest rate without loss, by binary search (section 3.4).",
+    parts=_parts,
+    simulated_parts=_simulated_parts,
+    unit="Mbit/s",
+    scale=1e6,
+)

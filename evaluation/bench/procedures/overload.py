@@ -7,17 +7,32 @@ it, and that of the frames that come back meanwhile, show how long it lasts and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bench.backlog import SIZE, period_ns
-from evaluation.bench.buffer import SLOWEST, capacity
 from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device, Passage
-from evaluation.bench.idle import FASTEST
+from evaluation.bench.equations import Wire
+from evaluation.bench.part import (
+    NOTHING,
+    Apart,
+    Extent,
+    Measured,
+    Number,
+    Part,
+    Procedure,
+    Samples,
+    Taken,
+    counts,
+)
+from evaluation.bench.procedures.backlog import SIZE, period_ns
+from evaluation.bench.procedures.buffer import SLOWEST, capacity
+from evaluation.bench.procedures.idle import FASTEST
+from evaluation.bench.procedures.is_time import is_hidden
 from evaluation.instruments.numbered_frame import frame
 
 _HELD_PROBES: Final = 60
@@ -34,6 +49,12 @@ _LINE_FRAMES: Final = 4_000
 _SAME_NS: Final = 1_000
 _ROUGHLY_NS: Final = 2_000
 """About what the integrated switch takes; it only shifts the instants at which probes look."""
+_PAUSE: Final = "pause"
+_INNER: Final = "link to the CPU"
+_UNKNOWN: Final = -1
+"""Kept in the place of a count that the probes did not tell."""
+_PS_PER_NS: Final = 1000
+_PERMILLE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +104,7 @@ def held(device: Device, there: Situation) -> int | None:
     return int(seen[-1]) + 1 if seen[-1] + 1 < _HELD_PROBES else None
 
 
-def room(device: Device, there: Situation, taken: int, *, seed: int) -> NDArray[np.int64]:
+def room(device: Device, there: Situation, taken: int, *, seed: int) -> Taken:
     """How long before frames came back a probe was thrown away; then whether they were lost, 1 or 0."""
     random = np.random.default_rng(seed)
     coarse = [random.uniform(*_LOOK_NS, taken) for _ in range(_COARSE)]
@@ -95,7 +116,7 @@ def room(device: Device, there: Situation, taken: int, *, seed: int) -> NDArray[
             centre = edges[turn % 2] - shift_ns
             leads = centre + random.uniform(-_AROUND_NS, _AROUND_NS, taken)
             found.append(_looks(device, there, taken, leads))
-    return np.concatenate(found, axis=1).ravel()
+    return Taken(np.concatenate(found, axis=1).ravel())
 
 
 def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | None:
@@ -111,7 +132,7 @@ def lost_between(samples: NDArray[np.int64]) -> tuple[float, float, float] | Non
     return (below + gone[0]) / 2, (gone[-1] + above) / 2, float(grain_ns) / np.sqrt(12)
 
 
-def inner_gaps(device: Device) -> NDArray[np.int64]:
+def inner_gaps(device: Device) -> Taken:
     """Gaps between long frames that come as fast as the link allows, and go on over a link that adds a tag.
 
     A CPU that is faster than both leaves them at the distance at which the link to it brings them.
@@ -120,7 +141,7 @@ def inner_gaps(device: Device) -> NDArray[np.int64]:
     passage = device.send([0] * _LINE_FRAMES, [frame(LINE_SIZE, number) for number in range(_LINE_FRAMES)])
     left = np.where(passage.disturbed, MISSING, passage.left_ns)
     there = (left[:-1] != MISSING) & (left[1:] != MISSING)
-    return np.asarray(np.diff(left)[there])
+    return Taken(np.asarray(np.diff(left)[there]))
 
 
 def _looks(device: Device, there: Situation, taken: int, leads_ns: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -168,3 +189,85 @@ def _arrival_ns(device: Device) -> int:
 def _way_back_ns(device: Device) -> int:
     """From the CPU until a frame's stamp, roughly."""
     return _inner_ns(device) + _ROUGHLY_NS + device.wire.preamble_ns
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    yield Part(PROCEDURE.key(_PAUSE), _measured_pause)
+    yield Part(PROCEDURE.key(_INNER), lambda device, _: {LINE_SIZE: inner_gaps(device)})
+
+
+def _measured_pause(device: Device, seed: int) -> Measured:
+    there = situation(device)
+    kept = held(device, there)
+    taken = None if kept != 0 else taken_before_end(device, there)
+    looked = NOTHING if taken is None else room(device, there, taken, seed=seed)
+    found = (_UNKNOWN if one is None else one for one in (kept, taken))
+    return {Apart.VALUES: counts(there.frames, *found), SIZE: looked}
+
+
+def numbers(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
+    """`known` gives numbers that were found before, or those of the form."""
+    return _tag(samples, wire) | _pause(samples, wire, known)
+
+
+def _tag(samples: Samples, wire: Wire) -> dict[str, Number]:
+    gaps = samples.get(PROCEDURE.key(_INNER), {}).get(LINE_SIZE, np.array([]))
+    if len(gaps) < 2:
+        return {}
+    byte_ns = wire.time_ns(1)
+    bytes_apart = float(gaps.mean()) / byte_ns
+    tag = bytes_apart - (wire.preamble_bytes + LINE_SIZE + wire.gap_bytes)
+    # The first frame and the last one meet the main loop at any phase; between them all count.
+    error = float(gaps.std()) / byte_ns / len(gaps)
+    if tag < 1 / 2:
+        return {}
+    return {"ports.tail_tag_bytes": Number(tag, error, (PROCEDURE.name,), len(gaps))}
+
+
+def _pause(samples: Samples, wire: Wire, known: Callable[[str], float]) -> dict[str, Number]:
+    parts = samples.get(PROCEDURE.key(_PAUSE), {})
+    if Apart.VALUES not in parts:
+        return {}
+    frames, held, taken = map(int, parts[Apart.VALUES])
+    found = {}
+    if held >= 0:
+        found["flow_control.held_frames"] = Number(held, 0.0, (PROCEDURE.name,), 1)
+    if taken >= 0:
+        units_of_frame = -(-SIZE // int(known("buffer.unit_bytes")))
+        waiting = frames - int(known("buffer.packets")) - taken
+        found["flow_control.resume_units"] = Number(waiting * units_of_frame, 0.0, (PROCEDURE.name,), 1)
+    looked = parts[SIZE]
+    if len(looked):
+        frame_ns = wire.time_ns(wire.preamble_bytes + SIZE)
+        frame_ns += round(known("integrated_switch.transit_ps") / _PS_PER_NS)
+        room_ns, error_ns = _room_ns(looked)
+        if room_ns is not None and not is_hidden(frame_ns, samples):
+            found["flow_control.discard_permille"] = Number(
+                room_ns / frame_ns * _PERMILLE,
+                error_ns / frame_ns * _PERMILLE,
+                (PROCEDURE.name,),
+                len(looked) // 2,
+            )
+    return found
+
+
+def _room_ns(looked: NDArray[np.int64]) -> tuple[float | None, float]:
+    """For how long a probe has kept frames from passing, and the standard error."""
+    leads, lost = looked.reshape(2, -1)
+    if not lost.any():
+        return 0.0, float(leads.max() - leads.min()) / len(leads)
+    edges = lost_between(looked)
+    return (None, 0.0) if edges is None else (edges[1] - edges[0], edges[2] * float(np.sqrt(2)))
+
+
+def _leads(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of the probes that look for room, how long before a frame they came; all else as it is."""
+    return samples[: len(samples) // 2] if len(samples) % 2 == 0 else samples
+
+
+PROCEDURE: Final = Procedure(
+    name="overload",
+    text="Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).",
+    parts=_parts,
+    shown=_leads,
+)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Final
 
 from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
+from evaluation.bench.procedures.interference import ENTRIES, Leader
 from loko.scenario import Action
 
 _ACTION: Final = {
@@ -48,3 +49,26 @@ def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:
     """What p_FX contains beside p_CPU: both ways on the link between integrated switch and CPU."""
     carried = 2 * (wire.preamble_bytes + frame_bytes + wire.tag_bytes) + table.grown_bytes
     return wire.time_ns(carried) * _PS_PER_NS
+
+
+def leader_terms(
+    leader: Leader, size: int, offsets: dict[str, int], capacity_factor: float = 1.0
+) -> dict[str, float]:
+    """The costs in what `interference.measure` gives, beside `leader_link_ps`.
+
+    The leader keeps the CPU busy for its p_CPU over `capacity_factor`, the follower leaves after its own.
+    """
+    share = 1 / capacity_factor
+    found: defaultdict[str, float] = defaultdict(float)
+    found["cpu.base_ps"] = 1 + share
+    found["cpu.per_byte_ps"] = (1 + share) * size
+    found["cpu.entry.base_ps"] = found["cpu.entry.tp_dst_ps"] = (1 + share) * ENTRIES
+    for cost in leader.costs:
+        found[f"cpu.action.{cost}.fixed_ps"] += share
+        found[f"cpu.action.{cost}.per_byte_ps"] += share * max(size - offsets[cost], 0)
+    return {name: times for name, times in found.items() if times}
+
+
+def leader_link_ps(size: int, wire: Wire) -> int:
+    """The leader's way to the CPU and the follower's way back on the inner link."""
+    return 2 * wire.time_ns(wire.preamble_bytes + size + wire.tag_bytes) * _PS_PER_NS

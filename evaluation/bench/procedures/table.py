@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.device import Device
+from evaluation.bench.part import NOTHING, Apart, Extent, Measured, Number, Part, Procedure, Samples, counts
 from loko.controller.messages import flow_mod
 
 _CHUNK: Final = 32
 _MOST: Final = 2048
 _SPACING_NS: Final = 2_000_000
 _ERROR: Final = 1
+_ENTRIES: Final = "entries"
 
 
 def entries(device: Device) -> int | None:
@@ -34,3 +37,27 @@ def entries(device: Device) -> int | None:
 def _add(number: int) -> bytes:
     match = parser.OFPMatch(dl_type=0x0800, nw_proto=17, tp_dst=number)
     return flow_mod(match, (parser.OFPActionOutput(2, 0xFFFF),), priority=number, xid=number)
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    yield Part(PROCEDURE.key(_ENTRIES), _measured)
+
+
+def _measured(device: Device, _: int) -> Measured:
+    held = entries(device)
+    return {Apart.VALUES: NOTHING if held is None else counts(held)}
+
+
+def numbers(samples: Samples) -> dict[str, Number]:
+    """How many entries, if it refused one."""
+    held = samples.get(PROCEDURE.key(_ENTRIES), {}).get(Apart.VALUES, NOTHING.values)
+    return {"table.entries": Number(int(held[0]), 0.0, (PROCEDURE.name,), 1)} if len(held) else {}
+
+
+PROCEDURE: Final = Procedure(
+    name="table",
+    text="How many entries the flow table holds.",
+    parts=_parts,
+    unit="entries",
+    scale=1,
+)

@@ -11,18 +11,22 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.bench.backlog import Busy, Interruption, Timers, without_timers
-from evaluation.bench.number import Number
+from evaluation.bench.device import Device
+from evaluation.bench.part import NOTHING, Extent, Measured, Number, Part, Procedure
+from evaluation.bench.procedures import backlog
+from evaluation.bench.procedures.backlog import Busy, Interruption, Timers, without_timers
 
 _TICK_NS: Final = 501_000_000
 _JOBS: Final = ("port_counters_ps", "link_status_ps", "flow_timeouts_ps")
 _ALIKE: Final = 0.1
 _LATE_NS: Final = 40_000_000
 """A tick comes that late at most: behind the dearest job, and the next look at the clock."""
+_TRAINS: Final = 9
+"""One or two ticks of each of its jobs show in a train."""
 _PS_PER_NS: Final = 1000
 
 
-def jobs(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
+def numbers(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
     """What each job costs, by its name in a profile. Empty if no train met any."""
     others = [
         (train, without_timers(train, timers) if timers else [*train.interruptions]) for train in trains
@@ -39,7 +43,7 @@ def jobs(trains: Sequence[Busy], timers: Timers | None) -> dict[str, Number]:
         f"cpu.housekeeping.{name}": Number(
             float(np.median(costs[place])) * _PS_PER_NS,
             max(float(np.std(costs[place])), 1.0) / float(np.sqrt(len(costs[place]))) * _PS_PER_NS,
-            ("housekeeping",),
+            (PROCEDURE.name,),
             len(costs[place]),
             "" if np.median(costs[place]) else "no longer gap than usual at its ticks",
         )
@@ -60,3 +64,21 @@ def _in_turn(train: Busy, found: list[Interruption], dearest_ns: float) -> Itera
         # What else interrupts at that moment, such as the bench's own host, is hardly as long as the job.
         near = [one.cost_ns for one in found if abs(one.at_ns - due_ns) < _LATE_NS]
         yield tick % len(_JOBS), max(near, default=0.0)
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    for train in range(_TRAINS):
+        yield Part(PROCEDURE.key(f"train {train}"), _measured)
+
+
+def _measured(device: Device, _: int) -> Measured:
+    unmodified = device.with_housekeeping()
+    return {backlog.SIZE: NOTHING if unmodified is None else backlog.measure(unmodified)}
+
+
+PROCEDURE: Final = Procedure(
+    name="housekeeping",
+    text="The same with the jobs of the unmodified firmware.",
+    parts=_parts,
+    shown=backlog.gaps,
+)

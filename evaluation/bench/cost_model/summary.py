@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.bench.findings import Findings
-from evaluation.bench.profile_document import MeasuredProfile
-from evaluation.bench.throughput import PAPER_PRECISION_BPS
+from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.profile_document import MeasuredProfile
+from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 
 _SHOWN: Final = 5
 _SURE: Final = 3

@@ -1,26 +1,58 @@
-"""What to ask the control plane so that the answers tell its costs apart.
+"""What messages cost (section 3.2): what to ask the control plane so that the answers tell its costs apart.
 
 A question prepares the table and sends segments back to back; the last one brings a reply. The time until
 then is a sum of costs that the question names (`terms`): least squares over all questions give each cost.
+
+A TCP acknowledgement has no reply, but a request that comes while the CPU works on one waits for it. An echo
+request is answered; the bench's controller acknowledges the answer a known time later; a second request comes
+right behind that. Not in the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from math import ceil
 from typing import Any, Final
 
+import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.control_entries import (
+from evaluation.bench.cases import loading_s
+from evaluation.bench.control_plane import (
+    ASKED_S,
+    OTHER_VLAN,
+    SPACING_NS,
     TABLE_ENTRIES,
+    TRIES,
     XID,
     add,
     adds,
     entry_match,
+    exchange,
+    gaps_ns,
     table_change,
+    taken,
 )
+from evaluation.bench.device import ACKNOWLEDGEMENT_NS, ControlFrame, Device
+from evaluation.bench.equations import Wire, control_time_ns
+from evaluation.bench.part import (
+    AFTER_RENEWAL,
+    NOTHING,
+    ROUNDS,
+    Apart,
+    Design,
+    Extent,
+    Measured,
+    Part,
+    Procedure,
+    Taken,
+)
+from evaluation.bench.procedures import messages
+from evaluation.runner import RunError
 from loko.controller.messages import (
     PROTOCOL,
     barrier_request,
@@ -33,10 +65,16 @@ _BARRIER: Final = barrier_request(XID)
 _EVERYTHING: Final = 0x003820FF
 """Wildcards that the Zodiac FX recognises without comparing field by field."""
 _SOME_ENTRIES: Final = (16, 64)
-_OTHER_VLAN: Final = 77
 _SHORT_REPLIES: Final = ((0, 0), (1, 0), (1, 4), (3, 0), (3, 4), (4, 1), (5, 0), (5, 1))
 _LONG_REPLIES: Final = ((8, 2), (8, 4), (20, 0), (20, 1))
 """Entries and actions in replies of flow statistics. 20 with two actions hang the board (quirk 28)."""
+_RENEWAL_S: Final = 4.0
+"""A board that is switched off and on has booted and found its controller."""
+_BEHIND_NS: Final = 15_000
+"""The second request comes so long after the acknowledgement: while the CPU works on that."""
+_JITTER_NS: Final = 100_000
+_REPLY_BYTES: Final = 66
+"""An echo reply's frame: the headers of Ethernet, IP and TCP, 8 bytes, and FCS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +198,7 @@ def _flow_mods() -> Iterator[Question]:
             fixed = f"flow_{name.removesuffix('_strict')}_ps"
             yield _question(
                 f"{name} none of {entries}",
-                [table_change(command, parser.OFPMatch(dl_vlan=_OTHER_VLAN)), _BARRIER],
+                [table_change(command, parser.OFPMatch(dl_vlan=OTHER_VLAN)), _BARRIER],
                 {"barrier_ps": 1, fixed: 1, f"{name}_miss_ps": entries},
                 table,
             )
@@ -229,3 +267,120 @@ def _hits(entries: int, table: Sequence[bytes]) -> Iterator[Question]:
                 {"flow_modify_ps": 1, f"modify{kind}_hit_ps": entries, **refused},
                 table,
             )
+
+
+def ask(device: Device, question: Question, *, samples: int, seed: int) -> Taken:
+    """From the first request's complete arrival to the departure of the reply's first frame.
+
+    Less the way of both on the inner link. Raises `RunError` if a reply does not come.
+    """
+    wire = device.wire
+    times: list[int] = []
+    disturbed = 0
+    ready = False
+    for gap in gaps_ns(TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        if not ready:
+            device.load(question.table)
+            ready = question.repeatable
+        gaps = [gap] + [0] * (len(question.segments) - 1)
+        first, reply = exchange(device, gaps, question.segments, question.name)
+        if reply.disturbed:
+            disturbed += 1
+            continue
+        inner_ns = sum(
+            wire.time_ns(wire.preamble_bytes + one.length_bytes + wire.tag_bytes) for one in (first, reply)
+        )
+        times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, wire) - inner_ns)
+    return taken(device, times, disturbed, question.name)
+
+
+def measure_acknowledgement(device: Device, *, samples: int, seed: int) -> Taken:
+    """From the first reply to the second. Empty if nobody knows when the bench acknowledges."""
+    later_ns = device.acknowledgement_ns
+    if later_ns is None:
+        return NOTHING
+    device.load([])
+    random = np.random.default_rng(seed)
+    first, reply = _echoes(device, [SPACING_NS], 1)
+    apart_ns = reply.at_ns - first.at_ns + later_ns + _BEHIND_NS
+    # Both ways of the request to the CPU are in the time of the first reply already, but for its own.
+    apart_ns -= device.wire.time_ns(2 * (first.length_bytes + device.wire.preamble_bytes))
+    times = []
+    for gap in SPACING_NS + random.integers(0, _JITTER_NS, samples):
+        *_, one, other = _echoes(device, [int(gap), apart_ns], 2)
+        times.append(other.at_ns - one.at_ns)
+    return Taken(np.array(times, dtype=np.int64))
+
+
+def _echoes(device: Device, gaps_ns: list[int], replies: int) -> list[ControlFrame]:
+    seen = device.control(gaps_ns, [echo_request(number) for number in range(len(gaps_ns))])
+    came = [one for one in seen if one.from_switch]
+    if len(came) != replies:
+        raise RunError(f"{device.name}: {len(came)} replies to {replies} echo requests")
+    return [next(one for one in seen if not one.from_switch), *came]
+
+
+def acknowledgement_ns(
+    between_ns: float,
+    *,
+    echo_ns: float,
+    loop_ns: float,
+    transit_ns: float,
+    wire: Wire,
+    later_ns: int = ACKNOWLEDGEMENT_NS,
+) -> float:
+    """The acknowledgement's share in what `measure_acknowledgement` gives; `echo_ns` is that of a request.
+
+    Idle since the first reply, the CPU finds the acknowledgement after a whole number of passes.
+    """
+    back_ns = wire.time_ns(wire.preamble_bytes + _REPLY_BYTES + wire.tag_bytes) + transit_ns
+    passes = ceil((back_ns + later_ns) / loop_ns)
+    return between_ns - passes * loop_ns - echo_ns
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    samples = extent.samples
+    # A board that messages leave in disorder is switched off and on, which takes seconds.
+    # In a reduced design few medians tell the costs of messages: they are asked more often, in turns.
+    reduced = extent.design is Design.REDUCED
+    for turn, question in product(range(ROUNDS if reduced else 1), questions()):
+        renews = not question.repeatable and _needs_renewal(question)
+        if renews and turn:
+            continue
+        count = min(samples, AFTER_RENEWAL) if renews and reduced else samples
+        expected_s = _expected_s(question, count)
+        yield Part(PROCEDURE.key(question.name, turn=turn), partial(_asked, question, count), expected_s)
+    yield Part(ACKNOWLEDGEMENT, partial(_acknowledged, samples))
+
+
+def _needs_renewal(question: Question) -> bool:
+    """Whether the switch has to be switched off and on afterwards: a bench undoes additions itself."""
+    added = of.OFPFC_ADD.to_bytes(2, "big")
+    return any(segment[1] == of.OFPT_FLOW_MOD and segment[56:58] != added for segment in question.segments)
+
+
+def _expected_s(question: Question, samples: int) -> float:
+    loads = 1 if question.repeatable else samples
+    renewals = loads if _needs_renewal(question) else 0
+    return samples * ASKED_S + loads * loading_s(len(question.table)) + renewals * _RENEWAL_S
+
+
+def _asked(question: Question, samples: int, device: Device, seed: int) -> Measured:
+    return {Apart.VALUES: ask(device, question, samples=samples, seed=seed)}
+
+
+def _acknowledged(samples: int, device: Device, seed: int) -> Measured:
+    return {Apart.VALUES: measure_acknowledgement(device, samples=samples, seed=seed)}
+
+
+PROCEDURE: Final = Procedure(
+    name="cp-time",
+    text=messages.PROCEDURE.text,
+    parts=_parts,
+    beside=(messages.PROCEDURE,),
+)
+
+ACKNOWLEDGEMENT: Final = PROCEDURE.key("acknowledgement")
+"""The part that tells what receiving one costs."""

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evaluation.bench.data_plane import Samples, lone_frames
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, cpu_time_ns, link_bps, sequential_throughput_bps
+from evaluation.bench.part import (
+    NOTHING,
+    Apart,
+    Extent,
+    Measured,
+    Number,
+    Part,
+    Procedure,
+    Samples,
+    Taken,
+    counts,
+)
+from evaluation.bench.procedures.dp_time import lone_frames
 from loko.scenario import TABLE_1_FRAME_BYTES
 
 PASSES: Final = 2
 """A frame passes the integrated switch on its way to the CPU and on its way back."""
 FOOTNOTE_BYTES: Final = 48
 """A frame for which the paper's argument fails (footnote 1). Ethernet carries none so short."""
+_LATE: Final = 0.03
+"""A time of which the lateness is a larger share says more of an emulated switch's host."""
+_PS_PER_NS: Final = 1000
 
 
-def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Samples]:
+def measure(alone: Device, *, samples: int, seed: int) -> dict[int, Taken]:
     """Frames of all sizes of Table 1 through a switch as `Device.without_cpu` gives it. Raises `RunError`."""
     random = np.random.default_rng(seed)
     what = "the integrated switch alone, OpenFlow switched off"
@@ -74,3 +90,51 @@ def longest_that_suffices_ns(frame_bytes: int, wire: Wire) -> float:
     between the values for these two.
     """
     return frame_bytes * 8e9 / (PASSES * link_bps(frame_bytes, wire))
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    def measured(device: Device, seed: int) -> Measured:
+        alone = device.without_cpu()
+        if alone is None:
+            return {Apart.VALUES: NOTHING}
+        found = measure(alone, samples=extent.samples, seed=seed)
+        return {**found, Apart.CONTEXT: counts(alone.lateness_ns)}
+
+    yield Part(ALONE, measured)
+
+
+def times_ns(samples: Samples) -> dict[int, NDArray[np.int64]]:
+    """What was measured, by length of frame from the shortest on."""
+    return {size: times for size, times in sorted(samples.get(ALONE, {}).items()) if size > Apart.VALUES}
+
+
+def numbers(samples: Samples) -> dict[str, Number]:
+    """A frame's time, if the switch's host does not hide it."""
+    times = list(times_ns(samples).values())
+    if not times:
+        return {}
+    every = np.concatenate(times)
+    if is_hidden(float(np.median(every)), samples):
+        return {}
+    error_ps = float(every.std()) / float(np.sqrt(len(every))) * _PS_PER_NS
+    middle_ps = float(np.median(every)) * _PS_PER_NS
+    return {"integrated_switch.transit_ps": Number(middle_ps, error_ps, (PROCEDURE.name,), len(every))}
+
+
+def is_hidden(time_ns: float, samples: Samples) -> bool:
+    """Whether the switch is too late for a time of its integrated switch to be told.
+
+    An emulated switch's own lateness hides it: its host passes no frame on within a microsecond.
+    """
+    late_ns = samples.get(ALONE, {}).get(Apart.CONTEXT, np.zeros(1))[0]
+    return bool(late_ns > _LATE * time_ns)
+
+
+PROCEDURE: Final = Procedure(
+    name="is-time",
+    text="The integrated switch alone, OpenFlow switched off (section 3.4.1, figure 10d).",
+    parts=_parts,
+)
+
+ALONE: Final = PROCEDURE.key("OpenFlow switched off")
+"""The only part."""

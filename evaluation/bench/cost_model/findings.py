@@ -1,0 +1,191 @@
+"""What the samples of a campaign say about a switch: the numbers of its profile, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.bench.cases import Table
+from evaluation.bench.cost_model.cost_terms import link_ps
+from evaluation.bench.cost_model.estimate import Observation, Solution, solve
+from evaluation.bench.cost_model.observations import Reader
+from evaluation.bench.equations import Wire, throughput_bps
+from evaluation.bench.part import Apart, Number, Samples
+from evaluation.bench.procedures import (
+    backlog,
+    buffer,
+    cp_time,
+    dp_time,
+    housekeeping,
+    idle,
+    is_time,
+    overload,
+    table,
+    throughput,
+)
+from loko.document import InputError
+
+_PS_PER_NS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a campaign found."""
+
+    numbers: Mapping[str, Number]
+    """Numbers by their names in a profile."""
+    costs: Solution
+    """The least squares that most of them come from."""
+    loop_ns: float
+    """An idle pass of the main loop."""
+    interrupted: float
+    """Share of lone frames that met an interruption."""
+    capacity_frames: Mapping[int, int]
+    """Frames that the switch holds, by length."""
+    equation_6_error: Mapping[tuple[Table, int], float]
+    """Measured throughput over equation 6, less 1."""
+    throughput_bps: Mapping[tuple[Table, int], float]
+    """As measured."""
+
+
+def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
+    """Evaluate a campaign. `form` is a profile as values: it lends what the samples do not tell.
+
+    Raises `InputError` if samples are missing that this needs.
+    """
+    numbers = is_time.numbers(samples)
+    loop = _loop(samples)
+    numbers["cpu.loop_ps"] = loop
+    reader = Reader(
+        samples=samples,
+        wire=wire,
+        offsets={name: cost["offset_bytes"] for name, cost in form["cpu"]["action"].items()},
+        loop_ns=loop.value / _PS_PER_NS,
+    ).seen()
+    if not any(reader.cases()):
+        raise InputError("no samples of dp-time: measure them first")
+    numbers |= _interruptions(samples)
+    numbers |= _capacity_factor(reader)
+    numbers |= buffer.numbers(samples)
+    numbers |= table.numbers(samples)
+    numbers |= overload.numbers(samples, wire, lambda name: _known(name, numbers, form))
+    costs = solve(list(_observations(reader, numbers, form)))
+    numbers |= {
+        name: Number(one.value_ps, one.error_ps, one.procedures, one.samples)
+        for name, one in costs.estimates.items()
+    }
+    numbers |= _acknowledgement(reader, numbers, form)
+    centres = {(one, size): reader.centre(times) for one, size, times in reader.cases()}
+    return Findings(
+        numbers=numbers,
+        costs=costs,
+        loop_ns=reader.loop_ns,
+        interrupted=sum(one.interrupted for one in centres.values())
+        / sum(one.samples + one.interrupted for one in centres.values()),
+        capacity_frames=buffer.capacity_frames(samples),
+        equation_6_error=_equation_6(samples, {case: one.value_ns for case, one in centres.items()}, wire),
+        throughput_bps=dict(_throughput(samples)),
+    )
+
+
+def _observations(
+    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
+) -> Iterator[Observation]:
+    yield from reader.of_cases()
+    yield from reader.of_leaders(_known("cpu.capacity_factor", numbers, form))
+    yield from reader.of_questions(
+        _known("integrated_switch.transit_ps", numbers, form),
+        _known("cpu.control.interrupt_ps", numbers, form),
+    )
+
+
+def _known(name: str, numbers: Mapping[str, Number], form: Mapping[str, Any]) -> float:
+    """A number as found, or as the form has it."""
+    return numbers[name].value if name in numbers else number_of(form, name)
+
+
+def number_of(form: Mapping[str, Any], name: str) -> float:
+    """The value of a number by its dotted name."""
+    value: Any = form
+    for key in name.split("."):
+        value = value[key]
+    return float(value["value"])
+
+
+def _loop(samples: Samples) -> Number:
+    for found in idle.numbers(samples).values():
+        return found
+    of_tables = [by_size.values() for by_size in dp_time.PROCEDURE.among(samples).values()]
+    widths = [idle.rough_ns(times.astype(np.float64)) for every in of_tables for times in every]
+    if not widths:
+        raise InputError("no samples of dp-time: measure them first")
+    value_ps = float(np.median(widths)) * _PS_PER_NS
+    return Number(value_ps, 0.005 * value_ps, (dp_time.PROCEDURE.name,), len(widths))
+
+
+def _interruptions(samples: Samples) -> dict[str, Number]:
+    timers = backlog.timers(backlog.trains(samples, backlog.PROCEDURE))
+    jobs = housekeeping.numbers(backlog.trains(samples, housekeeping.PROCEDURE), timers)
+    return jobs | backlog.numbers(timers)
+
+
+def _capacity_factor(reader: Reader) -> dict[str, Number]:
+    """p_CPU of lone frames over the period of frames that wait."""
+    trains = backlog.trains(reader.samples, backlog.PROCEDURE)
+    times = reader.samples.get(dp_time.PROCEDURE.key(buffer.SLOWEST), {}).get(backlog.SIZE)
+    if not trains or times is None:
+        return {}
+    lone = reader.centre(times)
+    p_cpu_ns = lone.value_ns - link_ps(buffer.SLOWEST, backlog.SIZE, reader.wire) / _PS_PER_NS
+    period_ns = float(np.mean([one.period_ns for one in trains]))
+    return {
+        "cpu.capacity_factor": Number(
+            p_cpu_ns / period_ns,
+            lone.error_ns / period_ns,
+            (backlog.PROCEDURE.name, dp_time.PROCEDURE.name),
+            sum(one.gaps for one in trains) + lone.samples,
+        )
+    }
+
+
+def _acknowledgement(
+    reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
+) -> dict[str, Number]:
+    """Beside the interrupt, which comes with it as with a segment."""
+    times = reader.samples.get(cp_time.ACKNOWLEDGEMENT, {}).get(Apart.VALUES, np.array([]))
+    control = [f"cpu.control.{name}_ps" for name in ("interrupt", "segment", "echo")]
+    if not len(times) or not numbers.keys() >= set(control[1:]):
+        return {}
+    interrupt_ps, *rest_ps = (_known(name, numbers, form) for name in control)
+    found_ns = cp_time.acknowledgement_ns(
+        float(np.median(times)),
+        echo_ns=(interrupt_ps + sum(rest_ps)) / _PS_PER_NS,
+        loop_ns=reader.loop_ns,
+        transit_ns=_known("integrated_switch.transit_ps", numbers, form) / _PS_PER_NS,
+        wire=reader.wire,
+    )
+    error_ps = max(numbers[name].error for name in control[1:])
+    return {
+        "cpu.control.acknowledgement_ps": Number(
+            found_ns * _PS_PER_NS - interrupt_ps, error_ps, (cp_time.PROCEDURE.name,), len(times)
+        )
+    }
+
+
+def _equation_6(
+    samples: Samples, p_fx_ns: Mapping[tuple[Table, int], float], wire: Wire
+) -> dict[tuple[Table, int], float]:
+    return {
+        case: measured_bps / throughput_bps(case[1], p_fx_ns[case], wire) - 1
+        for case, measured_bps in _throughput(samples)
+        if case in p_fx_ns
+    }
+
+
+def _throughput(samples: Samples) -> Iterator[tuple[tuple[Table, int], float]]:
+    for one in throughput.throughput_tables():
+        for size, measured in samples.get(throughput.PROCEDURE.key(one), {}).items():
+            yield (one, size), float(measured[0])

@@ -1,0 +1,213 @@
+"""Buffer capacity (section 3.5): the backlog at the first loss of a burst at line rate; the rule behind it.
+
+A switch that holds `packets` frames and `units` of `unit_bytes`, of which a frame needs whole ones, holds
+packets + floor(units / ceil(l / unit_bytes)) frames of l bytes. Each measurement rules out the triples that
+say otherwise; the next length is the one about which those that are left disagree most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.bench.cases import Table, flow_mods
+from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken, counts
+from evaluation.instruments.numbered_frame import frame
+from evaluation.runner import RunError
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match
+
+_BURST_FRAMES: Final = 96
+_BURSTS: Final = 5
+"""How often a burst is repeated that the bench's own host has disturbed."""
+_BURSTS_OF_SIZE: Final = 25
+_BURST_S: Final = 0.06
+_LENGTHS: Final = np.arange(64, 1517)
+_FIRST_LENGTHS: Final = (64, 1516)
+_MOST_PACKETS: Final = 2
+_MOST_UNITS: Final = 256
+_MOST_UNIT_BYTES: Final = 1600
+_COMPARED: Final = 4_000
+"""So many of the triples that are left choose the next length."""
+
+SLOWEST: Final = Table(entries=TABLE_1_ENTRIES[-1], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+"""The paper's table: the slower the switch, the clearer its backlog."""
+
+
+class NothingLostError(RunError):
+    """No burst was long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Frames of one length that the switch held when it lost the first one."""
+
+    frames: int
+    disturbed: bool
+
+    @property
+    def taken(self) -> Taken:
+        """As it is kept."""
+        return counts(self.frames, left_out=int(self.disturbed))
+
+
+def capacity(device: Device, size: int, *, table: Table = SLOWEST) -> Capacity:
+    """Send longer and longer bursts as fast as the link allows, until a frame of one is lost.
+
+    The last frame of the first such burst is one too many; what overload does to the others does not matter
+    then. A loss that does not happen again is none of the buffer's. Raises `NothingLostError`.
+    """
+    device.load(flow_mods(table))
+    for length in range(1, _BURST_FRAMES + 1):
+        passage = _burst(device, size, length)
+        if _lost(passage) and _lost(passage := _burst(device, size, length)):
+            return _held_at(passage, length - 1, device.wire.time_ns(size))
+    raise NothingLostError(
+        f"{device.name}: loses nothing of a burst of {_BURST_FRAMES} frames of {size} bytes at line rate:"
+        " its buffer cannot be told from its speed"
+    )
+
+
+def _burst(device: Device, size: int, length: int) -> Passage:
+    """A burst of which no frame is lost since the bench's own host lost time, if that allows one."""
+    for _ in range(_BURSTS):
+        passage = device.send([0] * length, [frame(size, number) for number in range(length)])
+        if not (_lost(passage) and passage.disturbed.any()):
+            break
+    return passage
+
+
+def _lost(passage: Passage) -> bool:
+    return bool((passage.left_ns == MISSING).any())
+
+
+def capacity_by_one_burst(device: Device, size: int, *, table: Table = SLOWEST, frames: int) -> Capacity:
+    """As `capacity`, from one burst so long that it must lose frames: for switches that hold hundreds.
+
+    Only for switches that drop what finds no room and do nothing else about it. Raises
+    `NothingLostError`.
+    """
+    device.load(flow_mods(table))
+    passage = device.send([0] * frames, [frame(size, number) for number in range(frames)])
+    lost = np.flatnonzero(passage.left_ns == MISSING)
+    if not len(lost):
+        raise NothingLostError(f"{device.name}: loses nothing of a burst of {frames} frames of {size} bytes")
+    return _held_at(passage, int(lost[0]), device.wire.time_ns(size))
+
+
+def _held_at(passage: Passage, place: int, arrives_ns: int) -> Capacity:
+    """What the switch held when this frame of a burst had arrived."""
+    left = passage.left_ns[:place]
+    gone = np.count_nonzero((left != MISSING) & (left <= passage.entered_ns[place] + arrives_ns))
+    return Capacity(place - int(gone), bool(passage.disturbed.any()))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Every rule that agrees with what was measured, one in each place."""
+
+    packets: NDArray[np.int64]
+    units: NDArray[np.int64]
+    unit_bytes: NDArray[np.int64]
+
+    def frames(self, length: int) -> NDArray[np.int64]:
+        """How many frames of this length each rule holds."""
+        return self.packets + self.units // -(-length // self.unit_bytes)
+
+    def only(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> Rules:
+        """Some of them."""
+        return Rules(self.packets[kept], self.units[kept], self.unit_bytes[kept])
+
+
+def rules(frames: Mapping[int, int]) -> Rules:
+    """The rules that hold so many frames of each of these lengths."""
+    found = Rules(
+        *(
+            one.ravel()
+            for one in np.meshgrid(
+                np.arange(_MOST_PACKETS + 1),
+                np.arange(1, _MOST_UNITS + 1),
+                np.arange(16, _MOST_UNIT_BYTES + 1),
+                indexing="ij",
+            )
+        )
+    )
+    for length, held in frames.items():
+        found = found.only(found.frames(length) == held)
+    return found
+
+
+def explore(capacity: Callable[[int], int]) -> dict[int, int]:
+    """Measure the lengths that tell the rules apart. `capacity` gives how many frames of a length fit."""
+    frames = {length: capacity(length) for length in _FIRST_LENGTHS}
+    left = rules(frames)
+    while (length := _next_length(left)) is not None:
+        frames[length] = capacity(length)
+        left = left.only(left.frames(length) == frames[length])
+    return frames
+
+
+def _next_length(left: Rules) -> int | None:
+    """The length whose measurement leaves the fewest rules to be expected; None if none tells them apart."""
+    count = len(left.units)
+    if count < 2:
+        return None
+    some = left.only(np.linspace(0, count - 1, min(count, _COMPARED)).astype(np.int64))
+    best, fewest = None, float(len(some.units))
+    for length in _LENGTHS:
+        sizes = np.bincount(some.frames(int(length)))
+        expected = float((sizes.astype(np.float64) ** 2).sum()) / len(some.units)
+        if expected < fewest:
+            best, fewest = int(length), expected
+    return best
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    expected_s = len(TABLE_1_FRAME_BYTES) * _BURSTS_OF_SIZE * _BURST_S
+    yield Part(PROCEDURE.key(SLOWEST), _measure, expected_s)
+    yield Part(PROCEDURE.key("units"), _explore)
+
+
+def _measure(device: Device, _: int) -> Measured:
+    return {size: capacity(device, size).taken for size in TABLE_1_FRAME_BYTES}
+
+
+def _explore(device: Device, _: int) -> Measured:
+    frames = explore(lambda size: capacity(device, size).frames)
+    return {size: counts(held) for size, held in frames.items()}
+
+
+def capacity_frames(samples: Samples) -> dict[int, int]:
+    """How many frames of each length the switch holds."""
+    return _frames(samples, SLOWEST)
+
+
+def numbers(samples: Samples) -> dict[str, Number]:
+    """The rule, as far as only one is left."""
+    frames = _frames(samples, "units")
+    if not frames:
+        return {}
+    found = rules(frames)
+    every = (("packets", found.packets), ("units", found.units), ("unit_bytes", found.unit_bytes))
+    return {
+        f"buffer.{name}": Number(float(values[0]), 0.0, (PROCEDURE.name,), len(frames))
+        for name, values in every
+        if len(np.unique(values)) == 1
+    }
+
+
+def _frames(samples: Samples, subject: Table | str) -> dict[int, int]:
+    return {size: int(held[0]) for size, held in samples.get(PROCEDURE.key(subject), {}).items() if len(held)}
+
+
+PROCEDURE: Final = Procedure(
+    name="buffer",
+    text="Backlog at the first loss of a burst (section 3.5).",
+    parts=_parts,
+    unit="frames",
+    scale=1,
+)

@@ -1,0 +1,245 @@
+"""Processing time of the data plane (section 3.3): every combination of Table 1, 100 lone frames each.
+
+In real time that takes hours, and least squares find the same costs in far fewer tables: a reduced design
+varies one factor at a time, each where it shows best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, product
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.cases import Alone, Table, flow_mods, loading_s, tables
+from evaluation.bench.device import MISSING, Device, Passage
+from evaluation.bench.equations import data_time_ns
+from evaluation.bench.part import ROUNDS, Combination, Design, Extent, Key, Part, Procedure, Taken
+from evaluation.instruments.numbered_frame import frame
+from evaluation.runner import RunError
+from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
+
+PAPER_SAMPLES: Final = 100
+SIZES: Final = (64, 306, 790, 1516)
+"""Costs are straight lines over the length from 64 bytes on: both ends, and two between as a check."""
+
+_ENDS: Final = (TABLE_1_FRAME_BYTES[0], TABLE_1_FRAME_BYTES[-1])
+_SHORT_FRAMES: Final = TABLE_1_FRAME_BYTES[:1]
+_SOME_FRAMES: Final[tuple[int, ...]] = TABLE_1_FRAME_BYTES[:-1:2]
+"""Room is left in the longest for what actions add."""
+_TAGGED_FRAMES: Final[tuple[int, ...]] = (68, *_SOME_FRAMES[1:])
+"""Without their tag they are no shorter than Ethernet wants them."""
+_SURER: Final = 80
+"""Samples for the smallest costs, over those for the others."""
+_PROBES: Final = 3
+_PROBE_GAP_NS: Final = 5_000_000
+_JITTER_NS: Final = 100_000
+"""Frames come at random phases of whatever is periodic in the switch."""
+_UNKNOWN_NS: Final = 5_000_000
+"""Taken for the time of frames whose probes the host disturbed: the paper's longest is 2.1 ms."""
+_TRAINS: Final = 4
+"""How often a train is sent again for frames that were disturbed, or lost."""
+_SPACING: Final = 1.25
+"""Gap over the longest time that the probes needed, so that no frame waits for another."""
+_FRAME_S: Final = 50e-6
+_BYTE_S: Final = 0.2e-6
+_ENTRY_S: Final = 9e-6
+"""Fig. 9: some 50 us for a frame, 10 us for each entry, and a byte's way in and out."""
+TRAIN_S: Final = 0.05
+"""Beside the frames of a train: three probes, the emulator's report, reading the taps."""
+
+
+def measure(
+    device: Device, seed: int, *, table: Table, sizes: tuple[int, ...], samples: int
+) -> Iterator[Combination]:
+    """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
+    random = np.random.default_rng(seed)
+    device.load(flow_mods(table))
+    for size in sizes:
+        yield (
+            size,
+            lone_frames(device, size, samples=samples, random=random, what=str(table), tagged=table.tagged),
+        )
+
+
+def lone_frames(
+    device: Device,
+    size: int,
+    *,
+    samples: int,
+    random: np.random.Generator,
+    what: str,
+    tagged: bool = False,
+) -> Taken:
+    """Processing times of frames of this length, none of which waits for another one.
+
+    Frames that the bench's own host disturbed are sent again, for as long as that may help. Raises
+    `RunError`, which names `what` they should have passed, if frames do not come out.
+    """
+    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, tagged=tagged)
+    longest_ns = int(probes.values.max()) if len(probes.values) else _UNKNOWN_NS
+    spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
+    trains: list[Taken] = []
+    for _ in range(_TRAINS):
+        missing = samples - sum(len(one.values) for one in trains)
+        if missing <= 0:
+            break
+        gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
+        trains.append(_train(device, size, gaps_ns.tolist(), what, tagged=tagged))
+    times_ns = np.concatenate([one.values for one in trains])
+    if not len(times_ns):
+        raise RunError(
+            f"{device.name}: this machine stalled during every one of {samples} frames of {size} bytes;"
+            " end other programs and run again"
+        )
+    return Taken(times_ns, sum(one.left_out for one in trains))
+
+
+def _train(device: Device, size: int, gaps_ns: list[int], what: str, *, tagged: bool) -> Taken:
+    """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
+    gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
+    train = [frame(size, number, tagged=tagged) for number in range(len(gaps_ns))]
+    for _ in range(_TRAINS):
+        passage = device.send(gaps_ns, train)
+        lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))
+        if not lost:
+            return _times(device, size, passage)
+    raise RunError(
+        f"{device.name}: {lost} of {len(train)} lone frames of {size} bytes did not come out"
+        f" ({what}); check the wiring of ports 1 and 2 and the table"
+    )
+
+
+def _times(device: Device, size: int, passage: Passage) -> Taken:
+    fine = ~passage.disturbed & (passage.left_ns != MISSING)
+    fine[: device.warm_up_frames] = False
+    # A switch that once needs much longer than for the probes may hold several.
+    fine[1:] &= passage.entered_ns[1:] >= np.maximum.accumulate(passage.left_ns)[:-1]
+    measured_ns = passage.left_ns[fine] - passage.entered_ns[fine]
+    offset_ns = data_time_ns(0, size, device.wire)
+    return Taken(measured_ns + offset_ns, int(np.count_nonzero(~fine[device.warm_up_frames :])))
+
+
+SINGLE_FIELDS: Final = (
+    "in_port",
+    "dl_src",
+    "dl_dst",
+    "dl_vlan",
+    "dl_vlan_pcp",
+    "dl_type",
+    "nw_tos",
+    "nw_proto",
+    "nw_src",
+    "nw_dst",
+    "tp_src",
+    "tp_dst",
+)
+
+
+def identification_tables() -> Iterator[Table]:
+    """Tables beyond Table 1 that separate what its match types only tell together."""
+    for match in (Alone(), *map(Alone, SINGLE_FIELDS)):
+        for entries in (1, TABLE_1_ENTRIES[-1]):
+            yield Table(entries=entries, match=match, action=Action.OUTPUT)
+
+
+def action_tables() -> Iterator[Table]:
+    """Tables that tell what the cheapest actions cost: a single entry, so that little else takes time."""
+    # What costs less than the taps' noise is told by three. Of a tagged frame only one tag can be taken.
+    for action, rewrites, tagged in (
+        (Action.OUTPUT, 1, False),
+        (Action.SET_DL_SRC, 3, False),
+        (Action.STRIP_VLAN, 3, False),
+        (Action.SET_VLAN_ID, 3, False),
+        (Action.STRIP_VLAN, 1, True),
+    ):
+        yield Table(
+            entries=1,
+            match=Alone("tp_dst"),
+            action=action,
+            used_entry=UsedEntry.FIRST,
+            rewrites=rewrites,
+            tagged=tagged,
+        )
+
+
+Chosen = tuple[Table, tuple[int, ...]]
+"""A table, and the lengths of frames that it is measured with."""
+
+
+def chosen_tables(design: Design) -> list[Chosen]:
+    """The tables of Table 1 that a design measures."""
+    return list(tables()) if design is Design.FULL else list(_one_factor_at_a_time())
+
+
+def _one_factor_at_a_time() -> Iterator[Chosen]:
+    short, middle, long = (TABLE_1_ENTRIES[place] for place in (0, len(TABLE_1_ENTRIES) // 2, -1))
+    five = Match.FIVE_TUPLE
+    # What an action costs shows best where little else takes time.
+    yield from ((Table(entries=short, match=five, action=action), SIZES) for action in Action)
+    for entries in (middle, long):
+        yield Table(entries=entries, match=five, action=Action.OUTPUT), SIZES
+    for match in Match:
+        if match is not five:
+            yield Table(entries=long, match=match, action=Action.OUTPUT), _ENDS
+    for used, priorities in product(UsedEntry, Priorities):
+        if (used, priorities) != (UsedEntry.LAST, Priorities.INCREASING):
+            order = Table(
+                entries=long, match=five, action=Action.OUTPUT, used_entry=used, priorities=priorities
+            )
+            yield order, _ENDS
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    samples = extent.samples
+    wanted = chosen_tables(extent.design) if extent.scenario is None else tables(extent.scenario)
+    # Fewer actions first: a board that stays on keeps old ones in its memory (quirk 55).
+    chosen = sorted(wanted, key=lambda one: one[0].action is not Action.OUTPUT)
+    if extent.scenario is None:
+        # In turns: what drifts on the bench meanwhile must not look like one of the costs.
+        for turn, table in product(range(ROUNDS), action_tables()):
+            sizes = _TAGGED_FRAMES if table.tagged else _SOME_FRAMES
+            yield _part(table, sizes, _SURER * samples // ROUNDS, turn)
+        for table in identification_tables():
+            yield _part(table, _SHORT_FRAMES, samples)
+    for table, sizes in chosen:
+        yield _part(table, sizes, samples)
+
+
+def _part(table: Table, sizes: tuple[int, ...], samples: int, turn: int = 0) -> Part:
+    frames_s = sum(
+        samples * (_SPACING * _frame_s(table, size) + _JITTER_NS / 2e9) + TRAIN_S for size in sizes
+    )
+    measured = partial(measure, table=table, sizes=sizes, samples=samples)
+    return Part(PROCEDURE.key(table, turn=turn), measured, loading_s(table.entries) + frames_s)
+
+
+def _frame_s(table: Table, size: int) -> float:
+    """A lone frame's way through the board, roughly."""
+    return _FRAME_S + size * _BYTE_S + table.entries * _ENTRY_S
+
+
+def _simulated_parts(extent: Extent) -> Iterator[Part]:
+    # The simulator's hosts know frames again that only pass, so its switches rewrite none.
+    for part in _parts(extent):
+        (table,) = part.key.subject
+        if isinstance(table, Table) and table.action is Action.OUTPUT:
+            yield part
+
+
+def measured_tables() -> Iterator[tuple[Key, Table]]:
+    """All tables that a campaign may have measured, by their parts."""
+    for turn, table in product(range(ROUNDS), action_tables()):
+        yield PROCEDURE.key(table, turn=turn), table
+    for table in chain(identification_tables(), (table for table, _ in tables())):
+        yield PROCEDURE.key(table), table
+
+
+PROCEDURE: Final = Procedure(
+    name="dp-time",
+    text="Processing time of frames, every combination of Table 1 (section 3.3, equation 4).",
+    parts=_parts,
+    simulated_parts=_simulated_parts,
+)

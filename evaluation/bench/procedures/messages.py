@@ -1,0 +1,411 @@
+"""Processing time of messages (section 3.2, figures 6 and 7): with reply, or by the barrier method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.bench.cases import loading_s
+from evaluation.bench.control_plane import (
+    ASKED_S,
+    OTHER_VLAN,
+    SPACING_NS,
+    TRIES,
+    XID,
+    add,
+    adds,
+    entry_match,
+    exchange,
+    gaps_ns,
+    table_change,
+    taken,
+)
+from evaluation.bench.device import ControlFrame, Device
+from evaluation.bench.equations import barrier_was_in_time, control_time_ns, silent_control_time_ns
+from evaluation.bench.part import (
+    AFTER_RENEWAL,
+    Apart,
+    Design,
+    Extent,
+    Key,
+    Measured,
+    Part,
+    Procedure,
+    Taken,
+    counts,
+)
+from evaluation.runner import RunError
+from loko.controller.framing import whole_messages
+from loko.controller.messages import PROTOCOL, barrier_request, echo_request, features_request, serialized
+from loko.scenario import TABLE_1_ENTRIES
+
+ACTIONS: Final = (0, 1, 2, 3, 4)
+ENTRIES: Final = TABLE_1_ENTRIES
+_PACKET_OUT_BYTES: Final = 64
+_REPLY_BYTES, _ENTRY_BYTES, _ACTION_BYTES = 12, 88, 8
+_SHOWN_ENTRIES: Final = 20
+_LONGEST_REPLY_BYTES: Final = 2048
+"""A longer reply to a request for flow statistics hangs the Zodiac FX (quirk 28). It shows 20 entries."""
+_BARRIER_REPLY: Final = 19
+_ECHO_REPLY: Final = 3
+_STATISTICS_REPLY: Final = 17
+_ACTIVE_AT: Final = 56
+"""Place of the count of entries in table statistics of OpenFlow 1.0."""
+INTERRUPTED_NS: Final = 20_000
+"""Over the least time of a message: the IP stack's timers came between, not only the main loop's phase."""
+ECHO_SPACING_NS: Final = 1_252_100
+"""Between the requests of a series: those that come while the CPU reads port counters fit into its ring, and
+the firmware's 501 ms are no multiple of it."""
+ECHO_SERIES_NS: Final = 30_000_000_000
+"""Twenty rounds of the three jobs: a request meets one of 0.1 ms in every sixth round."""
+FLOW_STATISTICS: Final = "FlowStatsRequest"
+_SOME_ENTRIES: Final = 17
+_BARRIER_SEED: Final = 0
+
+Command = Literal["delete", "delete-strict", "modify", "modify-strict"]
+Hit = Literal["all", "none"]
+_COMMANDS: Final[dict[Command, int]] = {
+    "delete": of.OFPFC_DELETE,
+    "delete-strict": of.OFPFC_DELETE_STRICT,
+    "modify": of.OFPFC_MODIFY,
+    "modify-strict": of.OFPFC_MODIFY_STRICT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A message whose processing time is measured."""
+
+    what: tuple[str | int, ...]
+    """Its name, and over what it is measured, such as entries and actions."""
+    message: bytes
+    replies: bool = False
+    """Whether it has a reply (equation 1), or is followed by a barrier (equations 2 and 3)."""
+    table: tuple[bytes, ...] = ()
+    """Entries that are there before."""
+    undo: bytes | None = None
+    """What makes the table as it was before."""
+    changes: bool = False
+    """Whether it changes the table so that it must be made anew."""
+
+    @property
+    def key(self) -> Key:
+        """Of its part."""
+        return PROCEDURE.key(*self.what)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.key.name
+
+
+def messages() -> Iterator[Subject]:
+    """All messages but FLOW_MOD (figure 6b), with an empty table."""
+    for name, message in _WITH_REPLY.items():
+        yield Subject(what=(name,), message=message, replies=True)
+    yield Subject(what=("SetConfig",), message=serialized(parser.OFPSetConfig(PROTOCOL, 0, 128), XID))
+    out = parser.OFPPacketOut(
+        PROTOCOL,
+        buffer_id=0xFFFFFFFF,
+        in_port=of.OFPP_NONE,
+        actions=[parser.OFPActionOutput(2, 0xFFFF)],
+        data=bytes(_PACKET_OUT_BYTES - 4),
+    )
+    yield Subject(what=("PacketOut",), message=serialized(out, XID))
+    yield from flow_statistics()
+
+
+def _statistics(request: Any) -> bytes:
+    return serialized(request, XID)
+
+
+_WITH_REPLY: Final = {
+    "EchoRequest": echo_request(XID),
+    "FeaturesRequest": features_request(XID),
+    "GetConfigRequest": serialized(parser.OFPGetConfigRequest(PROTOCOL), XID),
+    "BarrierRequest": barrier_request(XID),
+    "Vendor": bytes([of.OFP_VERSION, of.OFPT_VENDOR, 0, 12, 0, 0, 0, XID, 0, 0, 0x23, 0x20]),
+    "DescStatsRequest": _statistics(parser.OFPDescStatsRequest(PROTOCOL, 0)),
+    "TableStatsRequest": _statistics(parser.OFPTableStatsRequest(PROTOCOL, 0)),
+    "PortStatsRequest": _statistics(parser.OFPPortStatsRequest(PROTOCOL, 0, of.OFPP_NONE)),
+}
+
+
+_TABLE_STATISTICS: Final = _WITH_REPLY["TableStatsRequest"]
+_BARRIER: Final = Subject(what=("BarrierRequest",), message=_WITH_REPLY["BarrierRequest"], replies=True)
+
+
+def flow_statistics() -> Iterator[Subject]:
+    """FlowStatsRequest over entries and actions; not those whose reply hangs the board."""
+    everything = parser.OFPMatch(wildcards=of.OFPFW_ALL)
+    request = serialized(parser.OFPFlowStatsRequest(PROTOCOL, 0, everything, 0xFF, of.OFPP_NONE), XID)
+    for entries in ENTRIES:
+        for actions in ACTIONS:
+            if not hangs(entries, actions):
+                yield Subject(
+                    what=(FLOW_STATISTICS, entries, actions),
+                    message=request,
+                    replies=True,
+                    table=tuple(adds(entries, actions)),
+                )
+
+
+def hangs(entries: int, actions: int) -> bool:
+    """Whether a Zodiac FX with such a table is dead after it was asked for its flow statistics."""
+    shown = min(entries, _SHOWN_ENTRIES)
+    return _REPLY_BYTES + shown * (_ENTRY_BYTES + actions * _ACTION_BYTES) > _LONGEST_REPLY_BYTES
+
+
+def flow_adds() -> Iterator[Subject]:
+    """FlowMod Add (figure 7a): the last of so many entries, with so many actions."""
+    for entries in ENTRIES:
+        for actions in ACTIONS:
+            yield Subject(
+                what=("Add", entries, actions),
+                message=add(entries - 1, actions),
+                table=tuple(adds(entries - 1, actions)),
+                undo=table_change(of.OFPFC_DELETE_STRICT, entry_match(entries - 1)),
+            )
+
+
+def flow_searches() -> Iterator[Subject]:
+    """FlowMod Delete and Modify (figure 7b), strict or not, which hit all entries or none."""
+    for command in _COMMANDS:
+        for hit in ("all", "none"):
+            for entries in ENTRIES:
+                yield flow_search(command, hit, entries)
+
+
+def flow_search(command: Command, hit: Hit, entries: int, *, always_fresh: bool = False) -> Subject:
+    """One of them. Only a table whose entries are all the same is hit as a whole by a strict command.
+
+    `always_fresh`: the table is made anew for each sample, as if a command that hits none could change it.
+    """
+    strict = command.endswith("-strict")
+    if hit == "none":
+        match = parser.OFPMatch(dl_vlan=OTHER_VLAN)
+    else:
+        match = entry_match(0) if strict else parser.OFPMatch(wildcards=of.OFPFW_ALL)
+    return Subject(
+        what=(command, hit, entries),
+        message=table_change(_COMMANDS[command], match, actions=1 if command.startswith("modify") else 0),
+        table=tuple([add(0, 1)] * entries if strict and hit == "all" else adds(entries, 1)),
+        changes=always_fresh or hit == "all",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Processing times of echo requests over time."""
+
+    at_ns: NDArray[np.int64]
+    """When each request was sent, from the first one on."""
+    times_ns: NDArray[np.int64]
+    missing: int
+    """Requests without a reply."""
+
+
+def with_reply(device: Device, subject: Subject, *, samples: int, seed: int) -> Taken:
+    """Equation 1. Of a reply of several frames the first one counts. Raises `RunError` if none comes."""
+    device.load(subject.table)
+    times: list[int] = []
+    disturbed = 0
+    for gap in gaps_ns(TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        first, reply = exchange(device, [gap], (subject.message,), subject.name)
+        if reply.disturbed:
+            disturbed += 1
+        else:
+            times.append(control_time_ns(reply.at_ns - first.at_ns, first.length_bytes, device.wire))
+    return taken(device, times, disturbed, subject.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """What a barrier alone takes."""
+
+    usual_ns: int
+    """p_BR of equation 2: the median."""
+    longest_ns: int
+    """p_BR of equation 3, without interruptions. With the median, every other late barrier would pass."""
+
+
+def barrier(device: Device, *, samples: int, seed: int) -> Barrier:
+    """Measure p_BR. Raises `RunError`."""
+    times = with_reply(device, _BARRIER, samples=samples, seed=seed).values
+    return Barrier(int(np.median(times)), int(times[times < times.min() + INTERRUPTED_NS].max()))
+
+
+def without_reply(device: Device, subject: Subject, *, barrier: Barrier, samples: int, seed: int) -> Taken:
+    """Equations 2 and 3: a barrier follows the subject as closely as it can.
+
+    A sample whose barrier arrived after the subject was finished says nothing of the subject: it is counted
+    and taken again. Raises `RunError` if too many are so, or no reply comes.
+    """
+    times: list[int] = []
+    late = disturbed = 0
+    shortest_ns = 0
+    fresh = False
+    for gap in gaps_ns(TRIES * samples, seed):
+        if len(times) == samples:
+            break
+        if not fresh or subject.changes:
+            device.load(subject.table)
+            fresh = True
+        first, second, reply = _with_barrier(device, gap, subject)
+        to_reply_ns = reply.at_ns - first.at_ns
+        apart_ns = second.at_ns - first.at_ns
+        if reply.disturbed:
+            disturbed += 1
+        elif barrier_was_in_time(apart_ns, to_reply_ns, second.length_bytes, barrier.longest_ns, device.wire):
+            times.append(
+                silent_control_time_ns(to_reply_ns, first.length_bytes, barrier.usual_ns, device.wire)
+            )
+        else:
+            late += 1
+            shortest_ns = min(apart_ns, shortest_ns or apart_ns)
+        if subject.undo is not None:
+            # The barrier's reply acknowledges it; the next subject would be charged for that otherwise.
+            device.control([SPACING_NS, 0], [subject.undo, _BARRIER.message])
+    if late > TRIES * samples // 2:
+        raise RunError(
+            f"{device.name}: {late} of {len(times) + late} barriers behind '{subject.name}' came too late"
+            f" (equation 3), the earliest {shortest_ns / 1000:.0f} us behind it: use a quieter machine"
+        )
+    return taken(device, times, late + disturbed, subject.name)
+
+
+def echo_over_time(
+    device: Device, *, spacing_ns: int = ECHO_SPACING_NS, duration_ns: int = ECHO_SERIES_NS
+) -> Series:
+    """Echo requests at fixed distances (figure 6a), with the firmware as the device has it."""
+    count = duration_ns // spacing_ns
+    device.load([])
+    seen = device.control([spacing_ns] * count, [echo_request(number) for number in range(count)])
+    sent: dict[int, ControlFrame] = {}
+    replied: dict[int, int] = {}
+    for frame in seen:
+        for message in whole_messages(frame.payload)[0]:
+            number = int.from_bytes(message[4:8], "big")
+            if not frame.from_switch:
+                sent.setdefault(number, frame)
+            elif message[1] == _ECHO_REPLY:
+                replied.setdefault(number, frame.at_ns)
+    if len(replied) < count // 2:
+        raise RunError(f"{device.name}: only {len(replied)} of {count} echo requests were answered")
+    numbers = sorted(set(sent) & set(replied))
+    begin_ns = sent[numbers[0]].at_ns
+    return Series(
+        np.array([sent[number].at_ns - begin_ns for number in numbers], dtype=np.int64),
+        np.array(
+            [
+                control_time_ns(replied[number] - sent[number].at_ns, sent[number].length_bytes, device.wire)
+                for number in numbers
+            ],
+            dtype=np.int64,
+        ),
+        count - len(numbers),
+    )
+
+
+def entries_added(device: Device, subject: Subject) -> int:
+    """How many more entries the switch has afterwards, as its table statistics tell. Raises `RunError`."""
+    device.load(subject.table)
+    seen = device.control([SPACING_NS, SPACING_NS], [subject.message, _TABLE_STATISTICS])
+    for one in seen:
+        if one.from_switch and one.payload[1] == _STATISTICS_REPLY:
+            return int.from_bytes(one.payload[_ACTIVE_AT : _ACTIVE_AT + 4], "big") - len(subject.table)
+    raise RunError(f"{device.name}: no table statistics behind '{subject.name}'")
+
+
+def _with_barrier(
+    device: Device, gap_ns: int, subject: Subject
+) -> tuple[ControlFrame, ControlFrame, ControlFrame]:
+    """Send the subject and a barrier behind it; their frames, and that of the barrier's reply."""
+    seen = device.control([gap_ns, 0], [subject.message, _BARRIER.message])
+    requests = [one for one in seen if not one.from_switch]
+    replies = [one for one in seen if one.from_switch and one.payload[1] == _BARRIER_REPLY]
+    if len(replies) != 1 or len(requests) != 2:
+        raise RunError(f"{device.name}: no reply to the barrier behind '{subject.name}'")
+    first, second = requests
+    return first, second, replies[0]
+
+
+def _parts(extent: Extent) -> Iterator[Part]:
+    """Those without reply count the samples that equation 3 does not allow as left out."""
+    samples = extent.samples
+    changing = min(samples, AFTER_RENEWAL) if extent.design is Design.REDUCED else samples
+    echo_s = ECHO_SERIES_NS / 1e9
+    yield Part(ECHO_UNMODIFIED, _echo_unmodified, echo_s)
+    yield Part(ECHO_MODIFIED, _echo_modified, echo_s)
+    added = flow_search("modify", "none", _SOME_ENTRIES)
+    yield Part(ENTRIES_ADDED, partial(_entries_added, added), _expected_s(added, 1))
+    barrier_of = _Barrier(samples)
+    for subject in (*messages(), *flow_adds(), *flow_searches()):
+        count = changing if subject.changes else samples
+        measure = partial(_measured, subject, count, barrier_of)
+        yield Part(subject.key, measure, _expected_s(subject, count))
+
+
+def _expected_s(subject: Subject, samples: int) -> float:
+    loads = samples if subject.changes else 1
+    return samples * ASKED_S + loads * loading_s(len(subject.table))
+
+
+def _echo_unmodified(device: Device, seed: int) -> Measured:
+    return _echo_modified(device.with_housekeeping() or device, seed)
+
+
+def _echo_modified(device: Device, _: int) -> Measured:
+    series = echo_over_time(device)
+    return {Apart.VALUES: Taken(series.times_ns, series.missing), Apart.CONTEXT: Taken(series.at_ns)}
+
+
+def _entries_added(subject: Subject, device: Device, _: int) -> Measured:
+    return {Apart.VALUES: counts(entries_added(device, subject))}
+
+
+class _Barrier:
+    """p_BR of a device, measured when it is first needed: the same in every part, also when resumed."""
+
+    def __init__(self, samples: int) -> None:
+        self._samples = samples
+        self._known: Barrier | None = None
+
+    def of(self, device: Device, seed: int) -> Barrier:
+        """p_BR. The device is afterwards as at the beginning of a part with this seed."""
+        if self._known is None:
+            device.begin(_BARRIER_SEED)
+            self._known = barrier(device, samples=self._samples, seed=_BARRIER_SEED)
+            device.begin(seed)
+        return self._known
+
+
+def _measured(subject: Subject, samples: int, barrier_of: _Barrier, device: Device, seed: int) -> Measured:
+    if subject.replies:
+        found = with_reply(device, subject, samples=samples, seed=seed)
+    else:
+        p_br = barrier_of.of(device, seed)
+        found = without_reply(device, subject, barrier=p_br, samples=samples, seed=seed)
+    return {Apart.VALUES: found}
+
+
+PROCEDURE: Final = Procedure(
+    name="messages",
+    text="Processing time of messages (section 3.2, equations 1 to 3; figures 6 and 7).",
+    parts=_parts,
+)
+
+ECHO_UNMODIFIED: Final = PROCEDURE.key("echo over time, unmodified firmware")
+ECHO_MODIFIED: Final = PROCEDURE.key("echo over time, firmware as measured")
+"""Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
+ENTRIES_ADDED: Final = PROCEDURE.key("entries added by a Modify that hits none")
+"""One sample, no time."""

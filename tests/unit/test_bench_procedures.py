@@ -1,0 +1,105 @@
+"""A procedure is one file: `toy_procedure` is measured, kept and shown as all others are."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+import toy_procedure
+import typer
+from typer.testing import CliRunner
+
+from evaluation.bench import campaign, procedures
+from evaluation.bench.cases import Table
+from evaluation.bench.commands import add_command
+from evaluation.bench.part import Apart, Design, Procedure
+from evaluation.bench.procedures import PROCEDURES, dp_time, is_time
+from evaluation.bench.progress import announcement
+from evaluation.bench.store import SampleStore
+from evaluation.bench.virtual import VirtualDevice
+from loko.scenario import Action, Match
+
+TOY = toy_procedure.PROCEDURE
+
+
+def test_a_new_procedure_is_measured_and_resumed(tmp_path: Path) -> None:
+    todo = campaign.parts((TOY,), samples=3)
+    keys = [part.key for part in todo]
+    assert announcement(todo, set(), real_time=True).startswith("2 parts to measure; about ")
+    for _ in range(2):
+        with SampleStore(tmp_path / "samples", {}) as store:
+            campaign.run(VirtualDevice(seed=1), todo, store, seed=1, on_part=lambda _: None)
+            assert store.complete_among(keys) == set(keys)
+            samples = store.samples(keys)
+        todo = todo[:1]
+    found = {
+        (table.entries, size): int(values[0])
+        for key, by_size in TOY.among(samples).items()
+        for table in key.subject
+        if isinstance(table, Table)
+        for size, values in by_size.items()
+    }
+    assert found[1, 1516] == toy_procedure.BURST_FRAMES
+    assert found[128, 64] < toy_procedure.BURST_FRAMES
+
+
+def test_a_new_procedure_has_its_command(tmp_path: Path) -> None:
+    app = typer.Typer()
+    for one in (TOY, PROCEDURES[0]):
+        add_command(app, one)
+    arguments = [TOY.name, "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["what"] for row in rows[::2]] == [str(key.subject[0]) for key in keys_of(TOY)]
+    assert [row["frame_bytes"] for row in rows] == [*toy_procedure.SIZES] * 2
+    assert "what, in frames " in CliRunner().invoke(app, arguments).stdout
+    refused = CliRunner().invoke(app, [*arguments, "--device", "banana-pi-r1"])
+    assert "so only dp-time and throughput make sense" in str(refused.exception)
+
+
+def keys_of(procedure: Procedure) -> list:
+    return [part.key for part in campaign.parts((procedure,), samples=3)]
+
+
+def test_every_file_of_the_folder_is_a_procedure_with_a_command() -> None:
+    files = Path(str(procedures.__file__)).parent.glob("[!_]*.py")
+    there = {importlib.import_module(f"{procedures.__name__}.{file.stem}").PROCEDURE for file in files}
+    assert there == {one for listed in PROCEDURES for one in (listed, *listed.beside)}
+
+
+def test_no_two_parts_have_the_same_name() -> None:
+    every = [one for listed in (*PROCEDURES, TOY) for one in (listed, *listed.beside)]
+    for design in Design:
+        names = [str(part.key) for part in campaign.parts(every, samples=3, design=design)]
+        assert len(names) == len(set(names)) > len(every)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "size"),
+    [
+        (
+            dp_time.PROCEDURE.key(Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT), turn=2),
+            "dp-time/17/five-tuple/output/increasing/last/turn 2",
+            306,
+        ),
+        (is_time.ALONE, "is-time/OpenFlow switched off", Apart.CONTEXT),
+    ],
+    ids=["table", "lateness"],
+)
+def test_samples_of_earlier_versions_stay_readable(tmp_path: Path, key, name: str, size: int) -> None:
+    with SampleStore(tmp_path / "samples", {}):
+        pass
+    with sqlite3.connect(tmp_path / "samples") as base:
+        row = (name, int(size), np.array([7], dtype="<i8").tobytes(), 2)
+        base.execute("insert into sample values (?, ?, ?, ?)", row)
+        base.execute("insert into complete values (?)", (name,))
+    base.close()
+    with SampleStore(tmp_path / "samples", None) as store:
+        assert store.complete_among([key]) == {key}
+        [(part, length, values, left_out)] = store.rows([key])
+    assert (part, length, values.tolist(), left_out) == (key, size, [7], 2)

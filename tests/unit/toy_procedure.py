@@ -1,0 +1,44 @@
+"""A procedure as one file: how many frames of a burst come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from evaluation.bench.cases import Table, flow_mods, loading_s
+from evaluation.bench.device import MISSING, Device
+from evaluation.bench.part import Extent, Measured, Part, Procedure, counts
+from evaluation.instruments.numbered_frame import frame
+from loko.scenario import Action, Match
+
+ENTRIES: Final = (1, 128)
+SIZES: Final = (64, 1516)
+BURST_FRAMES: Final = 60
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    for entries in ENTRIES:
+        table = Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
+        yield Part(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
+
+
+def _measured(table: Table, device: Device, _: int) -> Measured:
+    device.load(flow_mods(table))
+    return {size: counts(_survivors(device, size)) for size in SIZES}
+
+
+def _survivors(device: Device, size: int) -> int:
+    passage = device.send([0] * BURST_FRAMES, [frame(size, number) for number in range(BURST_FRAMES)])
+    return int(np.count_nonzero(passage.left_ns != MISSING))
+
+
+PROCEDURE: Final = Procedure(
+    name="survivors",
+    text="How many frames of a burst come out.",
+    parts=_parts,
+    unit="frames",
+    scale=1,
+)
