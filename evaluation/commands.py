@@ -155,7 +155,8 @@ def evaluate(
     refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
-        prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
+        # Meanwhile this process imports the rest, too.
+        prepare("evaluation.pictures", "evaluation.replay.campaign")
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
 
     options = Options(

@@ -6,7 +6,7 @@ import os
 
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.document import Deployment
-from evaluation.kinds.sweep.estimate import LIVE_OVERHEAD_S, LIVE_SETUP_S, PACKETS_PER_CPU_S
+from evaluation.replay.duration import LIVE_OVERHEAD_S, LIVE_SETUP_S, PACKETS_PER_CPU_S
 
 
 def estimate_s(figure: Deployment) -> dict[str, float]:

@@ -7,9 +7,9 @@ from typing import Any, Final
 from evaluation.kinds import Kind
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.paths.production import compute
-from evaluation.kinds.sweep.estimate import LIVE_OVERHEAD_S
 from evaluation.options import Options
 from evaluation.outcome import OneByOne
+from evaluation.replay.duration import LIVE_OVERHEAD_S
 from loko.lab import load_lab
 
 _SETUP_S_PER_SWITCH: Final = 0.5
