@@ -55,12 +55,9 @@ class PlannedPoint:
             "figure": self.figure,
             "x": self.x,
             "mode": options.mode,
-            "backend": options.switched_by(self.lab),
-            "builder": options.builder,
-            "framework": options.driven_by,
-            "real_boards": options.real_boards(),
+            "switches": options.switched_by(self.lab),
+            **carriage(self, options),
             "profiles": {name: switch.profile.name for name, switch in self.lab.switches.items()},
-            "capacity_factor": options.capacity_factor,
             "commit": commit(),
             "admitted": [[one.flow.id, [hop.switch for hop in one.path]] for one in self.routed],
             "scheme": self.scheme,
@@ -70,6 +67,18 @@ class PlannedPoint:
             "echoes_per_s": self.echoes_per_s,
             "openflow": self.openflow.value,
         }
+
+
+def carriage(_figure: object, options: Options) -> dict[str, Any]:
+    """What records depend on beside figure, scale and seed: `OneByOne.parameters` of figures with points."""
+    return {
+        "backend": options.backend,
+        "builder": options.builder,
+        "framework": options.driven_by,
+        "real_boards": options.real_boards(),
+        "capacity_factor": options.capacity_factor,
+        "senders": options.senders.chosen,
+    }
 
 
 def seed_of(*words: object) -> int:
