@@ -270,6 +270,16 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         (["evaluate", "--queue-frames", "9"], "and name those that do: fig3a fig3b fig3c"),
         (["evaluate", "fig15", "--burst-frames", "400"], "a burst of 400 frames finds room for 160 only"),
         (["evaluate", "fig17a", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
+        (["evaluate", "table2", "--capacity-factor", "1"], "loko/table2 does not depend on it; leave it out"),
+        (
+            ["evaluate", "table2", "fig17a", "--executor", "dask", "--scheduler", "tcp://127.0.0.1:1"],
+            "loko/table2 is computed on this machine only; leave it out and name those that do: loko/fig17a",
+        ),
+        (
+            ["evaluate", "fig17a", "--scheduler", "tcp://127.0.0.1:1"],
+            "for --executor dask only; leave it out",
+        ),
+        (["evaluate", "fig17a", "--mode", "live", "--executor", "dask"], "for --mode virtual only"),
         (["evaluate", "--wat"], "No such option: --wat"),
         (["report", "/nowhere"], "/nowhere: no such folder"),
         (["dance"], "No such command 'dance'"),

@@ -76,7 +76,7 @@ def replay(
     with closing(_carried([run for _, run in runs], options)) as carried:
         for at, records in carried:
             place, run = runs[at]
-            folder.mkdir(exist_ok=True)  # it went with the last figure that became complete
+            folder.mkdir(parents=True, exist_ok=True)  # it went with the last figure that became complete
             write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
             progress.advance(run.point.label)
             left[place] -= 1

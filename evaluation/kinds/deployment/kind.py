@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.document import Deployment
 from evaluation.kinds.deployment.production import compute
@@ -28,4 +28,5 @@ KIND: Final = Kind(
         compute, lambda figure, options: {**carriage(figure, options), "points": options.points}
     ),
     estimate_s=_estimate_s,
+    honours=SIMULATED,
 )

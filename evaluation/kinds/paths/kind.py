@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.paths.document import Paths
 from evaluation.kinds.paths.production import compute
 from evaluation.outcome import OneByOne
@@ -24,4 +24,6 @@ def _estimate_s(figure: Paths) -> dict[str, float]:
     return {mode: found[mode] for mode in figure.modes if mode in found}
 
 
-KIND: Final = Kind(document=Paths, produce=OneByOne(compute, carriage), estimate_s=_estimate_s)
+KIND: Final = Kind(
+    document=Paths, produce=OneByOne(compute, carriage), estimate_s=_estimate_s, honours=SIMULATED
+)

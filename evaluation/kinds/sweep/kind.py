@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.production import produce
 from evaluation.kinds.sweep.setting import prepare, traffic
@@ -28,4 +28,4 @@ def estimate_s(sweep: Sweep) -> dict[str, float]:
     return {"virtual": virtual_s(packets(sweep)), "live": live, "hardware": live}
 
 
-KIND: Final = Kind(document=Sweep, produce=produce, estimate_s=estimate_s)
+KIND: Final = Kind(document=Sweep, produce=produce, estimate_s=estimate_s, honours=SIMULATED)
