@@ -19,7 +19,7 @@ from evaluation.executor import Executor, prepare
 from evaluation.files import alone_in, output_directory
 from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
-from evaluation.kinds import kind_named
+from evaluation.kinds import kind_named, refuse_unless_honoured
 from evaluation.kinds.experiments import experiments, select
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
@@ -100,7 +100,7 @@ CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
 ]
 ExecutorOption = Annotated[
-    Executor, typer.Option(help="Where figures that need no lab are computed: here, or on a Dask cluster.")
+    Executor, typer.Option(help="Where tasks are computed (virtual): here, or on a Dask cluster.")
 ]
 SchedulerOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
@@ -153,9 +153,13 @@ def evaluate(
         shaper_latency_ns=shaper_latency_ns,
     )
     refuse_unless_followed(chosen, senders, real_time=mode is not ModeName.VIRTUAL)
+    _check_executor(mode, executor, scheduler)
+    given = {"capacity_factor": capacity_factor is not None, "executor": executor is not Executor.PROCESSES}
+    refuse_unless_honoured(chosen, [name for name, is_given in given.items() if is_given])
     processes = jobs if jobs is not None else len(os.sched_getaffinity(0))
     if mode is ModeName.VIRTUAL and processes > 1:
-        prepare("evaluation.pictures")  # meanwhile this process imports the rest, too
+        # Meanwhile this process imports the rest, too.
+        prepare("evaluation.pictures", "evaluation.replay.campaign")
     from evaluation.evaluate import evaluate as replay  # noqa: PLC0415
 
     options = Options(
@@ -205,6 +209,15 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
         return
     if shutil.which(interpreter(framework, python)) is None:
         raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
+
+
+def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
+    """Raises `InputError` unless there is something to compute on a cluster, and a cluster."""
+    if executor is Executor.PROCESSES:
+        if scheduler is not None:
+            raise InputError("--scheduler: for --executor dask only; leave it out")
+    elif mode is not ModeName.VIRTUAL:
+        raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
 
 
 def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:

@@ -5,17 +5,21 @@ A task's result depends on the task alone, so where it is computed, and in which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import signal
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from enum import StrEnum
 from importlib import import_module
 from multiprocessing import forkserver, get_context
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from loko.document import InputError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+MOST_IN_VAIN: Final = 3
+"""So often processes are killed one after the other before any of them has done anything."""
 
 
 class Executor(StrEnum):
@@ -25,12 +29,12 @@ class Executor(StrEnum):
     DASK = "dask"
 
 
-def prepare(module: str) -> None:
+def prepare(*modules: str) -> None:
     """Start the server that forks this machine's processes, if it does not run yet.
 
-    It imports the module, and what this program began with, while this process goes on.
+    It imports the modules, and what this program began with, while this process goes on.
     """
-    get_context("forkserver").set_forkserver_preload(["__main__", module])
+    get_context("forkserver").set_forkserver_preload(["__main__", *modules])
     forkserver.ensure_running()
 
 
@@ -41,31 +45,60 @@ def each_done(
     executor: Executor = Executor.PROCESSES,
     scheduler: str | None = None,
     jobs: int = 1,
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result]]:
     """Apply a function of a module to each task; gives (place of the task, result) as they are done.
 
     `jobs` processes of this machine, or the Dask cluster at `scheduler` (``tcp://HOST:PORT``), whose workers
-    need the same version of this project. Raises `InputError` if there is no such cluster.
+    need the same version of this project. What a process computed that was killed is computed again. Raises
+    `InputError` if there is no such cluster, or if processes are killed again and again.
     """
     if executor is Executor.DASK:
         yield from _by_dask(function, tasks, scheduler)
     elif jobs == 1:
         yield from ((place, function(task)) for place, task in enumerate(tasks))
     else:
-        # Not forked from here: the progress bar has a thread.
-        prepare(function.__module__)
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"))
+        yield from _by_processes(function, tasks, jobs)
+
+
+def _by_processes(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Generator[tuple[int, Result]]:
+    # Not forked from here: the progress bar has a thread.
+    prepare(function.__module__)
+    left = dict(enumerate(tasks))
+    in_vain = 0
+    while left:
+        pool = ProcessPoolExecutor(
+            min(jobs, len(left)), mp_context=get_context("forkserver"), initializer=_leave_interrupts
+        )
         try:
-            places = {pool.submit(function, task): place for place, task in enumerate(tasks)}
-            for future in as_completed(places):
-                yield places[future], future.result()
+            places = {pool.submit(function, task): place for place, task in left.items()}
+            while places:
+                for future in wait(places, return_when=FIRST_COMPLETED).done:
+                    place = places.pop(future)
+                    result = future.result()
+                    del left[place]
+                    in_vain = 0
+                    yield place, result
+        except BrokenProcessPool:  # the others of the pool go with the one that was killed
+            in_vain += 1
+            if in_vain == MOST_IN_VAIN:
+                raise InputError(
+                    f"--jobs {jobs}: processes were killed {in_vain} times before any was done, perhaps for"
+                    " want of memory; choose fewer"
+                ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of the terminal; the one that was started ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _by_dask(
     function: Callable[[Task], Result], tasks: Sequence[Task], scheduler: str | None
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result]]:
     if scheduler is None:
         raise InputError("--executor dask: needs --scheduler ADDRESS, such as tcp://10.0.0.1:8786")
     try:
@@ -81,5 +114,13 @@ def _by_dask(
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
     with client:
         places = {client.submit(function, task, pure=False): place for place, task in enumerate(tasks)}
-        for future in distributed.as_completed(list(places)):
-            yield places[future], future.result()
+        try:
+            for future in distributed.as_completed(list(places)):
+                # Once it is here, the cluster need not keep it.
+                place = places.pop(future)
+                yield place, future.result()
+        except distributed.KilledWorker as error:
+            raise InputError(
+                f"--scheduler {scheduler}: workers were killed again and again ({error}); give them"
+                " more memory"
+            ) from None

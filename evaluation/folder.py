@@ -16,7 +16,7 @@ SUFFIXES: Final = (".json", ".parquet", ".svg", ".png")
 """Of the files of a figure: result, records, pictures."""
 
 POINTS: Final = ".points"
-"""Folder of the points of a sweep that is not complete yet."""
+"""Folder of the runs of figures whose points are not complete yet."""
 
 
 def full_name(name: str) -> str:
@@ -42,13 +42,13 @@ def files_of(directory: Path, name: str) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def point_file(directory: Path, name: str, x: float) -> Path:
-    """The records of one point of a sweep, until all are complete."""
-    return directory / POINTS / f"{_stem(name)}-{x:g}.parquet"
+def run_file(directory: Path, name: str, x: float, run: int) -> Path:
+    """The records of one run of a point, until all of the figure are complete."""
+    return directory / POINTS / f"{_stem(name)}-{x:g}-{run}.parquet"
 
 
-def point_files(directory: Path, name: str) -> list[Path]:
-    """The records of all points of a sweep that are kept."""
+def run_files(directory: Path, name: str) -> list[Path]:
+    """The records of all runs of a figure that are kept."""
     return sorted((directory / POINTS).glob(f"{_stem(name)}-*.parquet"))
 
 

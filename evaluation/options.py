@@ -71,7 +71,7 @@ class Options:
     cabling: Path | None = None
     """The file that says which switches are real boards (mode ``hardware``)."""
     executor: Executor = Executor.PROCESSES
-    """Where what needs no lab is computed."""
+    """Where the tasks of virtual time are computed."""
     scheduler: str | None = None
     """Address of the Dask cluster, if that is the executor."""
 

@@ -125,7 +125,7 @@ def _kept(path: Path, fingerprint: Mapping[str, Any]) -> Outcome | None:
 
 
 def _write(path: Path, rows: pa.Table, summary_values: Mapping[str, Any]) -> None:
-    metadata = {META: json.dumps(summary_values, sort_keys=True).encode()}
+    metadata = {META: json.dumps(summary_values).encode()}
     with replacing(path) as part:
         pq.write_table(rows.replace_schema_metadata(metadata), part, compression="zstd")
 

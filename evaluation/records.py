@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -37,9 +38,9 @@ _RISING = ["sequence", "sent_ns", "received_ns"]
 class RecordWriter:
     """Writes a file of records, a row group a run, so that memory holds one run at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: Path | BytesIO) -> None:
         self._writer = pq.ParquetWriter(
-            path,
+            file,
             SCHEMA,
             compression="zstd",
             compression_level=1,
@@ -68,7 +69,7 @@ class RecordWriter:
 
     def describe(self, summary: Mapping[str, Any]) -> None:
         """Keep a summary with the records, to be read by `summary`."""
-        self._writer.add_key_value_metadata({META: json.dumps(summary, sort_keys=True).encode()})
+        self._writer.add_key_value_metadata({META: json.dumps(summary).encode()})
 
 
 def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
@@ -84,6 +85,19 @@ def rows_of(records: RunRecords, *, run: int, point: float) -> pa.Table:
         pa.array(np.full(count, point, dtype=np.float64)),
     ]
     return pa.table(columns, schema=SCHEMA)
+
+
+def records_in(path: Path) -> RunRecords:
+    """The rows of a file that has one run, without what else the run told. `rows_of` backwards."""
+    rows = pq.read_table(path, columns=["flow", "sequence", "sent_ns", "received_ns", "size"])
+    arrived = rows.column("received_ns").fill_null(LOST)
+    return RunRecords(
+        flow=rows.column("flow").to_numpy(),
+        sequence=rows.column("sequence").to_numpy(),
+        sent_ns=rows.column("sent_ns").to_numpy(),
+        received_ns=arrived.to_numpy(),
+        size=rows.column("size").to_numpy(),
+    )
 
 
 def summary(path: Path) -> dict[str, Any]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from evaluation.senders import Senders
 from loko.flow import Flow
+
+_UDP_SOURCE: Final = 5000
+_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +80,31 @@ class FlowTraffic:
             burst_bytes=float(self.shaper_burst_bytes),
             frame_bytes=self.frame_bytes,
         )
+
+
+def flow_of(
+    number: int,
+    source: str,
+    destination: str,
+    *,
+    rate_bps: float,
+    burst_bytes: float,
+    frame_bytes: int,
+    called: str = "flow-",
+) -> Flow:
+    """A flow by its number, which is in its name: no two have the same ports."""
+    return Flow(
+        id=f"{called}{number}",
+        source=source,
+        destination=destination,
+        udp_source=_UDP_SOURCE + number,
+        udp_destination=_UDP_DESTINATION + number,
+        rate_bps=rate_bps,
+        burst_bytes=burst_bytes,
+        frame_bytes=frame_bytes,
+    )
+
+
+def number_of(flow: Flow) -> int:
+    """The number that `flow_of` was given."""
+    return flow.udp_source - _UDP_SOURCE

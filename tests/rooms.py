@@ -20,7 +20,7 @@ BLOCK: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.S)
 
 ROOMS: Final = {
     "commands": {"cli", "commands", "serving", "smoke", "hardware"},
-    "replay": {"evaluate", "report", "report_sources"},
+    "publish": {"evaluate", "report", "report_sources"},
     "results": {
         *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),
         *("guarantees", "outcome", "records", "result", "runs", "verdicts"),

@@ -48,11 +48,12 @@ def loko(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch):
-    """Replace the simulator: every packet needs 1 ms, unless the test says otherwise."""
+    """Replace the simulator in this process: every packet needs 1 ms, unless the test says otherwise."""
 
     def install(delays_of=lambda flow, random: random.integers(600_000, 1_000_000, 50)) -> ScriptedRunner:
         runner = ScriptedRunner(delays_of)
-        monkeypatch.setattr("evaluation.kinds.sweep.runners.VirtualRunner", lambda *_, **__: runner)
+        monkeypatch.setattr("evaluation.replay.campaign.VirtualRunner", lambda *_, **__: runner)
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
         return runner
 
     return install
@@ -143,10 +144,10 @@ def test_an_interrupted_replay_goes_on_where_it_was(loko, scripted, tmp_path: Pa
     ended = loko(*arguments)
     assert (ended.status, ended.err.count("\n")) == (130, 1)
     kept = sorted(path.name for path in (tmp_path / ".points").iterdir())
-    assert kept == ["fig17a-1.parquet", "fig17a-2.parquet", "fig17a-3.parquet"]
+    assert kept == [f"fig17a-{run}.parquet" for run in ("1-0", "1-1", "2-0", "2-1", "3-0", "3-1", "4-0")]
     again = scripted()
     assert loko(*arguments).status == 0
-    assert again.runs == 16
+    assert again.runs == 15
     assert not (tmp_path / ".points").exists()
     assert pq.read_table(tmp_path / "fig17a.parquet").num_rows == 11 * 2 * 2 * 50
 
@@ -269,6 +270,16 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         (["evaluate", "--queue-frames", "9"], "and name those that do: fig3a fig3b fig3c"),
         (["evaluate", "fig15", "--burst-frames", "400"], "a burst of 400 frames finds room for 160 only"),
         (["evaluate", "fig17a", "--capacity-factor", "0.5"], "allows 0.94 to 1.06"),
+        (["evaluate", "table2", "--capacity-factor", "1"], "loko/table2 does not depend on it; leave it out"),
+        (
+            ["evaluate", "table2", "fig17a", "--executor", "dask", "--scheduler", "tcp://127.0.0.1:1"],
+            "loko/table2 is computed on this machine only; leave it out and name those that do: loko/fig17a",
+        ),
+        (
+            ["evaluate", "fig17a", "--scheduler", "tcp://127.0.0.1:1"],
+            "for --executor dask only; leave it out",
+        ),
+        (["evaluate", "fig17a", "--mode", "live", "--executor", "dask"], "for --mode virtual only"),
         (["evaluate", "--wat"], "No such option: --wat"),
         (["report", "/nowhere"], "/nowhere: no such folder"),
         (["dance"], "No such command 'dance'"),
@@ -298,7 +309,7 @@ def test_an_unwritable_folder(loko, tmp_path: Path) -> None:
         ("fig17a.json", b"{"),
         ("fig17b.json", b'{"figure": "fig17b"}'),
         ("fig17a.parquet", b"nonsense"),
-        (".points/fig17a-1.parquet", b""),
+        (".points/fig17a-1-0.parquet", b""),
     ],
 )
 def test_a_damaged_earlier_result_is_named(loko, scripted, tmp_path: Path, name: str, content: bytes) -> None:

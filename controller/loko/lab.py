@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import re
 from collections import deque
@@ -24,6 +25,14 @@ from loko.mix import Mix
 from loko.on_demand import OnDemand
 from loko.ring import Ring, Setting
 from loko.tolerance import EXACT
+
+
+def _read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
+    return MappingProxyType(values)
+
+
+# Labs go to other processes with what is sent through them.
+copyreg.pickle(MappingProxyType, lambda view: (_read_only, (dict(view),)))
 
 
 class Backend(StrEnum):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from evaluation.adversary.case import Case
+from evaluation.traffic import flow_of
 from loko.admission import Admission, Admitted, LokoAdmission, Refusal
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES, ControlTraffic
 from loko.document import InputError
-from loko.flow import Flow
 from loko.lab import Lab
 from loko.mix import Mix, mix_of_equal
 from loko.scenario import Scenario, of_lokos_tables
@@ -68,15 +68,13 @@ def filled(
     full: set[tuple[str, str]] = set()
     for number in range(2 * entries * len(lab.switches)):
         pair = pairs[number % len(pairs)]
-        flow = Flow(
-            id=f"f{number}",
-            source=pair[0],
-            destination=pair[1],
-            udp_source=5000 + number,
-            udp_destination=6000 + number,
+        flow = flow_of(
+            number,
+            *pair,
             rate_bps=rate_bps,
             burst_bytes=burst_bytes,
             frame_bytes=frame_bytes,
+            called="f",
         )
         lonely = alone.check(flow)
         if isinstance(lonely, Refusal):

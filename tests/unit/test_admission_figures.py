@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from dask_cluster import cluster
 
 from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
@@ -52,33 +49,14 @@ def test_same_bytes_however_many_processes(tmp_path) -> None:
     assert replay("fig20a", tmp_path / "2", jobs=2, runs=2) == one
 
 
-@pytest.fixture
-def cluster() -> Iterator[str]:
-    pytest.importorskip("distributed")
-    program = (
-        "import sys\n"
-        "from distributed import LocalCluster\n"
-        "cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol='tcp://',"
-        " host='127.0.0.1', dashboard_address=None)\n"
-        "print(cluster.scheduler_address, flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        yield process.stdout.readline().strip()
-        process.stdin.close()
-
-
-def test_same_bytes_on_a_dask_cluster(tmp_path, cluster) -> None:
+def test_same_bytes_on_a_dask_cluster(tmp_path) -> None:
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
     here = replay("fig20a", tmp_path / "here", jobs=1, runs=2)
-    there = replay("fig20a", tmp_path / "there", executor=Executor.DASK, scheduler=cluster, runs=2)
-    assert re.match(r"tcp://127\.0\.0\.1:\d+", cluster)
+    with cluster(tmp_path, workers=1) as started:
+        there = replay(
+            "fig20a", tmp_path / "there", executor=Executor.DASK, scheduler=started.address, runs=2
+        )
     assert there == here
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure
 from evaluation.kinds.admission.production import compute
@@ -27,4 +27,6 @@ def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
     return {"virtual": seconds}
 
 
-KIND: Final = Kind(document=AdmissionFigure, produce=OneByOne(compute), estimate_s=_estimate_s)
+KIND: Final = Kind(
+    document=AdmissionFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS
+)

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.executor import each_done
 from evaluation.figure import lab_of
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure, Series
@@ -17,6 +16,7 @@ from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.kinds.admission.trial import RunRow, carry_out, trial_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
+from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, TableResult
 from loko.device import deterministic
 from loko.scenario import of_lokos_tables
@@ -41,14 +41,10 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
         for part in _parts(runs if series == figure.series[0] else others)
     ]
     progress.begin(len(trials), 0, "parts")
-    found: dict[int, list[RunRow]] = {}
-    done = each_done(
-        carry_out, trials, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    found = computed(
+        carry_out, trials, options, lambda one: progress.advance(f"{figure.figure}: {one.hops} hops")
     )
-    for place, rows in done:
-        found[place] = rows
-        progress.advance(f"{figure.figure}: {trials[place].hops} hops")
-    rows = [row for place in range(len(trials)) for row in found[place]]
+    rows = [row for part in found for row in part]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))
     if figure.shows != "use":
         columns = columns.drop_columns("rate_uses_percent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.attack.document import AttackFigure
 from evaluation.kinds.attack.production import compute
 from evaluation.outcome import OneByOne
@@ -17,4 +17,4 @@ def _estimate_s(figure: AttackFigure) -> dict[str, float]:
     return {"virtual": 2 * _S_PER_GENERATION * figure.effort.generations * len(figure.schemes)}
 
 
-KIND: Final = Kind(document=AttackFigure, produce=OneByOne(compute), estimate_s=_estimate_s)
+KIND: Final = Kind(document=AttackFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)

@@ -10,12 +10,12 @@ from evaluation.adversary.attack import Attack, attack
 from evaluation.adversary.schemes import filled
 from evaluation.adversary.search import Found
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
-from evaluation.executor import each_done
 from evaluation.figure import lab_of
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.kinds.attack.document import Attacked, AttackFigure, Effort
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
+from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 
 Task = tuple[AttackFigure, Attacked, Effort, int]
@@ -26,13 +26,9 @@ def compute(figure: AttackFigure, options: Options, progress: Progress) -> tuple
     effort = figure.quick if options.quick else figure.effort
     tasks = [(figure, one, effort, options.seed) for one in figure.schemes]
     progress.begin(len(tasks), 0, "schemes")
-    found: dict[int, Attack] = {}
-    for place, done in each_done(
-        carry_out, tasks, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
-    ):
-        found[place] = done
-        progress.advance(f"{figure.figure}: {figure.schemes[place].label}")
-    attacks = [found[place] for place in range(len(tasks))]
+    attacks = computed(
+        carry_out, tasks, options, lambda task: progress.advance(f"{figure.figure}: {task[1].label}")
+    )
     lab = lab_of(figure)
     outcome = Outcome(
         chart=_chart(figure, attacks, effort),

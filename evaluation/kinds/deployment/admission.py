@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, flow_of, number_of
 from loko.admission import Admission, Admitted
 from loko.calculus import TokenBucket
 from loko.control_traffic import AS_PRINTED
@@ -22,9 +21,6 @@ from loko.rivals import Epsilon, QJump, SiloAdmission
 from loko.scenario import of_lokos_tables
 from loko.schemes import admission_of, choice_named
 from loko.split import split
-
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +38,6 @@ class Deployed:
     """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
     queues_ns: Mapping[str, float]
     """Silo's queue capacity and queue bounds, by the place of the port (appendix A); else empty."""
-
-
-def _number(flow: Flow) -> int:
-    """Place of a flow in the document."""
-    return flow.udp_source - _UDP_SOURCE
 
 
 def deploy(figure: Deployment, system: System, how: Senders | None = None) -> Deployed:
@@ -72,11 +63,11 @@ def deploy(figure: Deployment, system: System, how: Senders | None = None) -> De
         flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
-            FlowTraffic.conforming(_number(flow), flow, figure.senders if how is None else how)
+            FlowTraffic.conforming(number_of(flow), flow, figure.senders if how is None else how)
             for flow in flows
         ),
         shown=frozenset(
-            _number(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
+            number_of(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed
         ),
         queues_ns=_queues_ns(admission, result.accepted),
     )
@@ -104,12 +95,10 @@ def _flows(figure: Deployment, system: System, lab: Lab) -> list[Flow]:
         if bucket.rate_bps == 0:
             continue  # N = 0: flow 1 has no share
         found.append(
-            Flow(
-                id=f"flow-{number}",
-                source=ends.source,
-                destination=ends.destination,
-                udp_source=_UDP_SOURCE + number,
-                udp_destination=_UDP_DESTINATION + number,
+            flow_of(
+                number,
+                ends.source,
+                ends.destination,
                 rate_bps=bucket.rate_bps,
                 burst_bytes=bucket.burst_bytes,
                 frame_bytes=figure.frame_bytes,

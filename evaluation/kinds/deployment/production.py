@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
-from evaluation.analysis import Box, host_of
 from evaluation.chart import Chart
 from evaluation.guarantees import guarantee
 from evaluation.kinds.deployment.admission import Deployed, deploy
@@ -20,17 +16,9 @@ from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import rows_of
-from evaluation.result import (
-    AxisLabel,
-    Counters,
-    HostResult,
-    NoteResult,
-    Series,
-    merge_counters,
-    runs_of,
-)
-from evaluation.runner import Runner, RunRecords
-from evaluation.virtual import VirtualRunner
+from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 
 _KEPT_PACKETS: Final = 4_000_000
 """About so many packets of a system at most are kept as rows; all are counted."""
@@ -44,32 +32,40 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         replace(deployed, lab=deployed.lab.cabled(options.cabling))
         for deployed in (deploy(figure, system, senders) for system in _chosen(figure, options))
     ]
-    progress.begin(runs * len(systems), 0)
+    points = [
+        PlannedPoint(
+            figure=figure.name,
+            x=float(number),
+            label=f"{figure.name}, {deployed.system.label}",
+            lab=deployed.lab,
+            routed=deployed.flows,
+            scheme=deployed.system.scheme,
+            entries=figure.entries,
+            senders=deployed.senders,
+            seconds=seconds,
+            seeds=[seed_of(options.seed, figure.name, deployed.system.label, run) for run in range(runs)],
+        )
+        for number, deployed in enumerate(systems)
+    ]
+    replay(points, options, progress)
     rows: list[pa.Table] = []
     found: list[Distribution] = []
-    boards: list[Counters] = []
-    hosts: list[HostResult] = []
-    real_boards: dict[str, dict[str, str]] = {}
-    boxes: list[dict[int, Box]] = []
+    tallies: list[Tally] = []
     left_out = 0
-    for number, deployed in enumerate(systems):
+    for number, (deployed, point) in enumerate(zip(systems, points, strict=True)):
         gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
-        boxes.append({flow: Box(flow=flow, guarantee_ns=deployed.guarantee_ns) for flow in deployed.shown})
-        for run, records in enumerate(_runs(figure, deployed, options, runs, seconds)):
+        tallies.append(Tally(dict.fromkeys(deployed.shown, deployed.guarantee_ns)))
+        for run, records in enumerate(records_of(point, options)):
             gathered.add(records)
-            for box in boxes[-1].values():
-                box.add(records)
-            boards.append(records.boards)
-            hosts.append(host_of(records.host))
-            real_boards |= records.real_boards
+            tallies[-1].add(records)
             if kept < _KEPT_PACKETS:
                 rows.append(rows_of(records, run=run, point=number).slice(0, _KEPT_PACKETS))
                 kept += len(records)
             else:
                 left_out += 1
-            progress.advance(f"{figure.name}, {deployed.system.label}")
         found.append(gathered)
-    series = _series(figure, systems, boxes)
+    forget(figure.name, options)
+    series = _series(figure, systems, tallies)
     findings = [one.findings(deployed.system.key) for one, deployed in zip(found, systems, strict=True)]
     outcome = Outcome(
         chart=Chart(
@@ -104,10 +100,10 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=merge_counters(boards),
-        host=HostResult.worst(hosts),
+        boards=merge_counters([one.boards for one in tallies]),
+        host=HostResult.worst([one.host for one in tallies]),
         backend=options.switched_by(systems[0].lab),
-        real_boards=real_boards,
+        real_boards={name: board for one in tallies for name, board in one.real_boards.items()},
     )
     return outcome, pa.concat_tables(rows)
 
@@ -118,68 +114,20 @@ def _chosen(figure: Deployment, options: Options) -> Sequence[System]:
     return admitted if admitted and options.points == "admitted" else figure.systems
 
 
-def _series(
-    figure: Deployment, systems: Sequence[Deployed], boxes: Sequence[Mapping[int, Box]]
-) -> list[Series]:
+def _series(figure: Deployment, systems: Sequence[Deployed], tallies: Sequence[Tally]) -> list[Series]:
     """The observed flows, a box for each system by its place. Only Loko's guarantee is ours to keep."""
     return [
         Series(
             label=ends.label,
             flow=flow,
             points=[
-                found[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
-                for place, (deployed, found) in enumerate(zip(systems, boxes, strict=True))
+                found.boxes[flow].point(float(place), guaranteed=isinstance(deployed.system, LokoSystem))
+                for place, (deployed, found) in enumerate(zip(systems, tallies, strict=True))
             ],
         )
         for flow, ends in enumerate(figure.flows)
-        if ends.label in figure.observed and all(flow in found for found in boxes)
+        if ends.label in figure.observed and all(flow in found.boxes for found in tallies)
     ]
-
-
-def _runs(
-    figure: Deployment, deployed: Deployed, options: Options, runs: int, seconds: float
-) -> Iterator[RunRecords]:
-    """The records of every run, in order; in virtual time several runs are under way at once."""
-    seeds = [_seed(figure, deployed, options.seed, run) for run in range(runs)]
-    with _runner(figure, deployed, options) as runner:
-        if options.real_time or options.jobs == 1:
-            for seed in seeds:
-                yield runner.run(deployed.senders, seconds=seconds, seed=seed)
-            return
-        with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-            for begin in range(0, runs, options.jobs):
-                # No more than can be under way, so that finished ones do not pile up.
-                futures = [
-                    pool.submit(runner.run, deployed.senders, seconds=seconds, seed=seed)
-                    for seed in seeds[begin : begin + options.jobs]
-                ]
-                for future in futures:
-                    yield future.result()
-
-
-def _seed(figure: Deployment, deployed: Deployed, seed: int, run: int) -> int:
-    """The seed of one run: every run of every system of every figure has its own."""
-    text = f"{seed} {figure.name} {deployed.system.label} {run}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-
-
-def _runner(figure: Deployment, deployed: Deployed, options: Options) -> AbstractContextManager[Runner]:
-    if options.real_time:
-        from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
-
-        return LiveRunner.of(
-            deployed.lab,
-            deployed.flows,
-            options,
-            allocation=deployed.system.scheme,
-            entries=figure.entries,
-        )
-    return VirtualRunner(
-        deployed.lab.with_backend(options.backend),
-        deployed.flows,
-        entries=figure.entries,
-        capacity_factor=options.capacity_factor,
-    )
 
 
 def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list[NoteResult]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from evaluation.adversary.schemes import admission_named
 from evaluation.kinds.duel.document import Arena, ByAdmission, BySlots, Contender, DuelFigure
+from evaluation.traffic import flow_of
 from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
 from loko.lab import Lab
@@ -20,8 +21,6 @@ from loko.schedule.timing import Exclusive
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 _NEVER: Final = Clock(now_ns=lambda: 0, end_ns=24 * 3600 * 10**9)
 """No clock ends the search: what it finds depends on the document alone."""
 
@@ -61,22 +60,23 @@ def requests(figure: DuelFigure, arena: Arena, lab: Lab, rate_kbps: float) -> li
         hosts = list(lab.hosts)
         pairs = [(host, hosts[(at + arena.onward) % len(hosts)]) for at, host in enumerate(hosts)]
     return [
-        flow_of(figure, number, *pairs[number % len(pairs)], rate_kbps=rate_kbps)
+        single_frames(figure, number, *pairs[number % len(pairs)], rate_kbps=rate_kbps)
         for number in range(arena.requests)
     ]
 
 
-def flow_of(figure: DuelFigure, number: int, source: str, destination: str, *, rate_kbps: float) -> Flow:
-    """A flow with a bucket of one frame, told apart by its ports."""
-    return Flow(
-        id=f"f{number}",
-        source=source,
-        destination=destination,
-        udp_source=_UDP_SOURCE + number,
-        udp_destination=_UDP_DESTINATION + number,
+def single_frames(
+    figure: DuelFigure, number: int, source: str, destination: str, *, rate_kbps: float
+) -> Flow:
+    """A flow with a bucket of one frame."""
+    return flow_of(
+        number,
+        source,
+        destination,
         rate_bps=rate_kbps * 1e3,
         burst_bytes=float(figure.frame_bytes),
         frame_bytes=figure.frame_bytes,
+        called="f",
     )
 
 

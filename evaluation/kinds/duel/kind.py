@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.duel.document import DuelFigure
 from evaluation.kinds.duel.production import compute, scenarios_of
 from evaluation.outcome import OneByOne
@@ -20,5 +20,5 @@ def _estimate_s(figure: DuelFigure) -> dict[str, float]:
     return {"virtual": len(figure.arenas) * len(figure.contenders) * (replays + answers)}
 
 
-KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s)
+KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)
 """In virtual time only."""

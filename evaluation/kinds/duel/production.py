@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from evaluation.executor import each_done
 from evaluation.guarantees import guarantee_of_packets
 from evaluation.kinds.duel.accepted import Promised, accepted, requests
 from evaluation.kinds.duel.document import Arena, Contender, DuelFigure, Effort
@@ -16,12 +15,11 @@ from evaluation.kinds.duel.picture import chart
 from evaluation.kinds.duel.replay import ALONE, Carried, FlowRow, Replay, Scenario, carry_out
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
+from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 from loko.document import InputError
 from loko.lab import load_lab
 
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
 _HEADERS_BYTES: Final = 14 + 20 + 8 + 4
 """Of a UDP frame, with its FCS: what is no payload."""
 
@@ -86,7 +84,7 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
     alone = [one for one in scenarios if one.deed == "best-effort"]
     steps = len(questions) + len(fights) * len(scenarios) + len(figure.arenas) * len(alone)
     progress.begin(steps, 0, "steps")
-    asked = _all(
+    asked = computed(
         answer, questions, options, lambda one: progress.advance(f"{figure.figure}: asking {one[2].label}")
     )
     answers = {
@@ -116,7 +114,9 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
             for system, promised in systems.items()
             for scenario in (scenarios if promised else alone)
         ]
-    carried = _all(carry_out, tasks, options, lambda one: progress.advance(f"{figure.figure}: {one.system}"))
+    carried = computed(
+        carry_out, tasks, options, lambda one: progress.advance(f"{figure.figure}: {one.system}")
+    )
     duel = Duel(
         figure=figure,
         effort=effort,
@@ -153,22 +153,6 @@ def compute(figure: DuelFigure, options: Options, progress: Progress) -> tuple[O
     )
     rows = [row for found in carried for row in found.rows]
     return outcome, pa.table(dict(zip(FlowRow._fields, zip(*rows, strict=True), strict=True)))
-
-
-def _all(
-    function: Callable[[_Task], _Result],
-    tasks: Sequence[_Task],
-    options: Options,
-    tell: Callable[[_Task], None],
-) -> list[_Result]:
-    """The results in the order of the tasks."""
-    found: dict[int, _Result] = {}
-    for place, result in each_done(
-        function, tasks, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
-    ):
-        found[place] = result
-        tell(tasks[place])
-    return [found[place] for place in range(len(tasks))]
 
 
 def late_or_lost_percent(rows: Sequence[FlowRow]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from evaluation.adversary.carriage import add_control
 from evaluation.analysis import box_of
 from evaluation.chart import BoxStatistics
-from evaluation.kinds.duel.accepted import Promised, flow_of
+from evaluation.kinds.duel.accepted import Promised, single_frames
 from evaluation.kinds.duel.document import Arena, DuelFigure
+from evaluation.replay.point import seed_of
 from evaluation.runner import RunError
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
 from loko.control_traffic import HEARTBEAT
@@ -93,7 +93,9 @@ def carry_out(replay: Replay) -> Carried:
     figure, ends = replay.figure, replay.arena.best_effort
     lab = load_lab(replay.arena.lab)
     promised = replay.promised
-    stray = flow_of(figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps)
+    stray = single_frames(
+        figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
+    )
     routed: list[Routed] = [*promised, RoutedFlow(stray, shortest_path(lab, ends.source, ends.destination))]
     tables = switch_entries(lab, routed, entries=figure.entries)
     chance = np.random.default_rng(_seed(replay))
@@ -116,8 +118,7 @@ def carry_out(replay: Replay) -> Carried:
 
 def _seed(replay: Replay) -> int:
     """The same for every system, so that all meet the same chances."""
-    text = f"{replay.seed} {replay.figure.name} {replay.arena.key} {replay.scenario}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
 
 
 def _add_promised(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, flow_of
 from loko.admission import Admitted
 from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
@@ -18,9 +17,6 @@ from loko.lab import Lab
 from loko.network import shortest_path
 from loko.plan import plan, scenario_of
 from loko.schemes import admission_of, choice_named
-
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +77,10 @@ def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
         if (source, hops) not in ends:
             raise InputError(f"{figure.name}: hops: no path of {hops} links leads from {source}; mend it")
         flows.append(
-            Flow(
-                id=f"flow-{number}",
-                source=source,
-                destination=chance.choice(ends[source, hops]),
-                udp_source=_UDP_SOURCE + number,
-                udp_destination=_UDP_DESTINATION + number,
+            flow_of(
+                number,
+                source,
+                chance.choice(ends[source, hops]),
                 rate_bps=figure.rate_bps,
                 burst_bytes=float(figure.burst_frames * figure.frame_bytes),
                 frame_bytes=figure.frame_bytes,

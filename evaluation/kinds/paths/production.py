@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from evaluation.analysis import Box, host_of, stalled
+from evaluation.analysis import stalled
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.guarantees import guarantee
 from evaluation.kinds.paths.admission import AdmittedPaths, admit_paths
@@ -18,9 +16,10 @@ from evaluation.kinds.paths.document import Paths
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import rows_of
-from evaluation.result import AxisLabel, HostResult, Point, Series, merge_counters, runs_of
-from evaluation.runner import LOST, Runner, RunRecords
-from evaluation.virtual import VirtualRunner
+from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.result import AxisLabel, Point, Series, runs_of
+from evaluation.runner import LOST, RunRecords
 
 _MODES: Final[dict[str, str]] = {
     "virtual": "computed in virtual time, not sent in real time",
@@ -36,27 +35,30 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     admitted = admit_paths(figure, options.seed, senders)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
-    boxes = {
-        length: Box(flow=length, guarantee_ns=admitted.guarantee_ns(length))
-        for length in sorted(set(admitted.hops))
-    }
-    worst = dict.fromkeys(boxes, 0.0)
-    rows, boards, hosts = [], [], []
-    real_boards: dict[str, dict[str, str]] = {}
-    progress.begin(runs, 0)
-    with _runner(figure, admitted, options) as runner:
-        for run in range(runs):
-            records = runner.run(admitted.senders, seconds=seconds, seed=_seed(figure, options.seed, run))
-            rows.append(rows_of(records, run=run, point=0.0))
-            boards.append(records.boards)
-            hosts.append(host_of(records.host))
-            real_boards |= records.real_boards
-            by_length = replace(records, flow=hops[records.flow])
-            for length, box in boxes.items():
-                box.add(by_length)
-                worst[length] = max(worst[length], _worst(by_length, length, admitted.guarantee_ns(length)))
-            progress.advance(figure.name)
-    points = [boxes[length].point(float(length), guaranteed=True) for length in worst]
+    tally = Tally({length: admitted.guarantee_ns(length) for length in sorted(set(admitted.hops))})
+    worst = dict.fromkeys(tally.boxes, 0.0)
+    rows = []
+    point = PlannedPoint(
+        figure=figure.name,
+        x=0.0,
+        label=figure.name,
+        lab=admitted.lab,
+        routed=admitted.flows,
+        scheme=figure.scheme,
+        entries=figure.entries,
+        senders=admitted.senders,
+        seconds=seconds,
+        seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
+    )
+    replay([point], options, progress)
+    for run, records in enumerate(records_of(point, options)):
+        rows.append(rows_of(records, run=run, point=point.x))
+        by_length = replace(records, flow=hops[records.flow])
+        tally.add(by_length)
+        for length in worst:
+            worst[length] = max(worst[length], _worst(by_length, length, admitted.guarantee_ns(length)))
+    forget(figure.name, options)
+    points = [box.point(float(length), guaranteed=True) for length, box in tally.boxes.items()]
     profile = next(iter(admitted.lab.switches.values())).profile.name
     series = [
         Series(label=f"{point.x:.0f} hops", flow=length, points=[point])
@@ -72,32 +74,12 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         assumptions=senders.described(),
         runs=runs,
         seconds=seconds,
-        boards=merge_counters(boards),
-        host=HostResult.worst(hosts),
+        boards=tally.boards,
+        host=tally.host,
         backend=options.switched_by(admitted.lab),
-        real_boards=real_boards,
+        real_boards=tally.real_boards,
     )
     return outcome, pa.concat_tables(rows)
-
-
-def _runner(figure: Paths, admitted: AdmittedPaths, options: Options) -> AbstractContextManager[Runner]:
-    if options.real_time:
-        from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
-
-        return LiveRunner.of(
-            admitted.lab, admitted.flows, options, allocation=figure.scheme, entries=figure.entries
-        )
-    return VirtualRunner(
-        admitted.lab.with_backend(options.backend),
-        admitted.flows,
-        entries=figure.entries,
-        capacity_factor=options.capacity_factor,
-    )
-
-
-def _seed(figure: Paths, seed: int, run: int) -> int:
-    digest = hashlib.blake2b(f"{seed} {figure.name} {run}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:

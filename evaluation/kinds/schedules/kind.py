@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.schedules.document import SchedulesFigure
 from evaluation.kinds.schedules.production import compute, scenarios_of
 from evaluation.outcome import OneByOne
@@ -18,4 +18,5 @@ KIND: Final = Kind(
     estimate_s=lambda figure: {
         "virtual": _SECONDS_A_SCENARIO * len(scenarios_of(figure, figure.scale, seed=1))
     },
+    honours=IN_TASKS,
 )

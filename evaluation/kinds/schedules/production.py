@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
-from evaluation.executor import each_done
 from evaluation.kinds.schedules.document import Scale, SchedulesFigure
 from evaluation.kinds.schedules.scenario import Scenario, ScenarioRow, carry_out
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
+from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel
 
 _SCHEMES: Final[dict[str, Callable[[ScenarioRow], int]]] = {
@@ -43,14 +43,12 @@ def compute(figure: SchedulesFigure, options: Options, progress: Progress) -> tu
     """All scenarios. Raises `InputError`."""
     scenarios = scenarios_of(figure, figure.quick if options.quick else figure.scale, seed=options.seed)
     progress.begin(len(scenarios), 0, "scenarios")
-    found: dict[int, ScenarioRow] = {}
-    done = each_done(
-        carry_out, scenarios, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    rows = computed(
+        carry_out,
+        scenarios,
+        options,
+        lambda one: progress.advance(f"{figure.figure}: {one.flows} flows"),
     )
-    for place, row in done:
-        found[place] = row
-        progress.advance(f"{figure.figure}: {row.flows} flows")
-    rows = [found[place] for place in range(len(scenarios))]
     columns = pa.table(dict(zip(ScenarioRow._fields, zip(*rows, strict=True), strict=True)))
     outcome = Outcome(
         chart=_chart(rows),

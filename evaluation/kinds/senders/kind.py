@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.senders.document import SendersFigure
 from evaluation.kinds.senders.production import compute
 from evaluation.options import Options
@@ -27,4 +27,6 @@ def _estimate_s(figure: SendersFigure) -> dict[str, float]:
     return {"virtual": inferring / 2 + _REGION * _S_PER_PREDICTION / 2}
 
 
-KIND: Final = Kind(document=SendersFigure, produce=OneByOne(compute, _parameters), estimate_s=_estimate_s)
+KIND: Final = Kind(
+    document=SendersFigure, produce=OneByOne(compute, _parameters), estimate_s=_estimate_s, honours=SIMULATED
+)

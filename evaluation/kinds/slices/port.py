@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.confined import carry_confined
 from evaluation.kinds.slices.htb_port import Request
 from evaluation.runner import LOST, RunError
+from evaluation.traffic import flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
 from loko.controller.framing import whole_messages
 from loko.controller.messages import add_queued, barrier_request, features_request, hello
@@ -30,8 +31,6 @@ SENDERS: Final = ("source", "other")
 """Hosts that can send; what they send goes to `RECEIVER`."""
 _SWITCH: Final = "s1"
 _SLICED_PORT: Final = 2
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 _ERROR: Final = 1
 _TO_SEND_NS: Final = 100_000_000
 """For what is released last, which leaves its host one by one."""
@@ -133,13 +132,12 @@ def _install(network: switch_emulator.Network, lab: Lab, releases: Mapping[int, 
 
 
 def _flow(number: int, release: Release) -> Flow:
-    return Flow(
-        id=f"release {number}",
-        source=release.host,
-        destination=RECEIVER,
-        udp_source=_UDP_SOURCE + number,
-        udp_destination=_UDP_DESTINATION + number,
+    return flow_of(
+        number,
+        release.host,
+        RECEIVER,
         rate_bps=1,
         burst_bytes=release.frame_bytes,
         frame_bytes=release.frame_bytes,
+        called="release ",
     )

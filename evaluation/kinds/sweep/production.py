@@ -2,61 +2,124 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from evaluation.facts import fact
 from evaluation.figure import notes_of
 from evaluation.files import replacing
-from evaluation.folder import POINTS, figure_file, point_file, point_files
+from evaluation.folder import figure_file, run_file
 from evaluation.guarantees import guarantee
-from evaluation.kinds.sweep.campaign import (
-    Job,
-    Plan,
-    PointResult,
-    carry_out,
-    kept_result,
-    point_result_values,
-)
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.runners import Runners
-from evaluation.kinds.sweep.setting import Setting, prepare
+from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
+from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.point import PlannedPoint, seed_of
 from evaluation.result import (
     AxisLabel,
     FigureResult,
     GuaranteeResult,
     HostResult,
     NoteResult,
+    Point,
     Provenance,
     Series,
     merge_counters,
     runs_of,
 )
+from evaluation.runner import RunError
+from evaluation.senders import Senders
+from loko.document import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a sweep is run: its setting with everything that the command line may change."""
+
+    setting: Setting
+    """With the real boards, if there are some."""
+    options: Options
+    runs: int
+    seconds: float
+    values: tuple[float, ...]
+    senders: Senders
+
+    @property
+    def sweep(self) -> Sweep:
+        """The experiment."""
+        return self.setting.sweep
+
+    @property
+    def records(self) -> Path:
+        """The file of its records."""
+        return figure_file(self.options.out, self.sweep.name, ".parquet")
+
+    def point(self, x: float) -> PlannedPoint:
+        """What is sent at x. Every run of every point of every figure has a seed of its own."""
+        sweep, seed = self.sweep, self.options.seed
+        return PlannedPoint(
+            figure=sweep.name,
+            x=x,
+            label=f"{sweep.name} at {x:g}",
+            lab=self.setting.lab,
+            routed=self.setting.admitted(),
+            scheme=sweep.allocation,
+            entries=sweep.entries,
+            senders=traffic(self.setting, x, self.senders),
+            seconds=self.seconds,
+            seeds=[seed_of(seed, sweep.name, repr(x), run) for run in range(self.runs)],
+            echoes_per_s=sweep.echoes_per_s(x),
+        )
+
+    def fingerprint(self, x: float) -> dict[str, Any]:
+        """All that a point's result depends on. Equal fingerprints mean equal results in virtual time."""
+        return {
+            **self.point(x).fingerprint(self.options),
+            "seed": self.options.seed,
+            "runs": self.runs,
+            "guaranteed": x in self.sweep.guaranteed,
+            "guarantee_ns": self.setting.guarantee_ns,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointResult:
+    """What one point gave: a box for each observed flow by its number, and the counters of the boards."""
+
+    points: dict[int, Point]
+    boards: dict[str, dict[str, int]]
+    host: HostResult
+    real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+_POINT_RESULT = TypeAdapter(PointResult)
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
     """Replay the sweeps, points of all of them at a time, and write their records.
 
-    Points that are there already with the same parameters are not run again. Raises `InputError` or
+    Runs that are there already with the same parameters are not run again. Raises `InputError` or
     `RunError` in one line.
     """
     plans = {one.name: plan_of(one, options) for one in sweeps}
-    done: dict[str, dict[float, PointResult]] = {name: {} for name in plans}
-    jobs: list[Job] = []
-    for name, plan in plans.items():
-        kept = _kept(plan, options.out)
-        for x in plan.values:
-            job = Job(plan=plan, x=x, path=_point_path(options.out, plan, x))
-            result = kept.get(x) or job.kept()
-            if result is None:
-                jobs.append(job)
-            else:
-                done[name][x] = result
-    _run(jobs, plans, done, options, progress)
+    done = {name: _kept(plan) for name, plan in plans.items()}
+    points = [plan.point(x) for name, plan in plans.items() if not done[name] for x in plan.values]
+
+    def on_point(point: PlannedPoint) -> None:
+        plan, found = plans[point.figure], done[point.figure]
+        found[point.x] = _judged(plan, point)
+        if len(found) == len(plan.values):
+            progress.writing(point.figure)
+            _gather(plan, found)
+
+    replay(points, options, progress, on_point)
     return [_result(plans[one.name], done[one.name]) for one in sweeps]
 
 
@@ -76,86 +139,60 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         seconds=seconds,
         values=tuple(values),
         senders=options.senders.of(sweep.senders),
-        commit=commit(),
     )
 
 
-def _point_path(out: Path, plan: Plan, x: float) -> Path:
-    return point_file(out, plan.sweep.name, x)
-
-
-def _records_path(out: Path, plan: Plan) -> Path:
-    return figure_file(out, plan.sweep.name, ".parquet")
-
-
-def _kept(plan: Plan, out: Path) -> dict[float, PointResult]:
+def _kept(plan: Plan) -> dict[float, PointResult]:
     """The points in a complete figure's records, if they are all that is planned now."""
-    path = _records_path(out, plan)
-    if not path.exists():
+    if not plan.records.exists():
         return {}
-    entries = summary(path).get("points")
+    entries = summary(plan.records).get("points")
     if not isinstance(entries, list) or len(entries) != len(plan.values):
         return {}
     found: dict[float, PointResult] = {}
     for x, entry in zip(plan.values, entries, strict=True):
-        result = kept_result(entry, plan.fingerprint(x), path)
-        if result is None:
+        if not isinstance(entry, dict):
             return {}
-        found[x] = result
+        if entry.get("fingerprint") != json.loads(json.dumps(plan.fingerprint(x))):
+            return {}
+        try:
+            found[x] = _POINT_RESULT.validate_python(entry.get("result"))
+        except ValidationError:
+            raise InputError(f"{plan.records}: damaged records; delete the file and run again") from None
     return found
 
 
-def _run(
-    jobs: Sequence[Job],
-    plans: Mapping[str, Plan],
-    done: Mapping[str, dict[float, PointResult]],
-    options: Options,
-    progress: Progress,
-) -> None:
-    """Run the jobs; put each figure's records together as soon as its points are complete."""
-    waiting = {job.plan.sweep.name for job in jobs}
-    progress.begin(sum(job.plan.runs for job in jobs), sum(map(len, done.values())))
-    for name, plan in plans.items():
-        if name not in waiting and not _kept(plan, options.out):
-            _gather(plan, done[name], options.out)
-    if not jobs:
-        return
-    kept = options.out / POINTS
-    kept.mkdir(exist_ok=True)
-    for part in kept.glob(".*.part"):  # of a replay that was killed
-        part.unlink()
-
-    def on_run(job: Job) -> None:
-        progress.advance(f"{job.plan.sweep.name} at {job.x:g}")
-
-    with Runners() as runners:
-        threads = 1 if options.real_time else options.jobs
-        for job, result in carry_out(
-            jobs,
-            runners.runner,
-            parallel=threads,
-            on_run=on_run,
-        ):
-            name = job.plan.sweep.name
-            done[name][job.x] = result
-            if len(done[name]) == len(job.plan.values):
-                progress.writing(name)
-                _gather(job.plan, done[name], options.out)
-    if not any(kept.iterdir()):
-        kept.rmdir()
+def _judged(plan: Plan, point: PlannedPoint) -> PointResult:
+    """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
+    tally = Tally({one.flow: plan.setting.guarantee_ns for one in point.senders if one.observed})
+    for records in records_of(point, plan.options):
+        tally.add(records)
+    guaranteed = point.x in plan.sweep.guaranteed
+    points = {flow: box.point(point.x, guaranteed=guaranteed) for flow, box in tally.boxes.items()}
+    for flow, one in points.items():
+        if one.packets == 0:
+            raise RunError(
+                f"{point.label}: {plan.sweep.flows[flow].label} sent nothing in"
+                f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
+            )
+    return PointResult(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
 
 
-def _gather(plan: Plan, points: Mapping[float, PointResult], out: Path) -> None:
-    """Put the records of all points into the figure's one file and drop the points' own files."""
-    paths = [_point_path(out, plan, x) for x in plan.values]
-    with replacing(_records_path(out, plan)) as part, RecordWriter(part) as writer:
-        for path in paths:
-            writer.copy(path)
-        writer.describe(
-            {"points": [point_result_values(plan.fingerprint(x), points[x]) for x in plan.values]}
-        )
-    for path in point_files(out, plan.sweep.name):
-        path.unlink()
+def _gather(plan: Plan, points: Mapping[float, PointResult]) -> None:
+    """Put the records of all points into the figure's one file and drop those of the runs."""
+    with replacing(plan.records) as part, RecordWriter(part) as writer:
+        for x in plan.values:
+            for run in range(plan.runs):
+                writer.copy(run_file(plan.options.out, plan.sweep.name, x, run))
+        described = [
+            {
+                "fingerprint": plan.fingerprint(x),
+                "result": _POINT_RESULT.dump_python(points[x], mode="json"),
+            }
+            for x in plan.values
+        ]
+        writer.describe({"points": described})
+    forget(plan.sweep.name, plan.options)
 
 
 def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
@@ -189,9 +226,9 @@ def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
         notes=notes_of(sweep) + _shorter(plan),
         boards=merge_counters([points[x].boards for x in plan.values]),
         provenance=Provenance(
-            commit=plan.commit,
+            commit=commit(),
             profile=profile.name,
-            backend=plan.switched_by,
+            backend=options.switched_by(setting.lab),
             builder=options.builder if options.real_time else "",
             framework=options.driven_by,
             host=HostResult.worst([points[x].host for x in plan.values]),

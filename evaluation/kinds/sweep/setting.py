@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from evaluation.figure import lab_of
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, flow_of
 from loko.allocation import Allocation
 from loko.control_traffic import Message, MessageRate
 from loko.document import InputError
-from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, RoutedFlow, shortest_path
 from loko.split import Split, echo_traffic, split
-
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +97,10 @@ def senders(
             continue
         conforming = FlowTraffic.conforming(
             number,
-            Flow(
-                id=f"flow-{number}",
-                source=flow.source,
-                destination=flow.destination,
-                udp_source=_UDP_SOURCE + number,
-                udp_destination=_UDP_DESTINATION + number,
+            flow_of(
+                number,
+                flow.source,
+                flow.destination,
                 rate_bps=rate_multiplier * bucket.rate_bps,
                 burst_bytes=burst_multiplier * bucket.burst_bytes,
                 frame_bytes=sweep.frame_bytes,

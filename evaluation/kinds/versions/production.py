@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +16,14 @@ from evaluation.kinds.versions.document import Versions
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.records import rows_of
+from evaluation.replay.campaign import forget, records_of, replay
+from evaluation.replay.point import PlannedPoint, seed_of
 from evaluation.result import AxisLabel
 from evaluation.runner import LOST, RunRecords
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
-from evaluation.virtual import VirtualRunner
+from evaluation.traffic import FlowTraffic, flow_of
 from loko.allocation import Allocation
 from loko.document import InputError
-from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import RoutedFlow, shortest_path
 from loko.scenario import OpenFlow
@@ -33,9 +31,6 @@ from loko.split import split
 
 Found = Mapping[tuple[OpenFlow, int], Allocation]
 """What may be used of a switch, by version and entries."""
-
-_UDP_SOURCE: Final = 5000
-_UDP_DESTINATION: Final = 6000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,26 +58,31 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     }
     runs, seconds = figure.scale(options)
     how = options.senders.of(figure.senders)
-    progress.begin(len(OpenFlow) * runs, 0)
+    points = {}
+    for number, version in enumerate(OpenFlow):
+        routed, senders = carried_flows(figure, how, lab, found[version, figure.entries])
+        points[version] = PlannedPoint(
+            figure=figure.name,
+            x=float(number),
+            label=f"{figure.name}, OpenFlow {version.value}",
+            lab=lab,
+            routed=routed,
+            scheme=figure.allocation,
+            entries=figure.entries,
+            senders=senders,
+            seconds=seconds,
+            # The same of both versions.
+            seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
+            openflow=version,
+        )
+    replay(list(points.values()), options, progress)
     carried: dict[OpenFlow, Carried] = {}
     rows: list[pa.Table] = []
-    for number, version in enumerate(OpenFlow):
-        of_version: list[RunRecords] = []
-        allocation = found[version, figure.entries]
-        routed, senders = carried_flows(figure, how, lab, allocation)
-        with VirtualRunner(
-            lab,
-            routed,
-            entries=figure.entries,
-            capacity_factor=options.capacity_factor,
-            openflow=version,
-        ) as runner:
-            for run in range(runs):
-                seed = _seed(figure, options.seed, run)
-                of_version.append(runner.run(senders, seconds=seconds, seed=seed))
-                rows.append(rows_of(of_version[-1], run=run, point=float(number)))
-                progress.advance(f"{figure.name}, OpenFlow {version.value}")
-        carried[version] = _carried(of_version, switches * allocation.delay_ns)
+    for version, point in points.items():
+        of_version = list(records_of(point, options))
+        rows += [rows_of(records, run=run, point=point.x) for run, records in enumerate(of_version)]
+        carried[version] = _carried(of_version, switches * found[version, figure.entries].delay_ns)
+    forget(figure.name, options)
     labels = [flow.label for flow in figure.flows]
     outcome = Outcome(
         chart=Chart(panels=_panels(figure, found, carried, sizes, switches), columns=2),
@@ -117,12 +117,10 @@ def carried_flows(
     routed, senders = [], []
     for number, flow in enumerate(figure.flows):
         bucket = shares.first if flow.share == 1 else shares.second
-        admitted = Flow(
-            id=f"flow-{number}",
-            source=flow.source,
-            destination=flow.destination,
-            udp_source=_UDP_SOURCE + number,
-            udp_destination=_UDP_DESTINATION + number,
+        admitted = flow_of(
+            number,
+            flow.source,
+            flow.destination,
             rate_bps=bucket.rate_bps,
             burst_bytes=bucket.burst_bytes,
             frame_bytes=figure.frame_bytes,
@@ -143,12 +141,6 @@ def _carried(records: list[RunRecords], guarantee_ns: float) -> Carried:
         late=int((delays > guarantee_ns).sum()),
         worst_ns=float(delays.max(initial=0)),
     )
-
-
-def _seed(figure: Versions, seed: int, run: int) -> int:
-    """The same of both versions."""
-    digest = hashlib.blake2b(f"{seed} {figure.name} {run}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 def _guarantee_ms(allocation: Allocation, switches: int) -> float | None:

@@ -1,0 +1,201 @@
+"""Carries out the runs of points, and keeps what each gave, so that none is carried out twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from typing import Any
+
+from evaluation.analysis import Box, host_of
+from evaluation.executor import each_done
+from evaluation.files import write_atomically
+from evaluation.folder import POINTS, run_file, run_files
+from evaluation.options import Options, Progress
+from evaluation.records import RecordWriter, records_in, summary
+from evaluation.replay.point import PlannedPoint
+from evaluation.result import Counters, HostResult, merge_counters
+from evaluation.runner import HostReport, Runner, RunRecords, Stall
+from evaluation.virtual import VirtualRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a point. What it gives depends on nothing else."""
+
+    point: PlannedPoint
+    number: int
+    capacity_factor: float | None
+    fingerprint: Mapping[str, Any]
+
+    def by(self, runner: Runner) -> bytes:
+        """Have a runner carry it out; gives a file of its records. Raises `RunError`."""
+        point = self.point
+        records = runner.run(
+            point.senders,
+            seconds=point.seconds,
+            seed=point.seeds[self.number],
+            echoes_per_s=point.echoes_per_s,
+        )
+        file = BytesIO()
+        with RecordWriter(file) as writer:
+            writer.add(records, run=self.number, point=point.x)
+            writer.describe(
+                {
+                    "fingerprint": self.fingerprint,
+                    "boards": records.boards,
+                    "host": asdict(records.host),
+                    "real_boards": records.real_boards,
+                }
+            )
+        return file.getvalue()
+
+
+def replay(
+    points: Sequence[PlannedPoint],
+    options: Options,
+    progress: Progress,
+    on_point: Callable[[PlannedPoint], None] = lambda _: None,
+) -> None:
+    """Carry out all runs that are not kept from an earlier time; tells of each point that is complete.
+
+    Raises `InputError` or `RunError` in one line; what is complete by then is kept.
+    """
+    folder = options.out / POINTS
+    for part in folder.glob(".*.part"):  # of a replay that was killed
+        part.unlink()
+    missing = {place: _missing(point, options) for place, point in enumerate(points)}
+    runs = [(place, run) for place, each in missing.items() for run in each]
+    progress.begin(len(runs), sum(not each for each in missing.values()))
+    left = {place: len(each) for place, each in missing.items()}
+    for place, point in enumerate(points):
+        if not left[place]:
+            on_point(point)
+    with closing(_carried([run for _, run in runs], options)) as carried:
+        for at, records in carried:
+            place, run = runs[at]
+            folder.mkdir(parents=True, exist_ok=True)  # it went with the last figure that became complete
+            write_atomically(run_file(options.out, run.point.figure, run.point.x, run.number), records)
+            progress.advance(run.point.label)
+            left[place] -= 1
+            if not left[place]:
+                on_point(points[place])
+
+
+def records_of(point: PlannedPoint, options: Options) -> Generator[RunRecords]:
+    """The records of a point that is complete, run by run."""
+    for number in range(len(point.seeds)):
+        path = run_file(options.out, point.figure, point.x, number)
+        told = summary(path)
+        host = told["host"]
+        yield replace(
+            records_in(path),
+            host=HostReport(
+                stalls=tuple(Stall(**stall) for stall in host["stalls"]), lateness_ns=host["lateness_ns"]
+            ),
+            boards=told["boards"],
+            real_boards=told["real_boards"],
+        )
+
+
+def forget(figure: str, options: Options) -> None:
+    """Delete the runs of a figure, once its records are complete."""
+    for path in run_files(options.out, figure):
+        path.unlink()
+    if (options.out / POINTS).is_dir() and not any((options.out / POINTS).iterdir()):
+        (options.out / POINTS).rmdir()
+
+
+class Tally:
+    """What the runs of a point showed together."""
+
+    def __init__(self, guarantees_ns: Mapping[int, float]) -> None:
+        """Nothing yet. `guarantees_ns` are of the flows whose packets are counted."""
+        self.boxes = {flow: Box(flow=flow, guarantee_ns=each) for flow, each in guarantees_ns.items()}
+        self.real_boards: dict[str, dict[str, str]] = {}
+        """Of each real board what it says of itself."""
+        self._boards: list[Counters] = []
+        self._hosts: list[HostResult] = []
+
+    def add(self, records: RunRecords) -> None:
+        """Take in one run."""
+        for box in self.boxes.values():
+            box.add(records)
+        self._boards.append(records.boards)
+        self._hosts.append(host_of(records.host))
+        self.real_boards |= records.real_boards
+
+    @property
+    def boards(self) -> dict[str, dict[str, int]]:
+        """The counters of the switches."""
+        return merge_counters(self._boards)
+
+    @property
+    def host(self) -> HostResult:
+        """How well the machine kept time."""
+        return HostResult.worst(self._hosts)
+
+
+def _missing(point: PlannedPoint, options: Options) -> list[Run]:
+    """The runs that are not kept, or are those of other parameters. Raises `InputError` for damaged files."""
+    found = []
+    same = json.loads(json.dumps(point.fingerprint(options)))
+    for number, seed in enumerate(point.seeds):
+        path = run_file(options.out, point.figure, point.x, number)
+        fingerprint = {**same, "seed": seed}
+        if not path.exists() or summary(path).get("fingerprint") != fingerprint:
+            found.append(
+                Run(
+                    point=point,
+                    number=number,
+                    capacity_factor=options.capacity_factor,
+                    fingerprint=fingerprint,
+                )
+            )
+    return found
+
+
+def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
+    """The records of each run with its place, as they are done."""
+    if options.real_time:
+        yield from _in_real_time(runs, options)
+        return
+    here = [replace(run, point=run.point.with_backend(options.backend)) for run in runs]
+    yield from each_done(
+        in_virtual_time, here, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
+    )
+
+
+def in_virtual_time(run: Run) -> bytes:
+    """Carry out a run in the simulator. Raises `InputError` or `RunError`."""
+    point = run.point
+    with VirtualRunner(
+        point.lab,
+        point.routed,
+        entries=point.entries,
+        capacity_factor=run.capacity_factor,
+        openflow=point.openflow,
+    ) as runner:
+        return run.by(runner)
+
+
+def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
+    """One after the other: two live labs would take each other's processor. A lab serves all that fits it."""
+    from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
+
+    built: object = None
+    with ExitStack() as stack:
+        for place, run in enumerate(runs):
+            point = run.point
+            needed = (point.lab.path, tuple(point.routed), point.scheme, point.entries)
+            if built != needed:
+                stack.close()
+                runner = stack.enter_context(
+                    LiveRunner.of(
+                        point.lab, point.routed, options, allocation=point.scheme, entries=point.entries
+                    )
+                )
+                built = needed
+            yield place, run.by(runner)

@@ -1,0 +1,162 @@
+"""The replay of points: the same bytes wherever they are computed, and nothing is computed twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dask_cluster import PATIENCE_S, Cluster, cluster
+from scripted_runner import ScriptedRunner
+
+from evaluation.evaluate import evaluate
+from evaluation.executor import MOST_IN_VAIN, Executor, each_done
+from evaluation.kinds import kind_named
+from evaluation.kinds.experiments import experiments, select
+from evaluation.options import Options, Silent
+from loko.document import InputError
+from loko.lab import load_lab
+
+FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
+"""A sweep, a deployment, paths, versions."""
+
+
+def replayed(out: Path, *names: str, runs: int = 2, **options) -> dict[str, bytes]:
+    """The results and records of the figures, by name of the file."""
+    out.mkdir()
+    chosen = {
+        "mode": "virtual",
+        "seed": 5,
+        "out": out,
+        "runs": runs,
+        "seconds": 0.05,
+        "quick": True,
+        **options,
+    }
+    evaluate(select(names, experiments()), Options(**chosen), Silent())
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in {".json", ".parquet"}}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What one process of this machine computes."""
+    return replayed(tmp_path_factory.mktemp("one") / "results", *FIGURES)
+
+
+@pytest.fixture
+def computers(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path) as started:
+        yield started
+
+
+def test_the_same_bytes_on_two_processes(tmp_path: Path, here: dict[str, bytes]) -> None:
+    assert len(here) == 2 * len(FIGURES)
+    assert replayed(tmp_path / "two", *FIGURES, jobs=2) == here
+
+
+def test_the_same_bytes_on_a_cluster(tmp_path: Path, here: dict[str, bytes], computers: Cluster) -> None:
+    assert re.match(r"tcp://127\.0\.0\.1:\d+", computers.address)
+    there = replayed(tmp_path / "there", *FIGURES, executor=Executor.DASK, scheduler=computers.address)
+    assert there == here
+    assert not (tmp_path / "there/.points").exists()
+
+
+def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, computers: Cluster) -> None:
+    out = tmp_path / "there"
+    killed = threading.Event()
+
+    def kill() -> None:
+        until = time.monotonic() + PATIENCE_S
+        while len(list(out.glob(".points/fig3c-*.parquet"))) < 3 and time.monotonic() < until:
+            time.sleep(0.005)
+        computers.workers[0].send_signal(signal.SIGKILL)
+        killed.set()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = replayed(out, "fig3c", runs=60, executor=Executor.DASK, scheduler=computers.address)
+    killer.join()
+    assert killed.is_set()
+    assert computers.workers[0].wait(PATIENCE_S) == -signal.SIGKILL
+    assert found == replayed(tmp_path / "here", "fig3c", runs=60)
+
+
+def kill_once(mark: Path) -> int:
+    """End this process the hard way, unless the mark says that one has ended before."""
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+def kill_always(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_a_killed_process_had_is_computed_by_another(tmp_path: Path) -> None:
+    done = dict(each_done(kill_once, [tmp_path / "mark"] * 6, jobs=2))
+    assert sorted(done) == list(range(6))
+    assert os.getpid() not in done.values()
+
+
+def test_processes_that_are_always_killed_are_one_line() -> None:
+    with pytest.raises(InputError, match=rf"--jobs 2: processes were killed {MOST_IN_VAIN} times") as error:
+        list(each_done(kill_always, [1, 2], jobs=2))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "runs"), [("fig15", 6), ("fivelive", 2), ("openflow13", 4)])
+def test_an_interrupted_figure_goes_on_where_it_was(
+    name: str, runs: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not a run that is complete is carried out again."""
+
+    def scripted(delays_of) -> ScriptedRunner:
+        runner = ScriptedRunner(delays_of)
+        monkeypatch.setattr("evaluation.replay.campaign.VirtualRunner", lambda *_, **__: runner)
+        return runner
+
+    def delays(_flow, random: np.random.Generator) -> np.ndarray:
+        return random.integers(600_000, 700_000, 20)
+
+    def interrupted(flow, random: np.random.Generator) -> np.ndarray:
+        if first.runs == runs:
+            raise KeyboardInterrupt
+        return delays(flow, random)
+
+    figure = experiments()[f"loko/{name}"]
+    options = Options(mode="virtual", seed=1, out=tmp_path, runs=2, seconds=0.1)
+    first = scripted(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kind_named(figure.kind).produce([figure], options, Silent())
+    again = scripted(delays)
+    kind_named(figure.kind).produce([figure], options, Silent())
+    assert again.runs == 1
+    assert not (tmp_path / ".points").exists()
+
+
+def test_a_result_that_was_read_back_is_written_with_the_same_bytes(tmp_path: Path) -> None:
+    options = {"mode": "virtual", "seed": 1, "out": tmp_path, "runs": 1, "seconds": 0.05, "quick": True}
+    found = []
+    for _ in range(2):
+        evaluate(select(["fig15", "fig17a"], experiments()), Options(**options), Silent())
+        found.append([(tmp_path / f"{name}.json").read_bytes() for name in ("fig15", "fig17a")])
+    assert found[0] == found[1]
+
+
+def test_labs_go_to_other_processes_as_they_are() -> None:
+    lab = load_lab("ring")
+    ((_, back),) = each_done(same, [lab], jobs=2)
+    assert back == lab
+    with pytest.raises(TypeError):
+        back.switches["s1"] = None
+
+
+def same(lab: object) -> object:
+    return lab
