@@ -205,6 +205,8 @@ class Lab:
 
     def ways(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables by which flows leave a node: (own port, far end), in order of ports."""
+        if self.is_two_way:
+            return self.neighbours(node)
         against = self._against_one_way
         return tuple((port, far) for port, far in self.neighbours(node) if (node, port) not in against)
 
@@ -216,6 +218,11 @@ class Lab:
     def neighbours(self, node: str) -> tuple[tuple[int, Endpoint], ...]:
         """The cables of a node: (own port, far end), in order of ports."""
         return self._neighbours.get(node, ())
+
+    @property
+    def is_two_way(self) -> bool:
+        """Whether flows use every cable both ways."""
+        return not self._against_one_way
 
     @cached_property
     def _far_ends(self) -> Mapping[tuple[str, int], Endpoint]:
@@ -385,6 +392,8 @@ class _Checker:
         self._file = file
         self._cabling = cabling
         self._devices = OnDemand(load_device)
+        self._names = {name: name for name in (*file.hosts, *file.switches)}
+        """Each name once: a path is looked for in less time if equal names are the same object."""
 
     def lab(self) -> Lab:
         for name in self._file.hosts:
@@ -496,6 +505,7 @@ class _Checker:
 
     def _endpoint(self, where: str, text: str, switches: Mapping[str, Switch]) -> Endpoint:
         node, colon, port_text = text.partition(":")
+        node = self._names.get(node, node)
         if node in self._file.hosts:
             if colon:
                 raise self._error(where, f"a host has one interface; write '{node}' instead of '{text}'")

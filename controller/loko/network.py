@@ -15,10 +15,13 @@ from loko.lab import Lab
 from loko.on_demand import OnDemand
 
 _NEAR: Final = 64
-"""Switches whose paths may be known; with three cables to others at each, all that are four hops away."""
+"""Switches to which paths may be kept; with three cables to others at each, all that are four hops away.
+
+Those that are one hop further are found from there.
+"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
     """A switch on a path, with the port that a frame leaves by."""
 
@@ -127,15 +130,17 @@ def refuse_ends(lab: Lab, source: str, destination: str) -> None:
 class _Near:
     """What is known of the switches near one, found breadth first, and only as far as anybody asked."""
 
-    __slots__ = ("came", "looked_at", "order")
+    __slots__ = ("begin", "came", "front")
 
     def __init__(self, begin: str) -> None:
-        self.came: dict[str, Hop] = {}
-        """By switch, the last hop of its path."""
-        self.order = [begin]
-        """The switches as they were reached, the nearest first."""
-        self.looked_at = 0
-        """From so many of these one has gone on."""
+        self.begin = begin
+        self.came = {begin: begin}
+        """By switch, the one before it on its path; the nearest come first.
+
+        Names alone: such a dictionary is nothing that the garbage collector has to look into.
+        """
+        self.front: Sequence[str] = (begin,)
+        """The farthest of these, to go on from; none if there are no others, or enough are known."""
 
 
 class ShortestPaths:
@@ -148,12 +153,12 @@ class ShortestPaths:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._begins: dict[str, str] = {}
-        """By host that has sent: where its cable leads."""
+        self._begins: dict[str, _Near] = {}
+        """By host that has sent: what is known of where its cable leads."""
         self._ends: dict[str, Hop] = {}
         """By host that was sent to: the last hop of every path to it."""
         self._onward = OnDemand(self._ways_on)
-        """By switch: the cables to others, in order of ports."""
+        """By switch: the others that a cable leads to, in order of ports, each with the hop of its lowest."""
         self._backward = OnDemand(self._ways_back)
         """By switch: those from which a cable leads to it."""
         self._near: OnDemand[str, _Near] = OnDemand(_Near)
@@ -164,50 +169,60 @@ class ShortestPaths:
 
         Raises `InputError` for a host that the lab does not have, if both are one, or if no path leads there.
         """
-        begin, end = self._begins.get(source), self._ends.get(destination)
-        if begin is None or end is None or source == destination:
+        near, last = self._begins.get(source), self._ends.get(destination)
+        if near is None or last is None or source == destination:
             refuse_ends(self._lab, source, destination)
-            begin = self._begins[source] = self._first_node(source, destination)
+            begin = self._first_node(source, destination)
             if begin == destination:  # a cable between the two
                 return ()
-            end = self._ends[destination] = self._last_hop(source, destination)
-        hops = self._hops(begin, end.switch)
-        if hops is None:
-            raise self._no_path(source, destination)
-        hops.append(end)
+            near = self._begins[source] = self._near[begin]
+            last = self._ends[destination] = self._last_hop(source, destination)
+        end = last.switch
+        before = self._before(near, end)
+        if before is not None:
+            hops = self._way_back(near.came, near.begin, before)
+            if before != end:
+                hops.append(self._onward[before][end])
+        else:
+            found = self._far_hops(near.begin, end)
+            if found is None:
+                raise self._no_path(source, destination)
+            hops = found
+        hops.append(last)
         return tuple(hops)
 
-    def _hops(self, begin: str, end: str) -> list[Hop] | None:
-        """From one switch to another, without the last; none if no path leads there."""
-        if begin == end:
-            return []
-        near = self._near[begin]
-        if end in near.came or self._comes_near(near, end):
-            return _way_back(near.came, begin, end)
-        return self._far_hops(begin, end)
+    def _before(self, near: _Near, end: str) -> str | None:
+        """The switch before another on its path, if it is near; what is found on the way is kept.
 
-    def _comes_near(self, near: _Near, end: str) -> bool:
-        """Look on from a switch for another, if it may be near; what is found on the way is kept."""
-        onward, came, order = self._onward, near.came, near.order
-        begin = order[0]
-        while near.looked_at < len(order) and len(came) < _NEAR:
-            here = order[near.looked_at]
-            near.looked_at += 1
-            for hop, far in onward[here]:
-                if far not in came and far != begin:
-                    came[far] = hop
-                    order.append(far)
-            if end in came:
-                return True
-        return False
+        Of the beginning it is that itself. Nobody looks as far as `end`: there would be more to look at than
+        on all the way before, so it is enough to come to a switch from which a cable leads there.
+        """
+        came = near.came
+        if end in came:
+            return came[end]
+        onward, neighbours = self._onward, self._backward[end]
+        while near.front:
+            if known := [one for one in neighbours if one in came]:  # of the front: else `end` would be, too
+                return known[0] if len(known) == 1 else next(one for one in near.front if one in known)
+            following = []
+            for here in near.front:
+                for far in onward[here]:
+                    if far not in came:
+                        came[far] = here
+                        following.append(far)
+                if len(came) > _NEAR:
+                    following = []
+                    break
+            near.front = following
+        return None
 
     def _far_hops(self, begin: str, end: str) -> list[Hop] | None:
-        """As `_hops`, for two switches.
+        """From one switch to another, without the last; none if no path leads there.
 
         `front` has the switches of one distance from the beginning, in the order of the ports that lead
         there. So the first of them that is met from the end is on the path of lowest ports.
         """
-        came: dict[str, Hop] = {}
+        came = {begin: begin}
         left = {end: 0}
         """Switches that are known to be so far from the end."""
         front, rear = [begin], [end]
@@ -217,11 +232,11 @@ class ShortestPaths:
             following = []
             if len(front) <= len(rear):
                 for here in front:
-                    for hop, far in onward[here]:
-                        if far not in came and far != begin:
-                            came[far] = hop
+                    for far in onward[here]:
+                        if far not in came:
+                            came[far] = here
                             if far in left:
-                                return [*_way_back(came, begin, far), *self._way_on(left, far)]
+                                return [*self._way_back(came, begin, far), *self._way_on(left, far)]
                             following.append(far)
                 front = following
             else:
@@ -234,25 +249,39 @@ class ShortestPaths:
                 rear = following
                 for here in front:  # where the two sides meet, if they do
                     if here in left:
-                        return [*_way_back(came, begin, here), *self._way_on(left, here)]
+                        return [*self._way_back(came, begin, here), *self._way_on(left, here)]
         return None
+
+    def _way_back(self, came: dict[str, str], begin: str, end: str) -> list[Hop]:
+        """The hops to a switch, of the switches before each on the way."""
+        onward = self._onward
+        hops = []
+        while end != begin:
+            here = came[end]
+            hops.append(onward[here][end])
+            end = here
+        hops.reverse()
+        return hops
 
     def _way_on(self, left: dict[str, int], node: str) -> Iterator[Hop]:
         """By the lowest ports that come nearer to the end."""
         for distance in range(left[node] - 1, -1, -1):
-            hop, node = next(way for way in self._onward[node] if left.get(way[1]) == distance)
-            yield hop
+            ways = self._onward[node]
+            node = next(far for far in ways if left.get(far) == distance)
+            yield ways[node]
 
-    def _ways_on(self, switch: str) -> tuple[tuple[Hop, str], ...]:
+    def _ways_on(self, switch: str) -> dict[str, Hop]:
         switches = self._lab.switches
-        return tuple(
-            (Hop(switch=switch, output_port=port), far.node)
-            for port, far in self._lab.ways(switch)
-            if far.node in switches
-        )
+        found: dict[str, Hop] = {}
+        for port, far in self._lab.ways(switch):
+            if far.node in switches and far.node not in found:
+                found[far.node] = Hop(switch=switch, output_port=port)
+        return found
 
     def _ways_back(self, switch: str) -> tuple[str, ...]:
         switches = self._lab.switches
+        if self._lab.is_two_way:
+            return tuple(self._onward[switch])
         return tuple(near.node for near in self._lab.arrivals(switch) if near.node in switches)
 
     def _first_node(self, source: str, destination: str) -> str:
@@ -272,14 +301,3 @@ class ShortestPaths:
             f"lab '{self._lab.name}': no path leads from {source} to {destination}; some cables are used one"
             " way only"
         )
-
-
-def _way_back(came: dict[str, Hop], begin: str, end: str) -> list[Hop]:
-    """The hops to a switch, of the last hop to each switch on the way."""
-    hops = []
-    while end != begin:
-        hop = came[end]
-        hops.append(hop)
-        end = hop.switch
-    hops.reverse()
-    return hops

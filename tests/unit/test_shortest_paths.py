@@ -90,6 +90,18 @@ def test_paths_are_those_of_the_search_from_the_source(
                     paths.between(source, destination)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_paths_do_not_depend_on_what_was_asked_for_before(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(network, "_NEAR", seed % 20)
+    lab = random_lab(seed)
+    expected = {(a, b): path for a in lab.hosts for b, path in every_shortest_path(lab, a).items()}
+    asked = list(expected)
+    random.Random(seed).shuffle(asked)
+    paths = ShortestPaths(lab)
+    assert {ends: paths.between(*ends) for ends in asked} == expected
+    assert all(paths.between(*ends) == expected[ends] for ends in asked)
+
+
 @pytest.mark.parametrize("one_way", [False, True])
 @pytest.mark.parametrize("switches", [3, 8, 131])
 def test_paths_on_a_ring(switches: int, *, one_way: bool) -> None:

@@ -97,10 +97,11 @@ class Register(Generic[Route]):
 
     def _shortest_route(self, ends: tuple[str, str]) -> Route:
         """Of the older generation, or looked for. Once the younger one is full, it takes that one's place."""
-        known = self._older.get(ends)
+        known = self._older.get(ends) if self._older else None
         if known is None:
             known = self._prepare(ends[0], self._paths.between(*ends))
-        self._room -= max(len(known.path), _LEAST_SWITCHES)
+        length = len(known.path)
+        self._room -= length if length > _LEAST_SWITCHES else _LEAST_SWITCHES
         if self._room < 0:
             self._older, self._shortest, self._room = self._shortest, {}, self._kept
         self._shortest[ends] = known

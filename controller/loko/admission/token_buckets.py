@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from loko.admission.advice import what_fits_on
@@ -33,6 +33,8 @@ _ULP: Final = sys.float_info.epsilon
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple of all its values in their order: in half the time of its own call."""
+_Remedy = Callable[[Refusal], Change]
+"""As `Refusal.advice`."""
 Sizes = tuple[int, ...] | range
 """Sizes of frames in bytes."""
 
@@ -62,9 +64,14 @@ class LokoAdmission:
         self._register = Register(lab, self._prepare)
         self._clock = Clock()
         self._owes = False  # until a flow is released
+        self._remedy = self._remedy_on(None)
+        """One for all refusals on shortest paths: it takes time to make, and few are read."""
         self._control, self._fillers = control, fillers
         self._limits: dict[int, _Limits] = {}
         """By identity of the allocation."""
+        alike = {id(allocation): allocation for allocation in allocations.values()}
+        self._limits_of_all = self._limits_of(*alike.values()) if len(alike) == 1 else None
+        """Of every switch, if they are the same."""
         self._switches: OnDemand[str, _Switch] = OnDemand(
             lambda name: _Switch(name, self._limits_of(allocations[name]), self._clock)
         )
@@ -82,8 +89,8 @@ class LokoAdmission:
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer, without admitting anything."""
         route = self._register.route(flow, path)
-        answer = route.decide(flow)
-        return answer if isinstance(answer, Admitted) else self._advised(answer, route, path)
+        answer = route.decide(flow, self._remedy if path is None else self._remedy_on(path))
+        return self._patient(answer, route) if self._owes else answer
 
     def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """Admit a flow along a path, by default the shortest, or say why not.
@@ -92,24 +99,25 @@ class LokoAdmission:
         frames that the model does not cover.
         """
         route = self._register.route(flow, path)
-        answer = route.decide(flow)
+        answer = route.decide(flow, self._remedy if path is None else self._remedy_on(path))
         if isinstance(answer, Admitted):
             self._register.add(answer)
             rate_bps = flow.rate_bps
             for switch, burst_bytes in zip(route.switches, answer.bursts_bytes, strict=True):
                 switch.add(rate_bps, burst_bytes)
             return answer
-        return self._advised(answer, route, path)
+        return self._patient(answer, route) if self._owes else answer
 
-    def _advised(self, refusal: Refusal, route: _Route, path: Sequence[Hop] | None) -> Refusal:
-        """With the advice to wait if that helps, else with what finds the remedy.
+    def _remedy_on(self, path: Sequence[Hop] | None) -> _Remedy:
+        """What finds what would fit on a path; by default on the shortest, as it then is."""
+        return partial(what_fits_on, self.check, path)
 
-        Not by `_replace`, which takes as long as the decision.
-        """
-        advice: Change | Callable[[Refusal], Change] | None = None
-        if self._owes and any(switch.owes() for switch in route.switches):
-            advice = patience(self._clock.now_ns, route.fits_ns(refusal.flow))
-        return _new(Refusal, (*refusal[:7], advice or partial(what_fits_on, self.check, path), 1))
+    def _patient(self, answer: Admitted | Refusal, route: _Route) -> Admitted | Refusal:
+        """With the advice to wait if that helps."""
+        if isinstance(answer, Refusal) and any(switch.owes() for switch in route.switches):
+            advice = patience(self._clock.now_ns, route.fits_ns(answer.flow))
+            return answer if advice is None else answer._replace(advice=advice)
+        return answer
 
     def advance(self, now_ns: int) -> None:
         """Let time pass. What was released counts less and less."""
@@ -199,16 +207,11 @@ class LokoAdmission:
         return known
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
-        every = self._switches
+        every, limits = self._switches, self._limits_of_all
         switches = tuple([every[hop.switch] for hop in path])
-        if switches:
-            limits = switches[0].limits
-            for switch in switches:
-                if switch.limits is not limits:
-                    break
-            else:
-                return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.delay_ns))
-        return _new(_Route, (path, switches, tuple([switch.limits.delay_ns for switch in switches]), None))
+        if limits is None:
+            return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), ())
+        return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.sizes))
 
 
 class _Route(NamedTuple):
@@ -217,41 +220,39 @@ class _Route(NamedTuple):
     path: tuple[Hop, ...]
     switches: tuple[_Switch, ...]
     delays_ns: tuple[float, ...]
-    delay_ns: float | None
-    """Of every switch, if their limits are the same; that is the rule, and takes fewer steps."""
+    sizes: Sizes
+    """Frames that were planned for at every switch of the lab, if the limits of all are the same."""
 
-    def decide(self, flow: Flow) -> Admitted | Refusal:
+    def decide(self, flow: Flow, remedy: _Remedy) -> Admitted | Refusal:
         """Whether the sums of rates and of bursts keep within the allocation at every switch (section 5)."""
-        path, switches, delays_ns, delay_ns = self
+        switches, delays_ns = self.switches, self.delays_ns
         rate_bps, burst_bytes, frame_bytes = flow[5:]
-        if delay_ns is None or frame_bytes not in switches[0].limits.sizes:
+        if frame_bytes not in self.sizes:
             for switch in switches:
                 if frame_bytes not in switch.limits.sizes:
                     raise switch.uncovered(frame_bytes)
-        bursts_bytes = self.bursts_bytes(rate_bps, burst_bytes)
-        for switch, here_bytes in zip(switches, bursts_bytes, strict=True):
+        here_bytes = burst_bytes
+        # Bursts are added up on the way: in a full network most flows are refused before its end.
+        for switch, delay_ns in zip(switches, delays_ns):  # noqa: B905 - `strict` takes longer than a switch
             if here_bytes > switch.burst_room or rate_bps > switch.rate_room:
-                refusal = switch.refusal(flow, rate_bps, here_bytes)
+                refusal = switch.refusal(flow, rate_bps, here_bytes, remedy)
                 if refusal is not None:
                     return refusal
-        return _new(Admitted, (flow, path, bursts_bytes, delays_ns))
+            here_bytes += rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
+        return _new(Admitted, (flow, self.path, self._bursts_bytes(rate_bps, burst_bytes), delays_ns))
 
     def fits_ns(self, flow: Flow) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
-        bursts = self.bursts_bytes(flow.rate_bps, flow.burst_bytes)
+        bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
         return max(
             switch.fits_ns(flow.rate_bps, burst_bytes)
             for switch, burst_bytes in zip(self.switches, bursts, strict=True)
         )
 
-    def bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
+    def _bursts_bytes(self, rate_bps: float, burst_bytes: float) -> tuple[float, ...]:
         """The burst of the flow where it enters each switch: it grows by r D (section 6.1)."""
-        delay_ns = self.delay_ns
-        if delay_ns is None:
-            growths = [rate_bps * delay_ns / _BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
-            return tuple(accumulate(growths, initial=burst_bytes))[:-1]
-        growth_bytes = rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as TokenBucket.delayed
-        return tuple(accumulate(repeat(growth_bytes, len(self.path) - 1), initial=burst_bytes))
+        growths = [rate_bps * delay_ns / _BITS_NS_PER_BYTE_S for delay_ns in self.delays_ns]
+        return tuple(accumulate(growths, initial=burst_bytes))[:-1]
 
 
 class _Limits:
@@ -411,20 +412,23 @@ class _Switch:
         )
         return _new(Usage, (shares, limits.delay_ns))
 
-    def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float) -> Refusal | None:
+    def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy) -> Refusal | None:
         """The first limit that the flow would exceed, if any, with the burst that it has here."""
-        self._know()
+        if self.debt.is_open or self.summed != self.entries:
+            self._know()
         limits = self.limits
         used_bps, used_bytes = self.used_bps, self.used_bytes
         if used_bps + rate_bps > limits.max_rate_bps * (1 + ROUNDING):
             allowed = limits.max_rate_bps
-            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", "", 1))
+            return _new(Refusal, (flow, self.name, "rate", used_bps, rate_bps, allowed, "bit/s", remedy, 1))
         if used_bytes + burst_bytes > limits.max_burst_bytes * (1 + ROUNDING):
             allowed = limits.max_burst_bytes
-            return _new(Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", "", 1))
+            return _new(
+                Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", remedy, 1)
+            )
         if self.entries >= limits.max_entries:
             used, allowed = float(self.entries), float(limits.max_entries)
-            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries")
+            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", remedy)
         return None
 
     def _know(self) -> None:
