@@ -5,8 +5,8 @@ from __future__ import annotations
 from board_end import TRIP_NS, BoardEnd
 from mirrored_flows import FLOWS
 
-from loko.controller.driver import REFRESH_NS
 from loko.controller.fixed_tables import FixedTables
+from loko.controller.manners import REFRESH_NS
 from loko.controller.wire import decode, segment
 from loko.entries import switch_entries
 from loko.lab import load_lab
