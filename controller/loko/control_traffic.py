@@ -29,8 +29,8 @@ _SEGMENT_BYTES: Final = 536
 """Payload of a TCP segment of the board; the controller sends one message in each."""
 _FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 48 + 8 + 16 + 16}
 """The longest message: a flow-mod of a five-tuple that sets a field and outputs."""
-_OWN_FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 48 + 8 + 16}
-"""Of the switch driver, which only outputs."""
+_OWN_FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 104}
+"""Of the switch driver; in 1.3 the longest deletes somebody else's entry."""
 _ERROR_BYTES: Final = 12 + 64
 _ACTIONS: Final = 2
 """Of an entry of Table 1: one that sets a field, and an output (section 3.3.1)."""

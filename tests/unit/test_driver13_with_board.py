@@ -13,8 +13,8 @@ import pytest
 from board_end import BoardEnd, Pair
 
 from loko.control_traffic import HEARTBEAT_NS
-from loko.controller.driver import LEAK_LIMIT, RETRY_NS, Driver, Phase
-from loko.controller.manners import LISTABLE_13, MANNERS
+from loko.controller.driver import RETRY_NS, Driver, Phase
+from loko.controller.manners import LEAK_LIMIT, LISTABLE_13, MANNERS
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import BarrierReply, TableCount
 from loko.controller.wire13 import Add, DeleteStrict, Entry13, Listed, decode, encode, entry_of
@@ -215,7 +215,7 @@ def test_refusals_that_leak_memory_end_in_a_new_connection_which_frees_it() -> N
     for number in range(300):
         both.driver.want(entry(number))
     both.connect()
-    failed = [Failed("so many entries were refused that its memory may run out (quirk 123)")]
+    failed = [Failed("its memory may run out: so many entries were refused (quirk 123)")]
     for _ in range(20):
         both.run(RETRY_NS + S)
         if found := [note for note in both.notices if isinstance(note, Failed)]:

@@ -1,7 +1,7 @@
 """The switch driver: keeps one switch's table as it is wanted. Events and `now` in, segments out.
 
 It uses only sequences that are safe on a Zodiac FX with firmware 0.84, in OpenFlow 1.0 and in 1.3;
-docs/driver.md lists what it avoids:
+docs/driver.md lists what it avoids. What differs from one version or switch to another are its `Manners`.
 
 - A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
 - A segment with FLOW_MODs begins with a barrier. So its one reply is of the kind behind which errors fit; the
@@ -10,8 +10,6 @@ docs/driver.md lists what it avoids:
 - Entries are removed one by one with their own bytes and cookie, never by a loose DELETE.
 - In 1.0 an entry that grows old is removed and added again within one segment, between two frames.
 - Entries are listed only if the reply can in no case exceed the board's memory for it.
-
-What differs from one version or switch to another are its `Manners`.
 """
 
 from __future__ import annotations
@@ -21,7 +19,15 @@ from enum import Enum, auto
 from typing import Final
 
 from loko.control_traffic import HEARTBEAT_NS, KEEPALIVE_AFTER_NS
-from loko.controller.manners import MANNERS, OF_OPEN_VSWITCH, Manners, refuse_version
+from loko.controller.manners import (
+    LEAK_LIMIT,
+    MANNERS,
+    MOST_ENTRIES,
+    OF_OPEN_VSWITCH,
+    PACED_BATCH,
+    Manners,
+    refuse_version,
+)
 from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
 from loko.controller.wire import (
     Add,
@@ -46,13 +52,6 @@ REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
 RETRY_NS: Final = 10_000_000_000
 """Time until an entry that was refused is tried again."""
-PACED_BATCH: Final = 2
-"""FLOW_MODs in a segment where control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
-MOST_ENTRIES: Final = 1 << 16
-"""A count beyond is no count: after the only entry has expired the firmware counts -1 (quirk 52)."""
-LEAK_LIMIT: Final = 32
-"""Times that the memory of an entry may be lost before the table is written anew on a new connection, which
-frees all. 192 fit into it, 128 into the table (quirks 47 and 52); in 1.3 298 (quirks 121 and 123)."""
 
 Segment = list[Request]
 """Requests that are written at once."""
@@ -265,8 +264,7 @@ class Driver:
         if most is None or len(self._actual) + len(self.strangers) <= most:
             self.phase = Phase.CHECKING
             return [FlowStats(self._next_xid())]
-        quirk = self._manners.listing_quirk
-        self._note(f"its entries cannot be read back safely (quirk {quirk})", warning=True)
+        self._note("its entries cannot be read back safely (quirk 28)", warning=True)
         self._read_back()
         return []
 
@@ -373,10 +371,9 @@ class Driver:
             self.phase = Phase.LISTING
         else:
             self.phase = Phase.REWRITING
-            self._checked = True
+            self._checked, quirk = True, self._manners.listing_quirk
             self._note(
-                f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely"
-                f" (quirk {self._manners.listing_quirk})"
+                f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely (quirk {quirk})"
             )
             for entry in self._wanted.values():
                 self._forced.append([(DeleteStrict, entry), (Add, entry)])
@@ -393,8 +390,8 @@ class Driver:
         self.phase = Phase.COUNTING
 
     def _fail_for_memory(self) -> None:
-        quirk, what = (47, "vanished") if self._manners.vanished_leak else (123, "were refused")
-        self._fail(f"so many entries {what} that its memory may run out (quirk {quirk})")
+        what = "vanished (quirk 47)" if self._manners.vanished_leak else "were refused (quirk 123)"
+        self._fail(f"its memory may run out: so many entries {what}")
 
     def _take_listing(self, now_ns: int, listed: list[Entry]) -> None:
         if self.phase is Phase.CHECKING:
@@ -417,11 +414,9 @@ class Driver:
         for cookie in doubles:  # a strict DELETE passes over what moves into the gap (quirk 49)
             del self._actual[cookie]
             self._forced.append([(DeleteStrict, self._wanted[cookie])])
+        known = () if self._delete_strangers else strangers
         unlisted = max(self._active - len(listed), 0)  # left by a session of the other version (quirk 85)
-        self.strangers = (
-            *(() if self._delete_strangers else strangers),
-            *("an entry that it does not list",) * unlisted,
-        )
+        self.strangers = (*known, *("an entry that it does not list",) * unlisted)
         for text in strangers:
             self._note(f"stranger in its table{', deleted' * self._delete_strangers}: {text}", warning=True)
         self._checked = self._checked or bool(self._actual)

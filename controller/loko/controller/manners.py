@@ -17,6 +17,13 @@ LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
 LISTABLE_13: Final = (2048 - 16) // (48 + 104 + 96)
 """The same in OpenFlow 1.3: match and instructions of an entry have at most 96 bytes each (quirk 122), and
 what does not fit is left out without notice (quirk 103)."""
+PACED_BATCH: Final = 2
+"""FLOW_MODs in a segment where control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
+MOST_ENTRIES: Final = 1 << 16
+"""A count beyond is no count: after the only entry has expired the firmware counts -1 (quirk 52)."""
+LEAK_LIMIT: Final = 32
+"""Times that the memory of an entry may be lost before the table is written anew on a new connection, which
+frees all. 192 fit into it, 128 into the table (quirks 47 and 52); in 1.3 298 (quirks 121 and 123)."""
 
 
 @dataclass(frozen=True, kw_only=True)
