@@ -87,7 +87,7 @@ def _service() -> Iterator[tuple[psutil.Popen, int]]:
         options = {
             "--store": Path(folder) / "flows.sqlite",
             "--rest": f"127.0.0.1:{rest}",
-            "--openflow": f"127.0.0.1:{openflow}",
+            "--listen": f"127.0.0.1:{openflow}",
             "--allocation": "full-rate",
             "--frame-bytes": 64,
             "--changes-per-s": 0,

@@ -13,12 +13,19 @@ import typer
 from evaluation.live.background import BackgroundLab
 from evaluation.live.network_namespace import inside, namespace_of
 from loko.allocation import FIFTH_RATE
-from loko.commands.choices import AllocationOption, ControlOption, MixOption, choice_of, mix_of
+from loko.commands.choices import (
+    AllocationOption,
+    ControlOption,
+    MixOption,
+    OpenFlowOption,
+    choice_of,
+    mix_of,
+)
 from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend, Lab, load_lab
-from loko.scenario import EVALUATION, of_lokos_tables
+from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
@@ -59,7 +66,8 @@ def serve(
         list[str] | None,
         typer.Option(help="Name by which it may be asked, beside the address; repeat it."),
     ] = None,
-    openflow: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
+    openflow: OpenFlowOption = OpenFlow.V1_0,
+    listen: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
     store: Annotated[Path | None, typer.Option(help="Database. Default: results/serve/LAB.sqlite.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="Token for calls that change something. Also: $LOKO_TOKEN.")
@@ -111,7 +119,7 @@ def serve(
     expected = mix_of(network, choice, mix)
     expected_sizes = () if expected is None else expected.frame_bytes
     sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     reserved = _reserved(changes_per_s, parse_control(control or ()))
     fillers = network.fillers if fillers is None else fillers
     allocated = choice.allocation or FIFTH_RATE.name
@@ -124,6 +132,7 @@ def serve(
         "frame-bytes": ",".join(map(str, sizes)),
         "changes-per-s": f"{changes_per_s:g}",
         "control": ",".join(sorted(control or [])),
+        "openflow": openflow.value,
     }
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
@@ -152,6 +161,7 @@ def serve(
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
         allow_hosts=tuple(allow_host or ()),
+        listen=listen,
         openflow=openflow,
         framework=framework,
         framework_python=framework_python,

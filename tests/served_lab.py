@@ -80,7 +80,7 @@ class ServedLab:
         words = [
             *([] if self._files is None else ["prlimit", f"--nofile={self._files}"]),
             *(LOKO, "serve", self.lab, "--store", str(self.folder / "flows.sqlite")),
-            *("--rest", f"127.0.0.1:{self.rest}", "--openflow", f"127.0.0.1:{self.openflow}"),
+            *("--rest", f"127.0.0.1:{self.rest}", "--listen", f"127.0.0.1:{self.openflow}"),
             *("--verbose", *self.options),
         ]
         with (self.folder / "log").open("a") as log:

@@ -111,7 +111,7 @@ def test_the_service_tells_systemd_that_it_is_ready_lives_and_ends(
     tmp_path: Path, manager: socket.socket
 ) -> None:
     ports = ReservedPort(), ReservedPort()
-    options = ["--rest", f"127.0.0.1:{ports[0].number}", "--openflow", f"127.0.0.1:{ports[1].number}"]
+    options = ["--rest", f"127.0.0.1:{ports[0].number}", "--listen", f"127.0.0.1:{ports[1].number}"]
     [command] = settings(unit(controller_service_options=options))["ExecStart"]
     environment = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
     with (tmp_path / "log").open("w") as log:

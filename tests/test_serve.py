@@ -367,17 +367,32 @@ def test_token_of_the_environment_must_be_as_long_as_that_of_a_file(tmp_path: Pa
 def test_busy_port_is_one_line(tmp_path: Path) -> None:
     with ServedLab(tmp_path) as lab:
         command = [LOKO, "serve", "two-switch", "--store", str(tmp_path / "s")]
-        command += ["--openflow", "127.0.0.1:0", "--rest", f"127.0.0.1:{lab.rest}"]
+        command += ["--listen", "127.0.0.1:0", "--rest", f"127.0.0.1:{lab.rest}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert done.returncode == 2
         assert "Address already in use" in done.stderr
         assert lab.end() == 0
 
 
-def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
+@pytest.mark.parametrize("openflow", ["1.0", "1.3"])
+def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str) -> None:
+    """What is reserved is the same, too: 20 changes a second, each in two segments."""
+    flows = tmp_path / "flows.json"
+    flows.write_text(json.dumps([flow(1)]))
+    command = [LOKO, "plan", "two-switch", str(flows), "--openflow", openflow, "--control", "change=40"]
+    planned = subprocess.run([*command, "--json"], capture_output=True, check=True)
+    (expected,) = json.loads(planned.stdout)["accepted"]
+    with ServedLab(tmp_path, "--openflow", openflow) as lab:
+        assert lab.post(1).json()["guarantee_ns"] == expected["guarantee_ns"]
+        assert {one["complete"] for one in lab.switches().values()} == {True}
+        assert lab.client.get("/v1/service").json()["options"]["openflow"] == openflow
+
+
+@pytest.mark.parametrize("openflow", ["1.0", "1.3"])
+def test_kill_9_while_flows_come_and_go(tmp_path: Path, openflow: str) -> None:
     """Acknowledged flows survive; what was deleted stays so; every table is as promised after it."""
     choice = random.Random(1)
-    with ServedLab(tmp_path) as lab:
+    with ServedLab(tmp_path, "--openflow", openflow) as lab:
         granted: set[str] = set()
         unsure: set[str] = set()
         count = 0
@@ -510,8 +525,9 @@ def test_ryu_serves_as_well(tmp_path: Path) -> None:
         assert [one["id"] for one in lab.flows()] == ["f1", "f3", "f4"]
 
 
-def test_boards_that_end_are_missed_and_taken_back(tmp_path: Path) -> None:
-    with ServedLab(tmp_path, free_control=False) as lab:
+@pytest.mark.parametrize("openflow", ["1.0", "1.3"])
+def test_boards_that_end_are_missed_and_taken_back(tmp_path: Path, openflow: str) -> None:
+    with ServedLab(tmp_path, "--openflow", openflow, free_control=False) as lab:
         assert lab.post(1).status_code == 201
         lab.switch_off()
         wait_for(

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Final
 
 from loko.calculus import TokenBucket, bytes_in
-from loko.device import Profile
+from loko.device import Profile, openflow_13
 from loko.document import InputError
 from loko.quantity import Count
-from loko.scenario import Unknown
+from loko.scenario import OpenFlow, Unknown
 
 _PS_PER_NS: Final = 1000
 _NS_PER_S: Final = 1e9
@@ -27,14 +27,19 @@ _FCS_BYTES: Final = 4
 _LEAST_FRAME_BYTES: Final = 64
 _SEGMENT_BYTES: Final = 536
 """Payload of a TCP segment of the board; the controller sends one message in each."""
-_FLOW_MOD_BYTES: Final = 72 + 16 + 8
-"""The longest message: a flow-mod that sets a MAC address and outputs."""
+_FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 48 + 8 + 16 + 16}
+"""The longest message: a flow-mod of a five-tuple that sets a field and outputs."""
+_OWN_FLOW_MOD_BYTES: Final = {OpenFlow.V1_0: 72 + 16 + 8, OpenFlow.V1_3: 48 + 104}
+"""Of the switch driver; in 1.3 the longest deletes somebody else's entry."""
+_ERROR_BYTES: Final = 12 + 64
 _ACTIONS: Final = 2
 """Of an entry of Table 1: one that sets a field, and an output (section 3.3.1)."""
 _ACTION_UNITS: Final = 3
 """What these take of a reply, in units of 8 bytes: set-dl-src has two."""
 _REPORTED_ENTRIES: Final = 20
 """Entries that flow statistics list at most."""
+_ENTRIES_A_PART: Final = 15
+"""In OpenFlow 1.3 they list all, so many in each message (quirk 102)."""
 _KEEPALIVE_PER_S: Final = 2.0
 """The board asks every 500 ms for a sign of life if the controller is silent."""
 KEEPALIVE_AFTER_NS: Final = 2_500_000_000
@@ -179,14 +184,19 @@ def described(traffic: ControlTraffic) -> str:
     return ", ".join((*rates, own))
 
 
-def interference(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> Interference:
+def interference(
+    profile: Profile,
+    traffic: ControlTraffic,
+    entries: int | Unknown,
+    openflow: OpenFlow = OpenFlow.V1_0,
+) -> Interference:
     """The CPU time that control traffic and the board itself ask for, with so many entries at most.
 
     Every guarantee rests on this: the board's own part is in it whatever the controller sends. Unknown
     entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
-    costs = {message: message_ns(profile, message, count) for message in traffic}
+    costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
     messages = TimeBucket(
         share=math.fsum(rate.per_s * costs[message] for message, rate in traffic.items()) / _NS_PER_S,
         burst_ns=math.fsum(rate.burst * costs[message] for message, rate in traffic.items()),
@@ -224,7 +234,14 @@ def silences_keepalive(traffic: ControlTraffic) -> bool:
     )
 
 
-def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown, *, delay_ns: float) -> int:
+def ring_units(
+    profile: Profile,
+    traffic: ControlTraffic,
+    entries: int | Unknown,
+    openflow: OpenFlow = OpenFlow.V1_0,
+    *,
+    delay_ns: float,
+) -> int:
     """Units of the receive buffer that control frames take, if none waits longer than `delay_ns`.
 
     They do so if they come as frames (`control: network`): every request, an acknowledgement of every segment
@@ -236,36 +253,42 @@ def ring_units(profile: Profile, traffic: ControlTraffic, entries: int | Unknown
         waiting = rate.burst + math.ceil(rate.per_s * delay_ns / _NS_PER_S)
         kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
         each = max(
-            -(-_frame_bytes(_request_bytes(kind)) // profile.buffer.unit_bytes.value)
-            + len(_reply_segments(profile, kind, count))
+            -(-_frame_bytes(_request_bytes(kind, openflow)) // profile.buffer.unit_bytes.value)
+            + len(_reply_segments(profile, kind, count, openflow))
             for kind in (kinds if message is Message.UNKNOWN else [message])
         )
         units += waiting * each
     return units
 
 
-def message_ns(profile: Profile, message: Message, entries: int) -> float:
+def message_ns(profile: Profile, message: Message, entries: int, openflow: OpenFlow = OpenFlow.V1_0) -> float:
     """The longest time for which a message keeps frames waiting, with so many entries in the table (3.2.3).
 
     CPU time of its segment, of the message and of the acknowledgements, and what request and replies take of
-    the inner link.
+    the inner link. Raises `InputError` if the profile does not say what the version costs.
     """
     if message is Message.UNKNOWN:
         others = (kind for kind in Message if kind is not Message.UNKNOWN)
-        return max(message_ns(profile, kind, entries) for kind in others)
+        return max(message_ns(profile, kind, entries, openflow) for kind in others)
     costs = profile.cpu.control
-    replies = _reply_segments(profile, message, entries)
-    cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + _work_ps(profile, message, entries)
+    replies = _reply_segments(profile, message, entries, openflow)
+    work_ps = _WORK_PS[openflow](profile, message, entries)
+    cpu_ps = costs.interrupt_ps.value + costs.segment_ps.value + work_ps
     # Each segment of a reply is acknowledged; a request without a reply is acknowledged by the board.
     cpu_ps += len(replies) * (costs.interrupt_ps.value + costs.acknowledgement_ps.value)
     if not replies:
         cpu_ps += costs.acknowledge_ps.value
         replies = [0]
-    link_ns = _link_ns(profile, _request_bytes(message))
+    link_ns = _link_ns(profile, _request_bytes(message, openflow))
     return cpu_ps / _PS_PER_NS + link_ns + math.fsum(_link_ns(profile, payload) for payload in replies)
 
 
-def replies_ns(profile: Profile, traffic: ControlTraffic, entries: int | Unknown) -> float:
+def replies_ns(
+    profile: Profile,
+    traffic: ControlTraffic,
+    entries: int | Unknown,
+    openflow: OpenFlow = OpenFlow.V1_0,
+) -> float:
     """How long replies may keep a frame waiting behind the CPU: their time on the inner link.
 
     Those of each kind's burst, and a question of the board for a sign of life.
@@ -275,7 +298,9 @@ def replies_ns(profile: Profile, traffic: ControlTraffic, entries: int | Unknown
     for message, rate in traffic.items():
         kinds = [kind for kind in Message if kind is not Message.UNKNOWN]
         longest += rate.burst * max(
-            math.fsum(_link_ns(profile, payload) for payload in _reply_segments(profile, kind, count))
+            math.fsum(
+                _link_ns(profile, payload) for payload in _reply_segments(profile, kind, count, openflow)
+            )
             for kind in (kinds if message is Message.UNKNOWN else [message])
         )
     return longest
@@ -313,27 +338,32 @@ def _frame_bytes(payload_bytes: int) -> int:
     return max(_LEAST_FRAME_BYTES, _TCP_HEADERS_BYTES + payload_bytes + _FCS_BYTES)
 
 
-def _request_bytes(message: Message) -> int:
+def _request_bytes(message: Message, openflow: OpenFlow) -> int:
     """Payload of the segment with the request."""
-    return 8 + 2 * _FLOW_MOD_BYTES if message is Message.CHANGE else _FLOW_MOD_BYTES
+    if message is Message.CHANGE:
+        return 8 + 2 * _OWN_FLOW_MOD_BYTES[openflow]
+    return _FLOW_MOD_BYTES[openflow]
 
 
-def _reply_segments(profile: Profile, message: Message, entries: int) -> list[int]:
+def _reply_segments(profile: Profile, message: Message, entries: int, openflow: OpenFlow) -> list[int]:
     """Payloads of the segments that carry the reply; none without a reply."""
-    size = _reply_bytes(profile, message, entries)
-    return [min(_SEGMENT_BYTES, size - begin) for begin in range(0, size, _SEGMENT_BYTES)]
+    return [
+        min(_SEGMENT_BYTES, size - begin)
+        for size in _REPLIES_BYTES[openflow](profile, message, entries)
+        for begin in range(0, size, _SEGMENT_BYTES)
+    ]
 
 
-def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:
+def _replies_10_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
     """Length of the reply (OpenFlow 1.0, section 5); of a flow-mod, of the error if the table is full."""
     ports = profile.ports.count.value
-    return {
+    size = {
         Message.ECHO: 8,
         Message.BARRIER: 8,
         Message.FEATURES: 32 + 48 * ports,
-        Message.FLOW_ADD: 12 + 64,
-        Message.FLOW_MODIFY: 12 + 64,
-        Message.FLOW_MODIFY_STRICT: 12 + 64,
+        Message.FLOW_ADD: _ERROR_BYTES,
+        Message.FLOW_MODIFY: _ERROR_BYTES,
+        Message.FLOW_MODIFY_STRICT: _ERROR_BYTES,
         Message.FLOW_DELETE: 0,
         Message.FLOW_DELETE_STRICT: 0,
         Message.FLOW_STATISTICS: 12 + (88 + 8 * _ACTION_UNITS) * min(entries, _REPORTED_ENTRIES),
@@ -341,11 +371,35 @@ def _reply_bytes(profile: Profile, message: Message, entries: int) -> int:
         Message.HEARTBEAT: 12 + 64,
         Message.PORT_STATISTICS: 12 + 104 * ports,
         Message.DESCRIPTION: 12 + 1056,
-        Message.CHANGE: 8 + 2 * (12 + 64),
+        Message.CHANGE: 8 + 2 * _ERROR_BYTES,
     }[message]
+    return [size]
 
 
-def _work_ps(profile: Profile, message: Message, entries: int) -> int:
+def _replies_13_bytes(profile: Profile, message: Message, entries: int) -> list[int]:
+    """The same of OpenFlow 1.3 (1.3.4, section 7.3); of flow statistics each part."""
+    if message is Message.FLOW_STATISTICS:
+        parts = [_ENTRIES_A_PART] * (entries // _ENTRIES_A_PART) + [entries % _ENTRIES_A_PART]
+        return [16 + _FLOW_MOD_BYTES[OpenFlow.V1_3] * part for part in parts]
+    size = {
+        Message.ECHO: 8,
+        Message.BARRIER: 8,
+        Message.FEATURES: 32,
+        Message.FLOW_ADD: _ERROR_BYTES,
+        Message.FLOW_MODIFY: _ERROR_BYTES,
+        Message.FLOW_MODIFY_STRICT: _ERROR_BYTES,
+        Message.FLOW_DELETE: 0,
+        Message.FLOW_DELETE_STRICT: 0,
+        Message.TABLE_STATISTICS: 16 + 10 * 24,
+        Message.HEARTBEAT: 16 + 24,
+        Message.PORT_STATISTICS: 16 + 112 * profile.ports.count.value,
+        Message.DESCRIPTION: 16 + 1056,
+        Message.CHANGE: 8 + 2 * _ERROR_BYTES,
+    }[message]
+    return [size]
+
+
+def _work_10_ps(profile: Profile, message: Message, entries: int) -> int:
     """What the message itself costs, beside its segment (section 3.2.3; `[cpu.control]` of the profile)."""
     costs = profile.cpu.control
     # A Modify appends what it has found, and an Add or Modify may find the table full.
@@ -376,6 +430,39 @@ def _work_ps(profile: Profile, message: Message, entries: int) -> int:
         + profile.ports.count.value * costs.port_statistics_port_ps.value,
         Message.DESCRIPTION: costs.description_ps.value,
     }[message]
+
+
+def _work_13_ps(profile: Profile, message: Message, entries: int) -> int:
+    """The same in OpenFlow 1.3 (`[cpu.openflow13]`)."""
+    common, costs = profile.cpu.control, openflow_13(profile)
+    # All entries are searched for what a new one may replace. A MODIFY is passed over, or costs as much.
+    adding = costs.flow_add_ps.value + entries * costs.replacement_scan_ps.value + costs.refused_ps.value
+    delete = costs.flow_delete_ps.value
+    deleting_strictly = delete + entries * costs.delete_strict_ps.value + costs.delete_hit_ps.value
+    ports = profile.ports.count.value * costs.port_statistics_port_ps.value
+    parts = entries // _ENTRIES_A_PART + 1
+    return {
+        Message.ECHO: common.echo_ps.value,
+        Message.BARRIER: common.barrier_ps.value,
+        Message.FEATURES: costs.features_ps.value,
+        Message.FLOW_ADD: adding,
+        Message.FLOW_MODIFY: adding,
+        Message.FLOW_MODIFY_STRICT: adding,
+        Message.FLOW_DELETE: delete + entries * (costs.delete_miss_ps.value + costs.delete_hit_ps.value),
+        Message.FLOW_DELETE_STRICT: deleting_strictly,
+        Message.CHANGE: common.barrier_ps.value + 2 * max(adding, deleting_strictly),
+        Message.FLOW_STATISTICS: parts
+        * (costs.multipart_ps.value + _ENTRIES_A_PART * costs.flow_statistics_entry_ps.value),
+        Message.TABLE_STATISTICS: costs.table_statistics_ps.value
+        + entries * costs.table_statistics_entry_ps.value,
+        Message.HEARTBEAT: costs.multipart_ps.value + entries * costs.aggregate_entry_ps.value,
+        Message.PORT_STATISTICS: costs.port_statistics_ps.value + ports,
+        Message.DESCRIPTION: costs.description_ps.value,
+    }[message]
+
+
+_REPLIES_BYTES: Final = {OpenFlow.V1_0: _replies_10_bytes, OpenFlow.V1_3: _replies_13_bytes}
+_WORK_PS: Final = {OpenFlow.V1_0: _work_10_ps, OpenFlow.V1_3: _work_13_ps}
 
 
 def _dearest(*costs: Count) -> int:

@@ -24,7 +24,11 @@ def describe_model(
     Raises `InputError` if the scenario does not fit the device.
     """
     service = service_curve(profile, scenario, rounding)
-    taken = NO_INTERFERENCE if traffic is None else interference(profile, traffic, scenario.entries)
+    taken = (
+        NO_INTERFERENCE
+        if traffic is None
+        else interference(profile, traffic, scenario.entries, scenario.openflow)
+    )
     control = taken.messages.in_bytes(service.rate_bps)
     entries = profile.table.entries.value if isinstance(scenario.entries, Unknown) else scenario.entries
     return {
@@ -48,7 +52,7 @@ def describe_model(
                     "kind": message.value,
                     "per_s": rate.per_s,
                     "burst": rate.burst,
-                    "cost_ns": message_ns(profile, message, entries),
+                    "cost_ns": message_ns(profile, message, entries, scenario.openflow),
                 }
                 for message, rate in (traffic or {}).items()
             ],

@@ -236,13 +236,13 @@ class OpenFlow13Cost(Strict):
     modification_ps: Count
     refused_ps: Count
 
-    def field(self, name: str) -> FieldCost:
-        """What testing a field costs; of `transport_port` the dearer of TCP and UDP."""
+    def field(self, name: str, *, dearest: bool = True) -> FieldCost:
+        """What testing a field costs; of `transport_port` the dearer of TCP and UDP, or the cheaper."""
         if name == "transport_port":
-            ports = self.tcp_port, self.udp_port
+            ports, which = (self.tcp_port, self.udp_port), -1 if dearest else 0
             return FieldCost(
-                passes_ps=max((port.passes_ps for port in ports), key=lambda cost: cost.value),
-                fails_ps=max((port.fails_ps for port in ports), key=lambda cost: cost.value),
+                passes_ps=sorted((port.passes_ps for port in ports), key=lambda cost: cost.value)[which],
+                fails_ps=sorted((port.fails_ps for port in ports), key=lambda cost: cost.value)[which],
             )
         found = getattr(self, name)
         assert isinstance(found, FieldCost)
@@ -336,6 +336,16 @@ def with_buffers(profile: Profile, count: int) -> Profile:
         for name, old in (("packets", buffer.packets), ("units", buffer.units))
     }
     return profile.model_copy(update={"buffer": buffer.model_copy(update=times)})
+
+
+def openflow_13(profile: Profile) -> OpenFlow13Cost:
+    """What OpenFlow 1.3 costs. Raises `InputError` if the profile says nothing of it."""
+    costs = profile.cpu.openflow13
+    if costs is None:
+        raise InputError(
+            f"{profile.name}: has no costs of OpenFlow 1.3 (cpu.openflow13); ask for 1.0, or add them"
+        )
+    return costs
 
 
 def load_profile(name_or_path: str | Path) -> Profile:

@@ -82,7 +82,7 @@ class Allocator:
         taken = (
             NO_INTERFERENCE
             if self._traffic is AS_PRINTED
-            else interference(profile, self._traffic, self._scenario.entries)
+            else interference(profile, self._traffic, self._scenario.entries, self._scenario.openflow)
         )
         return profile, taken, service_curve(profile, self._scenario)
 
@@ -90,9 +90,9 @@ class Allocator:
         """Without what messages take of the receive buffer. With less no frame waits longer."""
         assert self._traffic is not AS_PRINTED
         profile, _, _ = self._alone[switch]
-        return self._beside[
-            switch, ring_units(profile, self._traffic, self._scenario.entries, delay_ns=delay_ns)
-        ]
+        entries, openflow = self._scenario.entries, self._scenario.openflow
+        units = ring_units(profile, self._traffic, entries, openflow, delay_ns=delay_ns)
+        return self._beside[switch, units]
 
     def _with_less_buffer(self, of: tuple[str, int]) -> Service:
         switch, units = of

@@ -14,7 +14,7 @@ from loko.lab import Lab
 from loko.mix import Mix
 from loko.network import Hop
 from loko.routing import admit
-from loko.scenario import Scenario, of_lokos_tables
+from loko.scenario import OpenFlow, Scenario, of_lokos_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,13 @@ class Plan:
         }
 
 
-def scenario_of(flows: Sequence[Flow], *, entries: int, mix: Mix | None = None) -> Scenario:
+def scenario_of(
+    flows: Sequence[Flow],
+    *,
+    entries: int,
+    mix: Mix | None = None,
+    openflow: OpenFlow = OpenFlow.V1_0,
+) -> Scenario:
     """The scenario of Loko's own tables, for the frame sizes that the flows and an expected mix send.
 
     Raises `InputError` without any flow.
@@ -91,7 +97,7 @@ def scenario_of(flows: Sequence[Flow], *, entries: int, mix: Mix | None = None) 
         raise InputError("no flows to plan for; list at least one")
     expected = () if mix is None else mix.frame_bytes
     sizes = tuple(sorted({*(flow.frame_bytes for flow in flows), *expected}))
-    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
 
 
 def plan(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from loko.calculus import RateLatency, time_ns
 from loko.control_traffic import Interference
-from loko.device import ActionCost, ActionCosts, Profile
+from loko.device import ActionCost, ActionCosts, Profile, openflow_13
 from loko.document import InputError
 from loko.scenario import Action, Case, OpenFlow, Scenario, Unknown
 
@@ -59,9 +59,24 @@ class Processing:
 
 
 def processing(profile: Profile, case: Case) -> Processing:
-    """Processing time of one frame, by the cost model of the profile and equation 7."""
+    """Processing time of one frame, by the cost model of the profile and equation 7.
+
+    In OpenFlow 1.3 the longest: how long it takes depends on which fields of the other entries hold.
+    """
+    if case.openflow is OpenFlow.V1_3:
+        return _processing(profile, case, _search_13_ps(profile, case, dearest=True))
+    return _processing(profile, case, _search_ps(profile, case))
+
+
+def shortest_processing(profile: Profile, case: Case) -> Processing:
+    """The same at its shortest; in OpenFlow 1.0 it is always the same."""
+    if case.openflow is OpenFlow.V1_3:
+        return _processing(profile, case, _search_13_ps(profile, case, dearest=False))
+    return processing(profile, case)
+
+
+def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> Processing:
     length = case.frame_bytes
-    search_ps = _search_ps(profile, case) if case.openflow is OpenFlow.V1_0 else _search_13_ps(profile, case)
     actions = _ACTION_COSTS[case.action](profile.cpu.action)
     if case.openflow is OpenFlow.V1_3 and case.action in _TAGGING_ACTIONS:
         actions = (*actions, profile.cpu.action.set_dl)  # PUSH_VLAN, and SET_FIELD behind it
@@ -101,19 +116,16 @@ def _search_ps(profile: Profile, case: Case) -> dict[str, int]:
     }
 
 
-def _search_13_ps(profile: Profile, case: Case) -> dict[str, int]:
-    """The search of OpenFlow 1.3 at its longest: each entry ends at the field that costs most.
+def _search_13_ps(profile: Profile, case: Case, *, dearest: bool) -> dict[str, int]:
+    """The search of OpenFlow 1.3, if each entry ends at the field at which that costs most, or least.
 
     Raises `InputError` if the profile says nothing of 1.3.
     """
-    costs = profile.cpu.openflow13
-    if costs is None:
-        raise InputError(
-            f"model: {profile.name} has no costs of OpenFlow 1.3 (cpu.openflow13); ask for 1.0, or add them"
-        )
-    fields = [costs.field(name) for name in case.match.oxms]
+    costs = openflow_13(profile)
+    fields = [costs.field(name, dearest=dearest) for name in case.match.oxms]
     passed_ps = list(itertools.accumulate((field.passes_ps.value for field in fields), initial=0))
-    failing_ps = max(passed + field.fails_ps.value for passed, field in zip(passed_ps, fields, strict=False))
+    ends_ps = sorted(passed + field.fails_ps.value for passed, field in zip(passed_ps, fields, strict=False))
+    failing_ps = ends_ps[-1 if dearest else 0]
     return {
         "entry that matches": passed_ps[-1] + costs.hit_ps.value,
         "other entries examined": failing_ps * (case.entries - 1 - case.skipped_entries),

@@ -13,23 +13,34 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.release import Instants
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
 from loko.control_traffic import ControlTraffic, Message, MessageRate
-from loko.controller import messages
+from loko.controller import messages, messages13
 from loko.entries import switch_entries
 from loko.lab import Lab
 from loko.ring import Setting
+from loko.scenario import OpenFlow
 
 DRAIN_NS: Final = 1_000_000_000
 """Longer than any queue needs to empty."""
 
 _REQUESTS: Final = {
-    Message.ECHO: messages.echo_request,
-    Message.BARRIER: messages.barrier_request,
-    Message.FEATURES: messages.features_request,
-    Message.TABLE_STATISTICS: messages.table_stats_request,
-    Message.HEARTBEAT: messages.table_stats_request,
-    Message.FLOW_STATISTICS: messages.flow_stats_request,
+    OpenFlow.V1_0: {
+        Message.ECHO: messages.echo_request,
+        Message.BARRIER: messages.barrier_request,
+        Message.FEATURES: messages.features_request,
+        Message.TABLE_STATISTICS: messages.table_stats_request,
+        Message.HEARTBEAT: messages.table_stats_request,
+        Message.FLOW_STATISTICS: messages.flow_stats_request,
+    },
+    OpenFlow.V1_3: {
+        Message.ECHO: messages13.echo_request,
+        Message.BARRIER: messages13.barrier_request,
+        Message.FEATURES: messages13.features_request,
+        Message.TABLE_STATISTICS: messages13.table_stats_request,
+        Message.HEARTBEAT: messages13.aggregate_request,
+        Message.FLOW_STATISTICS: messages13.flow_stats_request,
+    },
 }
-SENDABLE: Final = tuple(_REQUESTS)
+SENDABLE: Final = tuple(_REQUESTS[OpenFlow.V1_0])
 """Messages of a controller that a run can contain."""
 
 
@@ -92,7 +103,14 @@ def network_of(
 ) -> switch_emulator.Network:
     """The case's lab with its flow tables. `settings` adds to the switches' configuration."""
     tables = switch_entries(case.lab, case.admitted, entries=case.entries)
-    return lab_network(case.lab, tables, seed=seed, profile_of=case.profile_of, settings=settings or {})
+    return lab_network(
+        case.lab,
+        tables,
+        seed=seed,
+        profile_of=case.profile_of,
+        settings=settings or {},
+        openflow=case.openflow,
+    )
 
 
 def add_bursts(
@@ -153,12 +171,13 @@ def add_control(
     *,
     duration_ns: int,
     first_ns: Mapping[str, int],
+    openflow: OpenFlow = OpenFlow.V1_0,
 ) -> None:
     """Let the controller send all that it may: a burst of each message, again as soon as allowed."""
     for switch in lab.switches:
         planned: list[tuple[int, bytes]] = []
         for message, rate in control.items():
-            request = _REQUESTS[message](1)
+            request = _REQUESTS[openflow][message](1)
             planned += [(at_ns, request) for at_ns in _bursts_ns(rate, first_ns[switch], duration_ns)]
         network.plan_control(switch, sorted(planned))
 

@@ -11,7 +11,7 @@ from loko.control_traffic import ControlTraffic
 from loko.device import deterministic
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.scenario import of_lokos_tables
+from loko.scenario import OpenFlow, of_lokos_tables
 from loko.service import service_curve
 
 
@@ -26,6 +26,8 @@ class Case:
     """Of every switch's table."""
     control: ControlTraffic = field(default_factory=dict)
     """What the controller may send to every switch meanwhile."""
+    openflow: OpenFlow = OpenFlow.V1_0
+    """Version of the sessions with the switches."""
     profile_of: Mapping[str, str] = field(default_factory=dict)
     """Profiles in place of the lab's, by switch, such as of boards that are slower than the model says."""
 
@@ -42,7 +44,9 @@ class Case:
     def _idle_ns(self) -> Mapping[tuple[str, int], float]:
         found = {}
         for size in {flow.frame_bytes for flow in self.flows}:
-            scenario = of_lokos_tables(entries=self.entries, packet_sizes_bytes=(size,))
+            scenario = of_lokos_tables(
+                entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow
+            )
             for name, switch in self.lab.switches.items():
                 profile = deterministic(switch.profile)
                 wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)

@@ -20,7 +20,7 @@ from loko.flow import Flow
 from loko.lab import Lab, lab_of
 from loko.mix import FlowKind, Mix
 from loko.routing import admit
-from loko.scenario import of_lokos_tables
+from loko.scenario import OpenFlow, of_lokos_tables
 
 _PORTS: Final = 4
 _MOST_SWITCHES: Final = 12
@@ -52,13 +52,13 @@ class Drawn:
         return len(self.sizes) > 1
 
 
-def drawn(seed: int, *, scheme: str | None = None) -> Drawn:
+def drawn(seed: int, *, scheme: str | None = None, openflow: OpenFlow = OpenFlow.V1_0) -> Drawn:
     """The case of a seed: of any scheme whose guarantees must hold, or of a given one."""
     for attempt in range(1000):
         rng = Random(f"{seed} {attempt}")
         chosen = scheme or rng.choice(GUARANTEED)
         try:
-            found = _draw(rng, seed, chosen)
+            found = _draw(rng, seed, chosen, openflow)
         except InputError:
             continue  # such as a table too fast for its links, or a control load that leaves nothing
         if found.case.admitted:
@@ -66,12 +66,12 @@ def drawn(seed: int, *, scheme: str | None = None) -> Drawn:
     raise AssertionError(f"seed {seed}: nothing is ever admitted")
 
 
-def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
+def _draw(rng: Random, seed: int, scheme: str, openflow: OpenFlow) -> Drawn:
     shape = rng.choice(SHAPES)
     lab = random_lab(rng, shape)
     entries = rng.choice(_ENTRIES)
     sizes = tuple(sorted(rng.sample(_SIZES, rng.choice((1, 1, 2, 3)))))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
     control = _control(rng)
     admission = admission_named(scheme, lab, scenario, control=control, mix=_mix(rng, sizes))
     # Of its own, so that it changes nothing else of a seed's case.
@@ -80,7 +80,14 @@ def _draw(rng: Random, seed: int, scheme: str) -> Drawn:
     return Drawn(
         seed=seed,
         admission=admission,
-        case=Case(lab=lab, scheme=scheme, admitted=admitted, entries=entries, control=control),
+        case=Case(
+            lab=lab,
+            scheme=scheme,
+            admitted=admitted,
+            entries=entries,
+            control=control,
+            openflow=openflow,
+        ),
         shape=shape,
         switches=len(lab.switches),
         sizes=sizes,

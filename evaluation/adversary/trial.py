@@ -22,6 +22,7 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
 from evaluation.adversary.release import LEAD_NS, Instants, critical, instants, refill_ns
+from loko.scenario import OpenFlow
 from loko.schemes import choice_named
 
 _SHORTEST_NS: Final = 1_500_000_000
@@ -57,12 +58,13 @@ def trial(
     scheme: str | None = None,
     only: frozenset[int] | None = None,
     most_ns: int | None = None,
+    openflow: OpenFlow = OpenFlow.V1_0,
 ) -> Trial:
     """Carry about so many packets of the seed's case. The same arguments give the same result everywhere.
 
     To narrow a failure down: `only` these flows send, each as it would among all, and for `most_ns` at most.
     """
-    found = drawn(seed, scheme=scheme)
+    found = drawn(seed, scheme=scheme, openflow=openflow)
     case = found.case
     rng = Random(f"{seed} traffic")
     way = rng.choice(WAYS)
@@ -89,7 +91,9 @@ def trial(
         load = rng.choice((0.7, 0.95)) if way == "bursts" else 4.0
         add_bursts(network, case, RandomBursts(load=load), only=only)
     first_ns = {name: rng.randrange(1_000_000, 1_000_000_000) for name in case.lab.switches}
-    add_control(network, case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns)
+    add_control(
+        network, case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns, openflow=openflow
+    )
     if most_ns is not None:
         duration_ns = min(duration_ns, most_ns)
     result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)

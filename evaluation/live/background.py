@@ -34,6 +34,7 @@ from evaluation.runner import RunError
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Backend, Lab
+from loko.scenario import OpenFlow
 
 _ANSWER_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 10.0
@@ -193,6 +194,7 @@ def up(
     *,
     allocation: str,
     entries: int,
+    openflow: OpenFlow = OpenFlow.V1_0,
     backend: Backend | None = None,
     builder: Builder = Builder.MININET,
 ) -> BackgroundLab:
@@ -209,6 +211,7 @@ def up(
         paths={},
         allocation=allocation,
         entries=entries,
+        openflow=openflow,
         cores=CorePlan.here(),
         seed=0,
         backend=backend,

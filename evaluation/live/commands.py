@@ -24,11 +24,14 @@ from evaluation.live.programs import locate
 from evaluation.live.state import LABS, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
+from loko.commands.choices import OpenFlowOption
+from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.requests import load_flows
+from loko.scenario import OpenFlow
 
 _ONLY_ADMITTED: Final = (
     "note: tables of a lab's own controller let only admitted flows pass, UDP with the ports of the flows"
@@ -69,6 +72,7 @@ def lab_up(
     ] = None,
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
+    openflow: OpenFlowOption = OpenFlow.V1_0,
     backend: BackendOption = None,
     cabling: CablingOption = None,
 ) -> None:
@@ -78,6 +82,8 @@ def lab_up(
     """
     with _errors_end():
         the_lab = load_lab(lab, cabling)
+        for switch in the_lab.with_backend(backend).switches.values():
+            refuse_version(switch, openflow)
         if warning := CorePlan.here().warning:
             typer.echo(f"warning: {warning}", err=True)
         running = up(
@@ -85,6 +91,7 @@ def lab_up(
             _flows(the_lab, flows),
             allocation=allocation,
             entries=entries,
+            openflow=openflow,
             backend=backend,
             builder=builder,
         )

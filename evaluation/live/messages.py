@@ -13,6 +13,7 @@ from evaluation.traffic import FlowTraffic
 from loko.flow import Flow
 from loko.lab import Backend, Lab
 from loko.network import Hop
+from loko.scenario import OpenFlow
 
 CONTROLLER_PORT = 6633
 """The board's default."""
@@ -41,6 +42,8 @@ class BuildRequest:
     """Entries in each table, dummies included."""
     cores: CorePlan
     seed: int
+    openflow: OpenFlow = OpenFlow.V1_0
+    """Version of the switches' sessions, on which the controller's admission counts."""
     backend: Backend | None = None
     """What every switch is, if not what the lab says."""
     framework: str = OS_KEN

@@ -119,6 +119,7 @@ class Session:
             "--paths": paths,
             "--allocation": request.allocation,
             "--entries": request.entries,
+            "--openflow": request.openflow.value,
             **({"--backend": request.backend} if request.backend else {}),
             "--listen": topology.controller_address() if containers else controller_address(self.lab),
             "--ready": ready,

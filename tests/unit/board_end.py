@@ -7,10 +7,13 @@ from collections.abc import Callable
 import switch_emulator
 
 from loko.controller.driver import Driver, Segment
-from loko.controller.wire import decode, segment
+from loko.controller.versions import WIRE_VERSIONS, WIRES
+from loko.scenario import OpenFlow
 
 TRIP_NS = 1_000_000
-HELLO, FEATURES_REQUEST = bytes.fromhex("0100000800000001"), bytes.fromhex("0105000800000002")
+HELLO, FEATURES_REQUEST = bytes.fromhex("00000800000001"), bytes.fromhex("05000800000002")
+"""Behind the version."""
+PORTS_REQUEST = bytes.fromhex("0412001000000003 000d000000000000")
 ECHO_REQUEST, ECHO_REPLY, PACKET_IN = 2, 3, 10
 
 
@@ -21,8 +24,16 @@ class BoardEnd:
     `asked` counts its questions for a sign of life.
     """
 
-    def __init__(self, config: dict[str, object] | None = None, *, start_ns: int = 3_000_000_000) -> None:
+    def __init__(
+        self,
+        config: dict[str, object] | None = None,
+        *,
+        start_ns: int = 3_000_000_000,
+        openflow: OpenFlow = OpenFlow.V1_0,
+    ) -> None:
         self.board = switch_emulator.Board(config=config or {})
+        self.openflow = openflow
+        self._version = bytes([WIRE_VERSIONS[openflow]])
         self.now_ns = start_ns
         self.is_open = False
         self.events: list[str] = []
@@ -36,7 +47,10 @@ class BoardEnd:
         self.board.connected(self.now_ns)
         self.is_open = True
         self.wait(TRIP_NS)
-        for data in (HELLO, FEATURES_REQUEST):
+        handshake = [self._version + HELLO, self._version + FEATURES_REQUEST]
+        if self.openflow is OpenFlow.V1_3:  # as the framework does
+            handshake.append(PORTS_REQUEST)
+        for data in handshake:
             self.board.segment(self.now_ns, data)
             self.wait(TRIP_NS)
 
@@ -63,7 +77,7 @@ class BoardEnd:
                 self.packet_ins += output.data[1] == PACKET_IN
                 if output.data[1] == ECHO_REQUEST:
                     self.asked += 1
-                    self.board.segment(self.now_ns, bytes([1, ECHO_REPLY]) + output.data[2:8])
+                    self.board.segment(self.now_ns, self._version + bytes([ECHO_REPLY]) + output.data[2:8])
                 else:
                     messages.append(output.data)
             elif output.kind == "event":
@@ -79,6 +93,7 @@ class Pair:
 
     def __init__(self, driver: Driver, end: BoardEnd) -> None:
         self.driver, self.end = driver, end
+        self.wire = WIRES[end.openflow]
         self.notices: list[object] = []
 
     def connect(self) -> None:
@@ -106,11 +121,11 @@ class Pair:
     def step(self, duration_ns: int = TRIP_NS) -> None:
         self._carry(self.driver.poll(self.end.now_ns))
         for message in self.end.wait(duration_ns):
-            if (reply := decode(message)) is not None:
+            if (reply := self.wire.decode(message)) is not None:
                 self._carry(self.driver.reply(self.end.now_ns, reply))
 
     def _carry(self, segments: list[Segment]) -> None:
         assert len(segments) <= 1
         self.notices += self.driver.notices()
         for requests in segments:
-            self.end.send(segment(requests))
+            self.end.send(self.wire.segment(requests))

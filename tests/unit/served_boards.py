@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from board_end import BoardEnd
 from loko.admission import LokoAdmission
 from loko.allocation import scheme_named
 from loko.controller.driver import OWN_MARK, Driver
-from loko.controller.wire import decode, segment
+from loko.controller.manners import MANNERS
+from loko.controller.versions import WIRES
 from loko.entries import filler_entries
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
-from loko.scenario import of_lokos_tables
+from loko.scenario import OpenFlow, of_lokos_tables
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
 from loko.serve.store import Store
@@ -58,14 +60,18 @@ class ServedBoards:
         capacity: int = 128,
         delete_strangers: bool = False,
         fillers: int = 0,
+        openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
         self.fillers = fillers
+        self.openflow, self.wire = openflow, WIRES[openflow]
         self.lab, self.path, self.entries, self.capacity = lab, path, entries, capacity
         self.delete_strangers = delete_strangers
         self.now_ns = 3_000_000_000
         config = {"fail_state": "safe" if safe else "secure"}
         self.config = {name: {**switch.config, **config} for name, switch in lab.switches.items()}
-        self.boards = {name: BoardEnd(dict(values)) for name, values in self.config.items()}
+        self.boards = {
+            name: BoardEnd(dict(values), openflow=openflow) for name, values in self.config.items()
+        }
         self.plugged = dict.fromkeys(lab.switches, True)
         self.due = dict.fromkeys(lab.switches, self.now_ns)
         self.fuse: int | None = None
@@ -78,14 +84,17 @@ class ServedBoards:
     def start(self) -> None:
         """Start the service from what is on disk."""
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
-        scenario = of_lokos_tables(entries=self.entries, packet_sizes_bytes=(64, 306))
+        scenario = of_lokos_tables(entries=self.entries, packet_sizes_bytes=(64, 306), openflow=self.openflow)
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
         self.keeper = FlowKeeper(
             self.lab,
             LokoAdmission(self.lab, allocations, fillers=self.fillers),
             {
                 name: Driver(
-                    capacity=self.capacity, own_mark=OWN_MARK, delete_strangers=self.delete_strangers
+                    capacity=self.capacity,
+                    own_mark=OWN_MARK,
+                    manners=MANNERS[self.openflow],
+                    delete_strangers=self.delete_strangers,
                 )
                 for name in self.lab.switches
             },
@@ -94,6 +103,7 @@ class ServedBoards:
             debts=self.store.debts(),
             last_number=self.store.last_number(),
             fillers=filler_entries(self.lab, self.fillers),
+            openflow=self.openflow,
         )
         self.answers = {}
         self.unwritten = []
@@ -110,7 +120,7 @@ class ServedBoards:
 
     def reboot(self, name: str) -> None:
         """Switch a board off and on."""
-        self.boards[name] = BoardEnd(dict(self.config[name]), start_ns=self.now_ns)
+        self.boards[name] = BoardEnd(dict(self.config[name]), start_ns=self.now_ns, openflow=self.openflow)
         self.keeper.disconnected(self.now_ns, name)
         self.due[name] = self.now_ns + RECONNECTION_NS
 
@@ -135,7 +145,7 @@ class ServedBoards:
         for switch, requests in effects.sends:
             self._burn()
             if self.boards[switch].is_open:
-                self.boards[switch].send(segment(requests))
+                self.boards[switch].send(self.wire.segment(requests))
         for switch in effects.closes:
             self.boards[switch].close()
             self.due[switch] = self.now_ns + RECONNECTION_NS
@@ -154,7 +164,7 @@ class ServedBoards:
         for name, end in self.boards.items():
             was_open = end.is_open
             for message in end.wait(self.now_ns - end.now_ns):
-                if (reply := decode(message)) is not None:
+                if (reply := self.wire.decode(message)) is not None:
                     self.keeper.reply(self.now_ns, name, reply)
                     self.carry()
             if was_open and not end.is_open:
@@ -198,23 +208,32 @@ class ServedBoards:
         return self.ask(self.keeper.release(self.now_ns, flow_id))
 
     def tables(self) -> dict[str, list[tuple[int, bytes]]]:
-        """Cookie and actions of every entry."""
-        return {
-            name: sorted((one.cookie, b"".join(one.actions)) for one in end.board.flows())
-            for name, end in self.boards.items()
-        }
+        """Cookie and actions of every entry; of 1.3 its instructions."""
+        return {name: sorted(self._entries(end)) for name, end in self.boards.items()}
+
+    def _entries(self, end: BoardEnd) -> Iterator[tuple[int, bytes]]:
+        if self.openflow is OpenFlow.V1_3:
+            for entry in end.board.flows13():
+                yield int.from_bytes(entry.head[8:16], "big"), entry.instructions
+        else:
+            for flow in end.board.flows():
+                yield flow.cookie, b"".join(flow.actions)
 
     def promised(self) -> dict[str, list[tuple[int, bytes]]]:
         """What the tables should hold."""
-        to_port_1 = bytes([0, 0, 0, 8, 0, 1, 0xFF, 0xFF])
-        filling = [(OWN_MARK << 48 | 1 << 47 | number, to_port_1) for number in range(self.fillers)]
+        filling = [(OWN_MARK << 48 | 1 << 47 | number, self._output(1)) for number in range(self.fillers)]
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.keeper.promises.values():
             if promise.state is FlowState.INSTALLED:
                 for hop in promise.admitted.hops:
-                    output = bytes([0, 0, 0, 8, 0, hop.output_port, 0xFF, 0xFF])
+                    output = self._output(hop.output_port)
                     tables[hop.switch].append((OWN_MARK << 48 | promise.number, output))
         return {name: sorted(entries) for name, entries in tables.items()}
+
+    def _output(self, port: int) -> bytes:
+        if self.openflow is OpenFlow.V1_3:
+            return bytes([0, 4, 0, 24, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, port, 255, 255, 0, 0, 0, 0, 0, 0])
+        return bytes([0, 0, 0, 8, 0, port, 0xFF, 0xFF])
 
     def events(self) -> list[str]:
         return [event for end in self.boards.values() for event in end.events]

@@ -280,7 +280,6 @@ def test_tables_fit_80_columns_and_cut_nothing(tmp_path: Path, schemes) -> None:
         (("model", "zodiac"), "profile 'zodiac': no such name"),
         (("model", "zodiac-fx", "--packet-size", "20"), "packet size 20 is outside 64 to 1518"),
         (("model", "zodiac-fx", "--entries", "500"), "500 entries; zodiac-fx holds 128"),
-        (("model", "zodiac-fx", "--openflow", "1.3", "--control", "echo=1"), "--control counts messages of"),
         (("model", "slice", "two", "--openflow", "1.3"), "slice"),
         (("plan", "two-switch", "/nowhere"), "flows '/nowhere': no such file"),
         (("plan", "two", "/nowhere"), "no such"),

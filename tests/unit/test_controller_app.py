@@ -114,6 +114,20 @@ def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
     assert not controller.ready.exists()
 
 
+def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path) -> None:
+    running = Controller(tmp_path, "--openflow", "1.3")
+    words = ["evaluation.emulation", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
+    boards = subprocess.Popen([sys.executable, "-m", *words], stdin=subprocess.PIPE)
+    try:
+        wait_for(running.ready.exists, "the ready file")
+        assert json.loads(running.ready.read_text())["switches"]["s2"]["entries"] == 17
+        assert running.end() == 0
+    finally:
+        running.process.kill()
+        running.port.release()
+        boards.communicate()  # they end with their standard input
+
+
 def test_switch_that_vanishes_and_comes_back_is_set_up_again(controller: Controller) -> None:
     boards = [controller.board(datapath_id) for datapath_id in DATAPATHS]
     wait_for(controller.ready.exists, "the ready file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
@@ -10,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
+from os_ken.ofproto import ofproto_v1_3_parser as parser13
 
+from loko.controller import wire13
 from loko.controller.messages import add_entry, echo_request, session_segments
+from loko.controller.messages13 import PROTOCOL
 from loko.controller.wire import (
     SEGMENT_BYTES,
+    Add,
     Barrier,
     FlowStats,
     Listed,
@@ -97,3 +102,37 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
     body = struct.pack("!HH", 1, 0) + struct.pack("!HBx", 96, 0) + entry.match + counters + entry.actions
     listing = struct.pack("!BBHI", 1, 17, 8 + len(body), xid) + body
     assert decode(listing) == Listed(xid, (entry,), more=False)
+
+
+@given(entries, st.integers(1, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=5, max_size=5))
+def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
+    """The same; the pads of a listing hold anything (quirk 107), and its fields may come in another order."""
+    entry = wire13.entry_of(flow, cookie=cookie)
+    data = wire13.encode(Add(xid, entry))
+    message = parser13.OFPFlowMod.parser(PROTOCOL, 4, 14, len(data), xid, data)
+    told = dict(message.match.items())
+    assert told["eth_type"] == 0x0800
+    assert told["ip_proto"] == 17
+    assert (told["udp_src"], told["udp_dst"]) == (flow.tp_src, flow.tp_dst)
+    assert (told["ipv4_src"], told["ipv4_dst"]) == (str(flow.nw_src), str(flow.nw_dst))
+    assert message.instructions[0].actions[0].port == flow.output_port
+    assert (message.cookie, message.priority, message.table_id) == (cookie, flow.priority, 0)
+    reordered = entry.match[27:] + entry.match[:27]
+    listed = (
+        struct.pack("!HH", 1, 4 + len(reordered)) + reordered + garbage,
+        struct.pack("!HBxIIHHHH4xQQQ", 120, 0, 0, 0, flow.priority, 0, 0, 0, cookie, 0, 0),
+    )
+    body = struct.pack("!HH4x", 1, 0) + listed[1] + listed[0] + entry.actions
+    answer = wire13.decode(struct.pack("!BBHI", 4, 19, 8 + len(body), xid) + body)
+    assert isinstance(answer, Listed)
+    (found,) = answer.entries
+    assert found.fields == entry.fields
+    assert found.fields != replace(entry, table=1).fields
+
+
+@given(st.binary(max_size=200))
+def test_whatever_a_switch_says_in_1_3_is_read_or_passed_over(data: bytes) -> None:
+    for kind in (1, 19, 21):
+        for subject in (1, 2, 3):
+            wire13.decode(bytes([4, kind, 0, 0, 0, 0, 0, 1, 0, subject, 0, 0, 0, 0, 0, 0]) + data)
+            wire13.decode(data)

@@ -8,7 +8,9 @@ from ipaddress import IPv4Address
 import pytest
 from board_end import BoardEnd, Pair
 
-from loko.controller.driver import HEARTBEAT_NS, LISTABLE, REFRESH_NS, Driver, Phase
+from loko.control_traffic import HEARTBEAT_NS
+from loko.controller.driver import Driver, Phase
+from loko.controller.manners import LISTABLE, REFRESH_NS
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Add, DeleteStrict, Entry, encode, entry_of
 from loko.entries import FlowEntry

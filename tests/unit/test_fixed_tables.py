@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
+import pytest
 from board_end import TRIP_NS, BoardEnd
 from mirrored_flows import FLOWS
 
-from loko.controller.driver import REFRESH_NS
 from loko.controller.fixed_tables import FixedTables
-from loko.controller.wire import decode, segment
+from loko.controller.manners import REFRESH_NS
+from loko.controller.versions import WIRES
 from loko.entries import switch_entries
 from loko.lab import load_lab
 from loko.network import on_shortest_paths
+from loko.scenario import OpenFlow
 
 LAB = load_lab("two-switch")
 TABLES = switch_entries(LAB, on_shortest_paths(LAB, FLOWS))
@@ -20,9 +24,12 @@ S = 1_000_000_000
 class Lab:
     """The boards of the lab at the other end of the tables."""
 
-    def __init__(self) -> None:
-        self.tables = FixedTables(LAB, TABLES)
-        self.boards = {name: BoardEnd(dict(switch.config)) for name, switch in LAB.switches.items()}
+    def __init__(self, openflow: OpenFlow = OpenFlow.V1_0) -> None:
+        self.tables = FixedTables(LAB, TABLES, openflow)
+        self.wire = WIRES[openflow]
+        self.boards = {
+            name: BoardEnd(dict(switch.config), openflow=openflow) for name, switch in LAB.switches.items()
+        }
         self.lines: list[str] = []
         self.renewals: list[int] = []
 
@@ -43,14 +50,14 @@ class Lab:
         for name, requests in effects.sends:
             if len(requests) > 1:
                 self.renewals.append(self.boards[name].now_ns)
-            self.boards[name].send(segment(requests))
+            self.boards[name].send(self.wire.segment(requests))
 
     def step(self, duration_ns: int = TRIP_NS) -> None:
         self.tables.tick(self.now_ns)
         self.carry()
         for name, end in self.boards.items():
             for message in end.wait(duration_ns):
-                if (reply := decode(message)) is not None:
+                if (reply := self.wire.decode(message)) is not None:
                     self.tables.reply(end.now_ns, name, reply)
                     self.carry()
 
@@ -66,22 +73,33 @@ class Lab:
         raise AssertionError(self.lines)
 
     def table(self, name: str) -> list[tuple[str, int, int]]:
-        return [(flow.nw_src, flow.tp_src, flow.priority) for flow in self.boards[name].board.flows()]
+        board = self.boards[name].board
+        if board.openflow_version == 1:
+            return [(flow.nw_src, flow.tp_src, flow.priority) for flow in board.flows()]
+        return [
+            (
+                str(IPv4Address(flow.oxms[15:19])),
+                int.from_bytes(flow.oxms[31:33], "big"),
+                int.from_bytes(flow.head[30:32], "big"),
+            )
+            for flow in board.flows13()
+        ]
 
 
 def planned(name: str) -> list[tuple[str, int, int]]:
     return [(str(entry.nw_src), entry.tp_src, entry.priority) for entry in TABLES[name]]
 
 
-def ready() -> Lab:
-    lab = Lab()
+def ready(openflow: OpenFlow = OpenFlow.V1_0) -> Lab:
+    lab = Lab(openflow)
     lab.connect("s1", "s2")
     lab.until_ready()
     return lab
 
 
-def test_dummies_come_first_and_the_last_entries_are_used() -> None:
-    lab = ready()
+@pytest.mark.parametrize("openflow", OpenFlow)
+def test_dummies_come_first_and_the_last_entries_are_used(openflow: OpenFlow) -> None:
+    lab = ready(openflow)
     for name in LAB.switches:
         assert lab.table(name) == planned(name)
         assert len(lab.table(name)) == 17
@@ -99,8 +117,9 @@ def test_not_ready_before_every_switch_is() -> None:
     lab.until_ready()
 
 
-def test_switch_that_begins_anew_gets_its_table_again() -> None:
-    lab = ready()
+@pytest.mark.parametrize("openflow", OpenFlow)
+def test_switch_that_begins_anew_gets_its_table_again(openflow: OpenFlow) -> None:
+    lab = ready(openflow)
     lab.boards["s1"].close()
     lab.tables.disconnected("s1")
     lab.carry()
@@ -120,6 +139,15 @@ def test_stays_ready_while_entries_are_renewed() -> None:
     assert len(lab.renewals) == 2 * 16, "each with the last entry"
     assert lab.table("s1") == planned("s1"), "in the same order, the used entries last"
     assert not [event for end in lab.boards.values() for event in end.events]
+
+
+def test_in_1_3_nothing_needs_to_be_renewed() -> None:
+    lab = ready(OpenFlow.V1_3)
+    lab.renewals.clear()
+    lab.run(3 * REFRESH_NS)
+    assert lab.renewals == []
+    assert lab.table("s1") == planned("s1")
+    assert lab.tables.ready
 
 
 def test_nothing_is_renewed_while_something_is_measured() -> None:

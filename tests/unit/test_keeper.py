@@ -10,7 +10,8 @@ from served_boards import LAB, OPTIONS, ServedBoards, flow, renamed
 
 from evaluation.virtual import frame_of
 from loko.admission import LokoAdmission
-from loko.controller.driver import REFRESH_NS, Phase
+from loko.controller.driver import Phase
+from loko.controller.manners import REFRESH_NS
 from loko.controller.wire import Add, encode, entry_of
 from loko.document import InputError
 from loko.entries import flow_entry
@@ -317,6 +318,18 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
         Store(served.path, lab=LAB.name, options={"entries": "18"})
     with pytest.raises(InputError, match="admitted with lab two-switch, not other"):
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
+
+
+def test_store_that_does_not_say_its_version_is_one_of_1_0(tmp_path: Path) -> None:
+    """Those from before there was a choice: their flows were admitted for sessions of 1.0."""
+    served = ServedBoards(tmp_path / "flows.sqlite")
+    served.settle()
+    served.request(flow(1))
+    served.kill()
+    with Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.0"}) as store:
+        assert len(store.load()) == 1
+    with pytest.raises(InputError, match=r"admitted with openflow 1\.0, not 1\.3; delete them first"):
+        Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.3"})
 
 
 def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:

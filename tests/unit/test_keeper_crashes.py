@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from served_boards import HOSTS, KilledError, ServedBoards, flow
 
+from loko.scenario import OpenFlow
 from loko.serve.outcome import Became, FlowState, Gone, Granted, Interrupted
 
 RUNS, KILLS_A_RUN = 15, 20
@@ -80,11 +81,16 @@ def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
     return found
 
 
+@pytest.mark.parametrize("openflow", OpenFlow)
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_random_kills(tmp_path: Path, seed: int) -> None:
+def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
     choice = random.Random(seed)
     served = ServedBoards(
-        tmp_path / "flows.sqlite", safe=bool(seed % 2), entries=20, fillers=3 if seed % 3 == 0 else 0
+        tmp_path / "flows.sqlite",
+        safe=bool(seed % 2),
+        entries=20,
+        fillers=3 if seed % 3 == 0 else 0,
+        openflow=openflow,
     )
     served.settle()
     customer = Customer(served, choice)
@@ -138,11 +144,12 @@ def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -
     assert said == {("f2", Became.TAKEN_BACK), ("f1", Became.GOES_ON)}
 
 
+@pytest.mark.parametrize("openflow", OpenFlow)
 @pytest.mark.parametrize("safe", [False, True])
-def test_every_step_of_one_cycle(tmp_path: Path, safe: bool) -> None:
+def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow) -> None:
     """Kill at the first step, at the second, ... of an installation and a removal."""
     for fuse in range(40):
-        served = ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe)
+        served = ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe, openflow=openflow)
         served.settle()
         served.request(flow(1))
         served.fuse = fuse

@@ -12,6 +12,7 @@ from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
 from loko.rivals import Epsilon
+from loko.scenario import OpenFlow
 from loko.schemes import Choice, SchemeName, expected_mix
 
 ControlOption = Annotated[
@@ -24,6 +25,9 @@ ControlOption = Annotated[
 ]
 
 
+OpenFlowOption = Annotated[
+    OpenFlow, typer.Option(help="Version of the switches' sessions: what their tables and messages cost.")
+]
 AllocationOption = Annotated[
     str | None,
     typer.Option(

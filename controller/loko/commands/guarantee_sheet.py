@@ -33,6 +33,8 @@ class Terms(NamedTuple):
     """Of each table."""
     fillers: int | None
     """As `loko.schemes.admission_of` takes it."""
+    openflow: str = "1.0"
+    """Version of the switches' sessions."""
 
 
 class _Input(NamedTuple):

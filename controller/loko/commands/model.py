@@ -80,10 +80,6 @@ def model(
             used_entry=_known(used_entry),
             openflow=openflow or OpenFlow.V1_0,
         )
-        if control is not None and scenario.openflow is OpenFlow.V1_3:
-            raise InputError(
-                "model: --control counts messages of OpenFlow 1.0; leave it or --openflow 1.3 out"
-            )
         traffic = None if control is None else parse_control(control)
         values = describe_model(load_profile(profile), scenario, buffer_rounding, traffic)
     if as_json:

@@ -17,6 +17,7 @@ from loko.commands.choices import (
     AllocationOption,
     ControlOption,
     MixOption,
+    OpenFlowOption,
     choice_of,
     mix_of,
     wrong_input_ends,
@@ -24,6 +25,7 @@ from loko.commands.choices import (
 from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
 from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko.control_traffic import HEARTBEAT, NO_MESSAGES, ControlTraffic, described, parse_control
+from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Lab, load_lab, stays_loaded
@@ -33,6 +35,7 @@ from loko.plan import Plan, scenario_of
 from loko.plan import plan as make_plan
 from loko.requests import STDIN, Request, load_requests
 from loko.rivals import Epsilon
+from loko.scenario import OpenFlow
 from loko.schemes import Choice, SchemeName, admission_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
@@ -76,6 +79,7 @@ def plan(
             " filled up otherwise. Default: tables are filled up with dummies.",
         ),
     ] = None,
+    openflow: OpenFlowOption = OpenFlow.V1_0,
     control: ControlOption = None,
     echoes_per_s: Annotated[
         float | None,
@@ -138,8 +142,11 @@ def plan(
             control=control,
             echoes_per_s=echoes_per_s,
             fillers=fillers,
+            openflow=openflow,
             limit_s=time_limit if find_largest else None,
         )
+        for switch in asked.lab.switches.values():
+            refuse_version(switch, openflow)
         stays_loaded()
         for name in schemes:
             asked.refuse_control(name)
@@ -148,7 +155,9 @@ def plan(
             refuse_sheet(sheet, choices)
         answers = [asked.answer(choice) for choice in choices]
         if sheet is not None:
-            terms = Terms(reserved=answers[0].reserved, entries=entries, fillers=fillers)
+            terms = Terms(
+                reserved=answers[0].reserved, entries=entries, fillers=fillers, openflow=openflow.value
+            )
             inputs = [("lab", str(asked.lab.path)), *(("flows", file) for file in files)]
             if choices[0].is_optimised and mix is not None:
                 inputs.append(("mix", mix))
@@ -174,13 +183,14 @@ class _Answer:
     choice: Choice
     reserved: str
     """Of each switch, in words."""
+    openflow: OpenFlow
     largest: Largest | None
     """If it was asked for."""
     changes: Changes | None
     """What differs from the plan of the flows as they are, in a what-if."""
 
     def as_values(self) -> dict[str, Any]:
-        values = {**self.plan.as_values(), "reserved": self.reserved}
+        values = {**self.plan.as_values(), "openflow": self.openflow.value, "reserved": self.reserved}
         if self.largest is not None:
             values["largest"] = self.largest.as_values()
         if self.changes is not None:
@@ -202,6 +212,7 @@ class _Asked:
     control: list[str] | None
     echoes_per_s: float | None
     fillers: int | None
+    openflow: OpenFlow
     limit_s: float | None
     """How long to look for the largest set; none: not at all."""
 
@@ -237,6 +248,7 @@ class _Asked:
             plan=result,
             choice=choice,
             reserved=reserved,
+            openflow=self.openflow,
             largest=found if isinstance(found, Largest) else None,
             changes=self._changes(choice, result),
         )
@@ -275,7 +287,12 @@ class _Asked:
 
     def _admission(self, choice: Choice, requests: Sequence[Request]) -> Admission:
         expected: Mix | None = mix_of(self.lab, choice, self.mix)
-        scenario = scenario_of([request.flow for request in requests], entries=self.entries, mix=expected)
+        scenario = scenario_of(
+            [request.flow for request in requests],
+            entries=self.entries,
+            mix=expected,
+            openflow=self.openflow,
+        )
         return admission_of(
             self.lab,
             choice,
@@ -322,3 +339,5 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
         if more is not None and len(more.accepted) > len(first.plan.accepted):
             typer.echo(f"with --scheme packets: {more.fit} fit")
     typer.echo(f"reserved of each switch: {first.reserved}")
+    if asked.openflow is not OpenFlow.V1_0:
+        typer.echo(f"for sessions of OpenFlow {asked.openflow.value} alone")

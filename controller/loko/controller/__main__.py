@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import typer
 
 from loko.allocation import FIFTH_RATE
-from loko.commands.choices import wrong_input_ends
+from loko.commands.choices import OpenFlowOption, wrong_input_ends
 from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
@@ -30,6 +30,7 @@ from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
 from loko.plan import plan, scenario_of
 from loko.requests import load_flows
+from loko.scenario import OpenFlow
 from loko.schemes import admission_of, choice_named
 
 TICK_S: Final = 0.05
@@ -66,6 +67,7 @@ def main(
     backend: Annotated[
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
+    openflow: OpenFlowOption = OpenFlow.V1_0,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -90,12 +92,14 @@ def main(
             the_lab = the_lab.as_printed()
         decided = {} if paths is None else load_paths(paths)
         requested = load_flows(flows)
-        tables = admitted_tables(the_lab, requested, allocation, entries, decided)
+        tables = admitted_tables(the_lab, requested, allocation, entries, decided, openflow=openflow)
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
         with _bound(listen) as listening:
-            controller = Controller(the_lab, tables, listen=listen, ready=ready, echo_rate=echo_rate)
+            controller = Controller(
+                the_lab, tables, listen=listen, ready=ready, echo_rate=echo_rate, openflow=openflow
+            )
             status = asyncio.run(controller.run(listening, framework, python))
     raise typer.Exit(status)
 
@@ -111,11 +115,12 @@ class Controller:
         listen: str,
         ready: Path | None,
         echo_rate: Path | None,
+        openflow: OpenFlow,
     ) -> None:
         self._lab, self._planned, self._listen = lab, tables, listen
         self._ready, self._echo_rate = ready, echo_rate
-        self._tables = FixedTables(lab, tables)
-        self._switches = Switchboard(lab, self)
+        self._tables = FixedTables(lab, tables, openflow)
+        self._switches = Switchboard(lab, self, openflow)
         self._ended = asyncio.Event()
         self._status = 0
         self._was_ready = True
@@ -207,13 +212,16 @@ def admitted_tables(
     allocation: str | None,
     entries: int,
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
+    *,
+    openflow: OpenFlow = OpenFlow.V1_0,
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
-    scenario = scenario_of(requested, entries=entries, mix=lab.mix if choice.is_optimised else None)
+    mix = lab.mix if choice.is_optimised else None
+    scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow)
     reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
     result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved), paths)
     if result.refused:

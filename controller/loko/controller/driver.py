@@ -1,13 +1,14 @@
 """The switch driver: keeps one switch's table as it is wanted. Events and `now` in, segments out.
 
-It uses only sequences that are safe on a Zodiac FX with firmware 0.84; docs/driver.md lists what it avoids:
+It uses only sequences that are safe on a Zodiac FX with firmware 0.84, in OpenFlow 1.0 and in 1.3;
+docs/driver.md lists what it avoids. What differs from one version or switch to another are its `Manners`.
 
 - A segment is one write of at most 536 bytes, and one segment is outstanding at a time.
 - A segment with FLOW_MODs begins with a barrier. So its one reply is of the kind behind which errors fit; the
   other way round, two refusals wedge the connection. That the FLOW_MODs are done, and whether all were
   accepted, is confirmed by the barrier of the next segment.
 - Entries are removed one by one with their own bytes and cookie, never by a loose DELETE.
-- An entry that grows old is removed and added again within one segment, between two frames.
+- In 1.0 an entry that grows old is removed and added again within one segment, between two frames.
 - Entries are listed only if the reply can in no case exceed the board's memory for it.
 """
 
@@ -18,6 +19,15 @@ from enum import Enum, auto
 from typing import Final
 
 from loko.control_traffic import HEARTBEAT_NS, KEEPALIVE_AFTER_NS
+from loko.controller.manners import (
+    LEAK_LIMIT,
+    MANNERS,
+    MOST_ENTRIES,
+    OF_OPEN_VSWITCH,
+    PACED_BATCH,
+    Manners,
+    refuse_version,
+)
 from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
 from loko.controller.wire import (
     Add,
@@ -34,39 +44,17 @@ from loko.controller.wire import (
     TableStats,
 )
 from loko.lab import Switch
+from loko.scenario import OpenFlow
 
 OWN_MARK: Final = 0x4C6F
 """The first 16 bits of the cookies of this project's entries."""
 REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
-REFRESH_NS: Final = 200_000_000_000
-"""Age at which an entry is renewed: the firmware forgets entries from 512 s on (quirk 51)."""
 RETRY_NS: Final = 10_000_000_000
 """Time until an entry that was refused is tried again."""
-BATCH: Final = 6
-"""FLOW_MODs in a segment, at most half of them to remove something beside renewals."""
-PACED_BATCH: Final = 2
-"""The same where control traffic is reserved for: `loko.control_traffic.Message.CHANGE`."""
-LISTABLE: Final = (2048 - 12) // (88 + 4 * 16)
-"""So many entries fit into the board's memory for a listing, even with four actions of the longest kind each
-(quirk 28). It never lists more than 20 (quirk 26)."""
-MOST_ENTRIES: Final = 1 << 16
-"""A count beyond is no count: after the only entry has expired the firmware counts -1 (quirk 52)."""
-LEAK_LIMIT: Final = 32
-"""Entries that may vanish before the table is written anew. Each may have leaked the memory of one entry; 192
-fit into it, 128 into the table (quirks 47 and 52)."""
 
 Segment = list[Request]
 """Requests that are written at once."""
-
-
-class Listing(Enum):
-    """How a switch lists its table in its flow statistics."""
-
-    OF_THE_BOARD = auto()
-    """The first 20 entries in the order of the table, with unrelated numbers as priorities."""
-    COMPLETE = auto()
-    """All of them, in any order."""
 
 
 class Phase(Enum):
@@ -96,9 +84,10 @@ class Driver:
     What is wanted changes by `want` and `unwant`; call `poll` afterwards. What happened is in `notices()`.
     Entries whose cookie begins with the 16 bits of `own_mark` are this service's; others are strangers,
     reported and left alone unless `delete_strangers`. While it keeps a table, at least `pace_ns` pass between
-    two segments, each of at most `batch` FLOW_MODs, from 2 on. A `fixed` table is one that is not to change:
-    it is counted as soon as it is there, and its entries keep their order when they are renewed. While
-    `quiet` is set, they are renewed only if they are twice as old as else.
+    two segments, each of at most `batch` FLOW_MODs, from 2 on, and of no more than its manners allow. A
+    `fixed` table is one that is not to change: it is counted as soon as it is there, and its entries keep
+    their order when they are renewed. While `quiet` is set, they are renewed only if they are twice as old as
+    else.
     """
 
     def __init__(
@@ -106,20 +95,20 @@ class Driver:
         *,
         capacity: int,
         own_mark: int,
-        listing: Listing = Listing.OF_THE_BOARD,
+        manners: Manners = MANNERS[OpenFlow.V1_0],
         delete_strangers: bool = False,
         pace_ns: int = 0,
-        batch: int = BATCH,
+        batch: int | None = None,
         fixed: bool = False,
     ) -> None:
         self.phase = Phase.AWAY
         self.quiet = False
         self._capacity = capacity
         self._own_mark = own_mark
-        self._is_board = listing is Listing.OF_THE_BOARD
+        self._manners = manners
         self._delete_strangers = delete_strangers
         self._pace_ns = pace_ns
-        self._batch = batch
+        self._batch = manners.batch if batch is None else min(batch, manners.batch)
         self._fixed = fixed
         self._wanted: dict[int, Entry] = {}
         self._leaving: dict[int, Entry] = {}
@@ -140,8 +129,9 @@ class Driver:
         self._awaited = 0
         self._asked_ns = self._heard_ns = 0
         self._paced_ns = -self._pace_ns
-        self._checked = not self._is_board
-        self._vanished = 0
+        self._checked = not self._manners.reads_back
+        self._leaked = 0
+        self._active = 0  # entries, as last counted
         self._counted = False
         self._unread: list[int] = []  # added before the first entries were read back
 
@@ -270,7 +260,8 @@ class Driver:
 
     def _check_first(self) -> Segment:
         """Read the first entries back, if the reply is short enough whatever their actions are (quirk 28)."""
-        if len(self._actual) + len(self.strangers) <= LISTABLE:
+        most = self._manners.listable
+        if most is None or len(self._actual) + len(self.strangers) <= most:
             self.phase = Phase.CHECKING
             return [FlowStats(self._next_xid())]
         self._note("its entries cannot be read back safely (quirk 28)", warning=True)
@@ -299,8 +290,8 @@ class Driver:
                 ops.append((DeleteStrict, entry))
         if self._checked or not self._actual:
             ops += self._additions(now_ns, unsettled, self._batch - len(ops))
-        if self._is_board and not ops:
-            ops += self._renewals(now_ns, unsettled)
+        if self._manners.refresh_ns is not None and not ops:
+            ops += self._renewals(now_ns, unsettled, self._manners.refresh_ns)
         return ops
 
     def _additions(self, now_ns: int, unsettled: set[int], room: int) -> list[_Change]:
@@ -323,10 +314,10 @@ class Driver:
                 adds.append((Add, self._wanted[cookie]))
         return adds
 
-    def _renewals(self, now_ns: int, unsettled: set[int]) -> list[_Change]:
+    def _renewals(self, now_ns: int, unsettled: set[int], refresh_ns: int) -> list[_Change]:
         """The oldest entry, if it is too old, to be removed and added again between two frames."""
         for cookie, since_ns in self._actual.items():
-            if now_ns - since_ns < (2 * REFRESH_NS if self.quiet else REFRESH_NS):
+            if now_ns - since_ns < (2 * refresh_ns if self.quiet else refresh_ns):
                 break
             if cookie in self._wanted and cookie not in unsettled:
                 entry = self._wanted[cookie]
@@ -348,6 +339,7 @@ class Driver:
             if isinstance(op, DeleteStrict):
                 continue
             if refusal is not None:
+                self._leaked += self._manners.refused_leak
                 self._reject(now_ns, cookie, str(refusal))
                 continue
             self._actual[cookie] = now_ns
@@ -357,8 +349,11 @@ class Driver:
                 self._unread.append(cookie)
         if not self._processed:
             self._refusals.clear()
+        if self._leaked > LEAK_LIMIT:
+            self._fail_for_memory()
 
     def _take_count(self, active: int) -> None:
+        self._active = active
         if active > MOST_ENTRIES:
             self._fail(f"it counts {active} entries (quirk 52); its table begins anew with a new connection")
         elif self.phase is Phase.KEEPING:
@@ -372,13 +367,13 @@ class Driver:
             self._keep(foreign)
         elif active == 0:
             self._keep(0)
-        elif active <= LISTABLE or not self._is_board:
+        elif self._manners.listable is None or active <= self._manners.listable:
             self.phase = Phase.LISTING
         else:
             self.phase = Phase.REWRITING
-            self._checked = True
+            self._checked, quirk = True, self._manners.listing_quirk
             self._note(
-                f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely (quirk 28)"
+                f"writes {len(self._wanted)} entries anew: {active} cannot be listed safely (quirk {quirk})"
             )
             for entry in self._wanted.values():
                 self._forced.append([(DeleteStrict, entry), (Add, entry)])
@@ -386,13 +381,17 @@ class Driver:
 
     def _drifted(self, expected: int, active: int) -> None:
         self._note(f"its table has {active} entries instead of {expected}; comparing", warning=True)
-        self._vanished += max(expected - active, 0)
-        if self._vanished > LEAK_LIMIT and active > 0:
-            self._fail("so many entries vanished that its memory may run out (quirk 47)")
+        self._leaked += max(expected - active, 0) * self._manners.vanished_leak
+        if self._leaked > LEAK_LIMIT and active > 0:
+            self._fail_for_memory()
             return
         self._actual = {}
         self.strangers = ()
         self.phase = Phase.COUNTING
+
+    def _fail_for_memory(self) -> None:
+        what = "vanished (quirk 47)" if self._manners.vanished_leak else "were refused (quirk 123)"
+        self._fail(f"its memory may run out: so many entries {what}")
 
     def _take_listing(self, now_ns: int, listed: list[Entry]) -> None:
         if self.phase is Phase.CHECKING:
@@ -410,12 +409,14 @@ class Driver:
                 doubles |= {entry.cookie} & self._actual.keys()
                 self._forced.append([(DeleteStrict, entry)])
             else:
-                self._actual[entry.cookie] = now_ns - REFRESH_NS  # of unknown age
+                self._actual[entry.cookie] = now_ns - (self._manners.refresh_ns or 0)  # of unknown age
                 self._notices.append(Installed(entry.cookie))
         for cookie in doubles:  # a strict DELETE passes over what moves into the gap (quirk 49)
             del self._actual[cookie]
             self._forced.append([(DeleteStrict, self._wanted[cookie])])
-        self.strangers = () if self._delete_strangers else tuple(strangers)
+        known = () if self._delete_strangers else strangers
+        unlisted = max(self._active - len(listed), 0)  # left by a session of the other version (quirk 85)
+        self.strangers = (*known, *("an entry that it does not list",) * unlisted)
         for text in strangers:
             self._note(f"stranger in its table{', deleted' * self._delete_strangers}: {text}", warning=True)
         self._checked = self._checked or bool(self._actual)
@@ -473,19 +474,28 @@ class Driver:
 
 
 def _same(wanted: Entry, listed: Entry) -> bool:
-    return wanted.match == listed.match or wanted.fields == listed.fields
+    return wanted.fields == listed.fields
 
 
 def driver_of(
-    switch: Switch, *, delete_strangers: bool = False, pace_ns: int = 0, fixed: bool = False
+    switch: Switch,
+    *,
+    openflow: OpenFlow = OpenFlow.V1_0,
+    delete_strangers: bool = False,
+    pace_ns: int = 0,
+    fixed: bool = False,
 ) -> Driver:
-    """A driver for a switch of a lab, whatever is in its place."""
+    """A driver for a switch of a lab, whatever is in its place.
+
+    Raises `InputError` if the switch does not speak the version.
+    """
+    refuse_version(switch, openflow)
     return Driver(
         capacity=switch.profile.table.entries.value,
         own_mark=OWN_MARK,
-        listing=Listing.OF_THE_BOARD if switch.backend.is_board else Listing.COMPLETE,
+        manners=MANNERS[openflow] if switch.backend.is_board else OF_OPEN_VSWITCH,
         delete_strangers=delete_strangers,
         pace_ns=pace_ns,
-        batch=PACED_BATCH if pace_ns else BATCH,
+        batch=PACED_BATCH if pace_ns else None,
         fixed=fixed,
     )

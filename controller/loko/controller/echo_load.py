@@ -30,11 +30,17 @@ class EchoLoad:
         switches: Callable[[], Mapping[int, Send]],
         sleep: Callable[[float], None],
         clock_s: Callable[[], float] = time.monotonic,
+        *,
+        version: int = 1,
     ) -> None:
-        """`switches` gives the connections by number, `sleep` lets other threads of the framework run."""
+        """`switches` gives the connections by number, `sleep` lets other threads of the framework run.
+
+        The requests are of this wire version.
+        """
         self._switches = switches
         self._sleep = sleep
         self._clock_s = clock_s
+        self._version = version
         self._rate_pps = 0.0
         self._lock = threading.Lock()
         self._outstanding: set[int] = set()
@@ -90,4 +96,4 @@ class EchoLoad:
                 return
             self._outstanding.add(number)
         xid = FIRST_XID + self._turn % (0x1_0000_0000 - FIRST_XID)
-        send(_ECHO_REQUEST.pack(1, 2, _ECHO_REQUEST.size, xid))
+        send(_ECHO_REQUEST.pack(self._version, 2, _ECHO_REQUEST.size, xid))

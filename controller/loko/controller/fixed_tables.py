@@ -8,9 +8,11 @@ from typing import Final
 
 from loko.controller.driver import OWN_MARK, Phase, Segment, driver_of
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
-from loko.controller.wire import Reply, entry_of
+from loko.controller.versions import WIRES
+from loko.controller.wire import Reply
 from loko.entries import FlowEntry
 from loko.lab import Lab
+from loko.scenario import OpenFlow
 
 _COOKIES: Final = OWN_MARK << 48
 
@@ -30,14 +32,21 @@ class Effects:
 class FixedTables:
     """Keeps in every switch the entries that are planned, in their order. Not for several threads at once."""
 
-    def __init__(self, lab: Lab, tables: Mapping[str, Sequence[FlowEntry]]) -> None:
-        """`tables` says by name what each switch shall hold."""
-        self.drivers = {name: driver_of(switch, fixed=True) for name, switch in lab.switches.items()}
+    def __init__(
+        self,
+        lab: Lab,
+        tables: Mapping[str, Sequence[FlowEntry]],
+        openflow: OpenFlow = OpenFlow.V1_0,
+    ) -> None:
+        """`tables` says by name what each switch shall hold. Raises `InputError` as `driver_of`."""
+        self.drivers = {
+            name: driver_of(switch, openflow=openflow, fixed=True) for name, switch in lab.switches.items()
+        }
         self._effects = Effects()
         self._were_ready: set[str] = set()
         for name, driver in self.drivers.items():
             for place, entry in enumerate(tables[name], start=1):
-                driver.want(entry_of(entry, cookie=_COOKIES | place))
+                driver.want(WIRES[openflow].entry_of(entry, cookie=_COOKIES | place))
 
     @property
     def ready(self) -> bool:

@@ -27,7 +27,6 @@ controller: Final = _part("controller.controller")
 handler: Final = _part("controller.handler")
 ofp_event: Final = _part("controller.ofp_event")
 ofp_handler: Final = _part("controller.ofp_handler")
-ofproto_v1_0: Final = _part("ofproto.ofproto_v1_0")
 
 
 def configure() -> None:

@@ -7,50 +7,62 @@ What is sent here is safe on its firmware: one message a segment, so that no rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from loko.controller.messages import serialized
+from loko.controller.wire import Add, FlowStats, TableStats
+from loko.controller.wire13 import encode, entry_of
 from loko.entries import FlowEntry
 
 PROTOCOL: Final = ofproto_protocol.ProtocolDesc(version=of.OFP_VERSION)
 """What os-ken's messages want to know of their connection."""
-_SEND_ALL: Final = 0xFFFF
-
-
-def match_of(entry: FlowEntry) -> Any:
-    """The five-tuple, in the order of `loko.scenario.Match.oxms`: what it costs depends on the order."""
-    return parser.OFPMatch(
-        eth_type=entry.dl_type,
-        ip_proto=entry.nw_proto,
-        ipv4_src=int(entry.nw_src),
-        ipv4_dst=int(entry.nw_dst),
-        udp_src=entry.tp_src,
-        udp_dst=entry.tp_dst,
-    )
 
 
 def add_entry(entry: FlowEntry, xid: int) -> bytes:
     """FLOW_MOD that adds an entry without timeouts to the first table."""
-    output = parser.OFPActionOutput(entry.output_port, _SEND_ALL)
-    message = parser.OFPFlowMod(
-        PROTOCOL,
-        match=match_of(entry),
-        priority=entry.priority,
-        instructions=[parser.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, [output])],
-    )
-    return serialized(message, xid)
+    return encode(Add(xid, entry_of(entry, cookie=0)))
+
+
+def echo_request(xid: int) -> bytes:
+    """ECHO_REQUEST without payload; the board would not return one."""
+    return serialized(parser.OFPEchoRequest(PROTOCOL), xid)
+
+
+def features_request(xid: int) -> bytes:
+    """FEATURES_REQUEST. The board closes a connection without one after about 3 s."""
+    return serialized(parser.OFPFeaturesRequest(PROTOCOL), xid)
+
+
+def barrier_request(xid: int) -> bytes:
+    """BARRIER_REQUEST."""
+    return serialized(parser.OFPBarrierRequest(PROTOCOL), xid)
+
+
+def table_stats_request(xid: int) -> bytes:
+    """MULTIPART_REQUEST for the counters of every table."""
+    return serialized(parser.OFPTableStatsRequest(PROTOCOL, 0), xid)
+
+
+def aggregate_request(xid: int) -> bytes:
+    """MULTIPART_REQUEST for the number of entries."""
+    return encode(TableStats(xid))
+
+
+def flow_stats_request(xid: int) -> bytes:
+    """MULTIPART_REQUEST for the entries; the board answers in parts of 15 (quirk 102)."""
+    return encode(FlowStats(xid))
 
 
 def session_segments(entries: Sequence[FlowEntry]) -> list[bytes]:
     """As `loko.controller.messages.session_segments`: hello, features request, the entries, a barrier."""
     segments = [
         serialized(parser.OFPHello(PROTOCOL), 1),
-        serialized(parser.OFPFeaturesRequest(PROTOCOL), 2),
+        features_request(2),
     ]
     segments += [add_entry(entry, xid) for xid, entry in enumerate(entries, start=3)]
-    segments.append(serialized(parser.OFPBarrierRequest(PROTOCOL), len(segments) + 1))
+    segments.append(barrier_request(len(segments) + 1))
     return segments

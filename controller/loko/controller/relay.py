@@ -45,8 +45,11 @@ class Relay(asyncio.Protocol):
         self._ending = False
         self._is_over = False
 
-    async def start(self, listening: socket.socket, framework: str, python: str) -> None:
-        """Start the application on a bound socket, with one of the `FRAMEWORKS` of this interpreter."""
+    async def start(self, listening: socket.socket, framework: str, python: str, version: int) -> None:
+        """Start the application on a bound socket, with one of the `FRAMEWORKS` of this interpreter.
+
+        It speaks the OpenFlow of this wire version.
+        """
         near, far = socket.socketpair()
         environment = {**os.environ, "LOKO_FRAMEWORK": FRAMEWORKS[framework], "PYTHONPATH": _PACKAGES}
         descriptors = (listening.fileno(), far.fileno())
@@ -57,7 +60,7 @@ class Relay(asyncio.Protocol):
                 "ignore",
                 "-m",
                 "loko.controller.shim",
-                *map(str, descriptors),
+                *map(str, (*descriptors, version)),
                 pass_fds=descriptors,
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -1,11 +1,11 @@
 """The OpenFlow application: carries messages between switches and the service.
 
-    python -m loko.controller.shim LISTENING_FD SERVICE_FD
+    python -m loko.controller.shim LISTENING_FD SERVICE_FD WIRE_VERSION
 
-It runs on os-ken, and unchanged on Ryu (`framework`), in a process of its own. The framework shakes hands
-and answers the switches' echo requests; all other messages pass as they are. For experiments it sends
-EchoRequests of its own as a load (`EchoLoad`), since only here they can be kept at a distance. When the
-service ends, however it ends, so does this, and with it all connections.
+It speaks OpenFlow of this version alone. It runs on os-ken, and unchanged on Ryu (`framework`), in a process
+of its own. The framework shakes hands and answers the switches' echo requests; all other messages pass as
+they are. For experiments it sends EchoRequests of its own as a load (`EchoLoad`), since only here they can be
+kept at a distance. When the service ends, however it ends, so does this, and with it all connections.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _on: Final = framework.handler.set_ev_handler
 class Service:
     """The other end: where everything goes, and where what is to be sent comes from."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, version: int) -> None:
         self._connection = connection
         self._writing = threading.Lock()
         self.switches: dict[int, Any] = {}
-        self.load = EchoLoad(self._senders, framework.hub.sleep)
+        self.load = EchoLoad(self._senders, framework.hub.sleep, version=version)
 
     def _senders(self) -> dict[int, Any]:
         return {number: switch.send for number, switch in list(self.switches.items())}
@@ -71,6 +71,13 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         super().__init__(connection, address)
         self.number = next(self.numbers)
 
+    def set_state(self, state: Any) -> None:
+        """Tell the service when the framework's handshake is complete: in 1.3 it also asks for the ports."""
+        super().set_state(state)
+        if state == _MAIN and self.number not in self.service.switches:
+            self.service.switches[self.number] = self
+            self.service.tell(Kind.CONNECTED, self.number, self.id.to_bytes(8, "big"))
+
     def _recv_loop(self) -> None:
         try:
             super()._recv_loop()
@@ -91,8 +98,6 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
 class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     """The framework's handshake, with the service behind it."""
 
-    OFP_VERSIONS: Final = [framework.ofproto_v1_0.OFP_VERSION]
-
     def __init__(self, listening: socket.socket, service: Service) -> None:
         super().__init__()
         self._listening = listening
@@ -110,14 +115,6 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
             connection, address = self._listening.accept()
             framework.hub.spawn(_serve, connection, address)
 
-    @_on(framework.ofp_event.EventOFPSwitchFeatures, framework.handler.CONFIG_DISPATCHER)  # type: ignore[untyped-decorator]
-    def switch_features_handler(self, event: Any) -> None:
-        """The handshake is complete."""
-        super().switch_features_handler(event)
-        switch = event.msg.datapath
-        self._service.switches[switch.number] = switch
-        self._service.tell(Kind.CONNECTED, switch.number, event.msg.datapath_id.to_bytes(8, "big"))
-
     @_on(framework.ofp_event.EventOFPErrorMsg, _MAIN)  # type: ignore[untyped-decorator]
     def error_msg_handler(self, event: Any) -> None:
         """In place of the framework's, which fails on errors of OpenFlow 1.0 and ends the session."""
@@ -129,6 +126,10 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
 
     @_on(framework.ofp_event.EventOFPTableStatsReply, _MAIN)  # type: ignore[untyped-decorator]
     def _on_table_stats(self, event: Any) -> None:
+        self._pass(event)
+
+    @_on(framework.ofp_event.EventOFPAggregateStatsReply, _MAIN)  # type: ignore[untyped-decorator]
+    def _on_aggregate(self, event: Any) -> None:
         self._pass(event)
 
     @_on(framework.ofp_event.EventOFPFlowStatsReply, _MAIN)  # type: ignore[untyped-decorator]
@@ -161,11 +162,12 @@ def _serve(connection: socket.socket, address: Any) -> None:
         switch.close()
 
 
-def main(listening_fd: int, service_fd: int) -> None:
+def main(listening_fd: int, service_fd: int, version: int) -> None:
     """Run until the service ends."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     framework.configure()
-    service = Service(socket.socket(fileno=service_fd))
+    service = Service(socket.socket(fileno=service_fd), version)
+    Application.OFP_VERSIONS = [version]
     application = framework.app_manager.AppManager.get_instance().instantiate(
         Application, socket.socket(fileno=listening_fd), service
     )
@@ -174,4 +176,4 @@ def main(listening_fd: int, service_fd: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:4]))

@@ -7,8 +7,10 @@ import socket
 from typing import Final, Protocol
 
 from loko.controller.relay import Relay
-from loko.controller.wire import Reply, Request, decode, segment
+from loko.controller.versions import WIRE_VERSIONS, WIRES
+from loko.controller.wire import Reply, Request
 from loko.lab import Lab
+from loko.scenario import OpenFlow
 
 _LOG: Final = logging.getLogger("loko.controller")
 
@@ -32,8 +34,10 @@ class Subscriber(Protocol):
 class Switchboard:
     """The switches of a lab behind the OpenFlow application. Other switches are refused."""
 
-    def __init__(self, lab: Lab, subscriber: Subscriber) -> None:
+    def __init__(self, lab: Lab, subscriber: Subscriber, openflow: OpenFlow) -> None:
         self._subscriber = subscriber
+        self._openflow = openflow
+        self._wire = WIRES[openflow]
         self._relay = Relay(self)
         self._switch_of: dict[int, str] = {}
         self._connection_of: dict[str, int] = {}
@@ -45,7 +49,7 @@ class Switchboard:
         Also again, once it has ended.
         """
         self._relay = Relay(self)
-        await self._relay.start(listening, framework, python)
+        await self._relay.start(listening, framework, python, WIRE_VERSIONS[self._openflow])
 
     async def end(self) -> None:
         """End the application, and with it all connections."""
@@ -54,7 +58,7 @@ class Switchboard:
     def send(self, name: str, requests: list[Request]) -> None:
         """Send to a switch, in one write; to one that is away, nothing."""
         if (connection := self._connection_of.get(name)) is not None:
-            self._relay.send(connection, segment(requests))
+            self._relay.send(connection, self._wire.segment(requests))
 
     def close(self, name: str) -> None:
         """Close the connection of a switch, if it has one, without being told of it again."""
@@ -82,7 +86,7 @@ class Switchboard:
 
     def switch_said(self, connection: int, message: bytes) -> None:
         """A message has come."""
-        name, reply = self._switch_of.get(connection), decode(message)
+        name, reply = self._switch_of.get(connection), self._wire.decode(message)
         if name is not None and reply is not None:
             self._subscriber.switch_replied(name, reply)
 

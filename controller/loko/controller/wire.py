@@ -48,8 +48,8 @@ class Entry:
     actions: bytes
 
     @property
-    def fields(self) -> tuple[int, ...]:
-        """What the match means, however open fields are written."""
+    def fields(self) -> tuple[object, ...]:
+        """What is compared with what a switch lists: the match, however its open fields are written."""
         wildcards, in_port, vlan, dl_type, tos, proto, source, destination, tp_src, tp_dst = _MATCH.unpack(
             self.match
         )
@@ -147,7 +147,12 @@ def encode(request: Request) -> bytes:
 
 def segment(requests: Iterable[Request]) -> bytes:
     """Requests that go in one write, hence in one TCP segment. Raises `ValueError` if they do not fit one."""
-    data = b"".join(encode(request) for request in requests)
+    return one_segment(map(encode, requests))
+
+
+def one_segment(messages: Iterable[bytes]) -> bytes:
+    """Messages that go in one TCP segment, of either version. Raises `ValueError` if they do not fit one."""
+    data = b"".join(messages)
     if len(data) > SEGMENT_BYTES:
         raise ValueError(f"{len(data)} bytes exceed a segment of {SEGMENT_BYTES}")
     return data
@@ -187,9 +192,16 @@ class Refused:
     code: int
 
     def __str__(self) -> str:
-        known = {(3, 0): "its table or its memory is full", (2, 4): "it has no such output port"}
-        return known.get((self.kind, self.code), f"error {self.kind}/{self.code}")
+        return _REFUSALS.get((self.kind, self.code), f"error {self.kind}/{self.code}")
 
+
+_FULL: Final = "its table or its memory is full"
+_REFUSALS: Final = {
+    (3, 0): _FULL,
+    (5, 1): _FULL,  # OpenFlow 1.3; 1.0 has queues there, of which nothing is asked
+    (2, 4): "it has no such output port",
+}
+"""Why an ADD was refused, by type and code."""
 
 Reply = BarrierReply | TableCount | Listed | Refused
 

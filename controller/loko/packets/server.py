@@ -24,7 +24,7 @@ from loko.control_traffic import (
 from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
-from loko.service import Processing, processing
+from loko.service import Processing, processing, shortest_processing
 
 _PS_PER_NS: Final = 1000
 _ROUNDING_NS: Final = 2
@@ -151,9 +151,9 @@ def frame_server(
     """
     cases: dict[int, list[Processing]] = {size: [] for size in scenario.frame_bytes}
     for case in scenario.cases():
+        fewest = case.entries if least_entries is None else min(least_entries, case.entries)
         cases[case.frame_bytes].append(processing(profile, case))
-        if least_entries is not None and least_entries < case.entries:
-            cases[case.frame_bytes].append(processing(profile, replace(case, entries=least_entries)))
+        cases[case.frame_bytes].append(shortest_processing(profile, replace(case, entries=fewest)))
     least_pause_ns = _least_pause_ns(profile, [case for found in cases.values() for case in found])
     times = {size: _times(profile, size, found) for size, found in cases.items()}
     stretch = profile.tolerance.stretch
@@ -164,7 +164,7 @@ def frame_server(
             f"packet-granular: a frame takes the CPU of {profile.name} only {fastest_ns / 1e3:.1f} us,"
             f" a link up to {slowest_link_ns / 1e3:.1f} us; plan for more entries or for shorter frames"
         )
-    taken = interference(profile, traffic, scenario.entries)
+    taken = interference(profile, traffic, scenario.entries, scenario.openflow)
     interruption = TimeBucket(share=taken.share, burst_ns=taken.messages.burst_ns + taken.board.burst_ns)
     return FrameServer(
         times=times,
@@ -172,11 +172,11 @@ def frame_server(
         reserved_units=(
             0
             if control_wait_ns is None
-            else ring_units(profile, traffic, scenario.entries, delay_ns=control_wait_ns)
+            else ring_units(profile, traffic, scenario.entries, scenario.openflow, delay_ns=control_wait_ns)
         ),
         poll_ns=math.ceil(stretch * profile.cpu.loop_ps.value / _PS_PER_NS),
         interruption=interruption.stretched(stretch),
-        bunching_ns=math.ceil(stretch * replies_ns(profile, traffic, scenario.entries)),
+        bunching_ns=math.ceil(stretch * replies_ns(profile, traffic, scenario.entries, scenario.openflow)),
         cable_ns=math.ceil(stretch * profile.tolerance.cable_ns.value),
     )
 

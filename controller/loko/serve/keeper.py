@@ -16,13 +16,15 @@ from typing import Final
 from loko.admission import Admission, Admitted, Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
-from loko.controller.wire import Entry, Reply, entry_of
+from loko.controller.versions import WIRES
+from loko.controller.wire import Entry, Reply
 from loko.document import InputError
 from loko.entries import FlowEntry, flow_entry
 from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.routing import admit
+from loko.scenario import OpenFlow
 from loko.serve.outcome import (
     Became,
     Change,
@@ -99,16 +101,20 @@ class FlowKeeper:
         last_number: int = 0,
         fillers: Sequence[FlowEntry] = (),
         grace_ns: int = 0,
+        openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
         """Take up what is stored. Raises `InputError` if it does not fit the lab or the scheme any more.
 
         How long ago it was stored is not known, so it is as if no time had passed: `debts` are those of
         released flows. `fillers` stand in every table before any flow's entry does, and stay
         (`loko.entries.filler_entries`). After a flow is released its host may go on sending for `grace_ns`.
+        The switches' sessions speak `openflow`, for which drivers and admission are made.
         """
         self.lab = lab
         self.admission = admission
         self.drivers = drivers
+        self.openflow = openflow
+        self._entry_of = WIRES[openflow].entry_of
         self._promises: dict[str, Promise] = {}
         self._by_number: dict[int, Promise] = {}
         self._removing: dict[int, Promise] = {}
@@ -119,7 +125,8 @@ class FlowKeeper:
         self._effects = Effects()
         self._was_ready = dict.fromkeys(drivers, False)
         self._fillers = [
-            entry_of(entry, cookie=OWN_MARK << 48 | _FILLER | number) for number, entry in enumerate(fillers)
+            self._entry_of(entry, cookie=OWN_MARK << 48 | _FILLER | number)
+            for number, entry in enumerate(fillers)
         ]
         for driver in drivers.values():
             for entry in self._fillers:
@@ -524,7 +531,7 @@ class FlowKeeper:
     def _entries(self, number: int, admitted: Admitted) -> list[tuple[str, Entry]]:
         cookie = OWN_MARK << 48 | number
         return [
-            (hop.switch, entry_of(flow_entry(self.lab, admitted.flow, hop.output_port), cookie=cookie))
+            (hop.switch, self._entry_of(flow_entry(self.lab, admitted.flow, hop.output_port), cookie=cookie))
             for hop in admitted.path
         ]
 

@@ -24,6 +24,7 @@ from loko.controller.relay import interpreter
 from loko.document import InputError
 from loko.entries import filler_entries
 from loko.lab import Lab, stays_loaded
+from loko.scenario import OpenFlow
 from loko.serve.api import application
 from loko.serve.companion import Companion
 from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
@@ -61,7 +62,10 @@ class Settings:
     rest: str = "127.0.0.1:8080"
     allow_hosts: tuple[str, ...] = ()
     """Names by which the service may be asked, beside its own address and those of loopback."""
-    openflow: str = "127.0.0.1:6633"
+    listen: str = "127.0.0.1:6633"
+    """For switches."""
+    openflow: OpenFlow = OpenFlow.V1_0
+    """Version of their sessions; the admission counts on it."""
     framework: str = "os-ken"
     framework_python: str | None = None
     token: str | None = None
@@ -84,7 +88,7 @@ class Settings:
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `InputError`; one line, before anything has begun."""
     rest_host, rest_port = address(settings.rest, "--rest")
-    openflow_host, openflow_port = address(settings.openflow, "--openflow")
+    openflow_host, openflow_port = address(settings.listen, "--listen")
     if settings.token is None and not _is_loopback(rest_host):
         raise InputError(
             f"--rest {settings.rest}: whoever reaches it could change flows; give a token by --token-file, or"
@@ -97,7 +101,7 @@ def serve(settings: Settings) -> None:
     with contextlib.ExitStack() as open_:
         rest = open_.enter_context(_listening("--rest", rest_host, rest_port))
         with settings.openflow_place():
-            openflow = open_.enter_context(_listening("--openflow", openflow_host, openflow_port))
+            openflow = open_.enter_context(_listening("--listen", openflow_host, openflow_port))
         store = open_.enter_context(Store(settings.store, lab=settings.lab.name, options=settings.options))
         stays_loaded()
         with contextlib.suppress(KeyboardInterrupt):  # the server says so once it has ended in good order
@@ -109,7 +113,12 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
     # A change is confirmed by the next segment, so it takes two.
     pace_ns = round(_NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
-        name: driver_of(switch, delete_strangers=settings.delete_strangers, pace_ns=pace_ns)
+        name: driver_of(
+            switch,
+            openflow=settings.openflow,
+            delete_strangers=settings.delete_strangers,
+            pace_ns=pace_ns,
+        )
         for name, switch in lab.switches.items()
     }
     return FlowKeeper(
@@ -122,6 +131,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         last_number=store.last_number(),
         fillers=filler_entries(lab, settings.fillers),
         grace_ns=_GRACE_NS if settings.companion is not None else 0,
+        openflow=settings.openflow,
     )
 
 

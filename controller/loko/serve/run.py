@@ -52,7 +52,7 @@ class Operation:
     def __init__(self, keeper: FlowKeeper, store: Store, *, fatal: Callable[[str], None]) -> None:
         """`fatal` is called with one line when the service cannot go on."""
         self.keeper = keeper
-        self.switches = Switchboard(keeper.lab, self)
+        self.switches = Switchboard(keeper.lab, self, keeper.openflow)
         self._store = store
         self._fatal = fatal
         self._waiting: dict[int, tuple[str, asyncio.Future[Outcome]]] = {}

@@ -13,6 +13,8 @@ from loko.flow import FlowDocument
 from loko.network import Hop
 from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Write
 
+_UNWRITTEN: Final = {"openflow": "1.0"}
+"""What held of stores that do not say it."""
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS flows (
@@ -135,7 +137,8 @@ class Store:
                 "INSERT OR REPLACE INTO circumstances VALUES (?, ?)", list(circumstances.items())
             )
             return
-        for name, value in self._database.execute("SELECT name, value FROM circumstances").fetchall():
+        written = dict(self._database.execute("SELECT name, value FROM circumstances").fetchall())
+        for name, value in {**_UNWRITTEN, **written}.items():
             if circumstances.get(name, value) != value:
                 held = "flows that were" if flows else "what flows have left that were"
                 mend = "delete them first" if flows else "serve once more as before for a second"

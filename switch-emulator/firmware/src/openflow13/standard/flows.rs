@@ -287,11 +287,12 @@ impl Flows {
         costs: &OpenFlow13Costs,
     ) -> FlowModOutcome {
         let entries = self.list.len() as i64;
-        let deletes = matches!(message.get(field::COMMAND), Some(3 | 4));
-        let mut cost_ps = if deletes {
-            costs.flow_delete_ps + costs.delete_miss_ps * entries
-        } else {
-            costs.flow_add_ps + costs.replacement_scan_ps * entries
+        let command = message.get(field::COMMAND);
+        let deletes = matches!(command, Some(3 | 4));
+        let mut cost_ps = match command {
+            Some(3) => costs.flow_delete_ps + costs.delete_miss_ps * entries,
+            Some(4) => costs.flow_delete_ps + costs.delete_strict_ps * entries,
+            _ => costs.flow_add_ps + costs.replacement_scan_ps * entries,
         };
         let done = self.carry_out(pool, message, known, now);
         if let (true, Ok(gone)) = (deletes, &done) {

@@ -1,0 +1,214 @@
+"""OpenFlow 1.3 on the wire, as far as the switch driver speaks it: the values of `wire` to bytes and back.
+
+As in 1.0 an entry is kept as the bytes that the switch gets, since the Zodiac FX finds it by exactly these
+(quirks 124 and 135). All entries are in the first table.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Final
+
+from loko.controller.wire import (
+    Add,
+    Barrier,
+    BarrierReply,
+    DeleteStrict,
+    Entry,
+    FlowStats,
+    Listed,
+    Refused,
+    Reply,
+    Request,
+    TableCount,
+    TableStats,
+    one_segment,
+)
+from loko.entries import FlowEntry
+
+VERSION: Final = 4
+_HEADER: Final = struct.Struct("!BBHI")
+_ERROR, _FLOW_MOD, _BARRIER_REQUEST, _BARRIER_REPLY = 1, 14, 20, 21
+_MULTIPART_REQUEST, _MULTIPART_REPLY = 18, 19
+_FLOW_STATS, _AGGREGATE, _MORE = 1, 2, 1
+_ADD, _DELETE_STRICT = 0, 4
+_ANY: Final = 0xFFFF_FFFF
+"""Of ports, groups and buffers. The board deletes nothing for any other port or group (quirk 133)."""
+_WHOLE_COOKIE: Final = 0xFFFF_FFFF_FFFF_FFFF
+"""The only mask of cookies that the board compares as it should (quirk 132)."""
+_ALL_TABLES: Final = 0xFF
+
+_FLOW_MOD_BODY: Final = struct.Struct("!QQBBHHHIIIH2x")
+_FLOW_STATS_BODY: Final = struct.Struct("!HH4xB3xII4xQQ")
+_LISTED: Final = struct.Struct("!HBxIIHHHH4xQQQ")
+_AGGREGATED: Final = struct.Struct("!QQI4x")
+_MULTIPART: Final = struct.Struct("!HH4x")
+_MATCH_HEADER: Final = struct.Struct("!HH")
+_OXM_MATCH: Final = 1
+_OXM_CLASS: Final = 0x8000
+_OXM_HEADER: Final = struct.Struct("!HBB")
+_ETH_TYPE, _IP_PROTO, _IPV4_SRC, _IPV4_DST, _UDP_SRC, _UDP_DST = 5, 10, 11, 12, 15, 16
+_ADDRESS_BYTES: Final = 4
+_NAMES: Final = {
+    _OXM_HEADER.pack(_OXM_CLASS, field << 1, size): name
+    for field, size, name in (
+        (_ETH_TYPE, 2, "type"),
+        (_IP_PROTO, 1, "protocol"),
+        (_IPV4_SRC, _ADDRESS_BYTES, "from"),
+        (_IPV4_DST, _ADDRESS_BYTES, "to"),
+        (_UDP_SRC, 2, "source port"),
+        (_UDP_DST, 2, "destination port"),
+    )
+}
+"""Of the fields of this project's own matches, by header."""
+_APPLY_ACTIONS: Final = struct.Struct("!HH4x")
+_OUTPUT: Final = struct.Struct("!HHIH6x")
+_SEND_ALL: Final = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Entry13(Entry):
+    """An entry of a flow table. `match` are its OXMs, `actions` its instructions."""
+
+    table: int = 0
+
+    @property
+    def fields(self) -> tuple[object, ...]:
+        """What the entry means, in whichever order its OXMs stand."""
+        return (self.table, self.priority, tuple(sorted(_oxms(self.match))), self.actions)
+
+    def __str__(self) -> str:
+        oxms = " ".join(_oxm_text(header, value) for header, value in _oxms(self.match))
+        return f"table {self.table} priority {self.priority} {oxms or 'every frame'} cookie {self.cookie:#x}"
+
+
+def entry_of(flow: FlowEntry, *, cookie: int) -> Entry13:
+    """A planned entry as the switch gets it.
+
+    The fields stand in the order of `loko.scenario.Match.oxms`: what they cost depends on it, and no match
+    begins with a shorter one (quirk 124).
+    """
+    match = b"".join(
+        (
+            _oxm(_ETH_TYPE, flow.dl_type.to_bytes(2, "big")),
+            _oxm(_IP_PROTO, flow.nw_proto.to_bytes(1, "big")),
+            _oxm(_IPV4_SRC, flow.nw_src.packed),
+            _oxm(_IPV4_DST, flow.nw_dst.packed),
+            _oxm(_UDP_SRC, flow.tp_src.to_bytes(2, "big")),
+            _oxm(_UDP_DST, flow.tp_dst.to_bytes(2, "big")),
+        )
+    )
+    output = _OUTPUT.pack(0, _OUTPUT.size, flow.output_port, _SEND_ALL)
+    instructions = _APPLY_ACTIONS.pack(4, _APPLY_ACTIONS.size + len(output)) + output
+    return Entry13(cookie=cookie, priority=flow.priority, match=match, actions=instructions)
+
+
+def encode(request: Request) -> bytes:
+    """The bytes of a request."""
+    match request:
+        case Add(xid=xid, entry=entry):
+            return _flow_mod(xid, entry, _ADD, cookie_mask=0, instructions=entry.actions)
+        case DeleteStrict(xid=xid, entry=entry):
+            return _flow_mod(xid, entry, _DELETE_STRICT, cookie_mask=_WHOLE_COOKIE)
+        case Barrier(xid=xid):
+            return _message(_BARRIER_REQUEST, xid)
+        case TableStats(xid=xid):
+            return _multipart(xid, _AGGREGATE)
+        case FlowStats(xid=xid):
+            return _multipart(xid, _FLOW_STATS)
+
+
+def segment(requests: Iterable[Request]) -> bytes:
+    """Requests that go in one write, hence in one TCP segment. Raises `ValueError` if they do not fit one."""
+    return one_segment(map(encode, requests))
+
+
+def decode(message: bytes) -> Reply | None:
+    """What a whole message of a switch says; None if it is of no interest here, or malformed."""
+    try:
+        return _decode(message)
+    except struct.error:
+        return None
+
+
+def _decode(message: bytes) -> Reply | None:
+    _, kind, _, xid = _HEADER.unpack_from(message)
+    if kind == _BARRIER_REPLY:
+        return BarrierReply(xid)
+    if kind == _ERROR:
+        return Refused(xid, *struct.unpack_from("!HH", message, _HEADER.size))
+    if kind != _MULTIPART_REPLY:
+        return None
+    subject, flags = _MULTIPART.unpack_from(message, _HEADER.size)
+    body = message[_HEADER.size + _MULTIPART.size :]
+    if subject == _AGGREGATE:
+        return TableCount(xid, _AGGREGATED.unpack_from(body)[2])
+    if subject == _FLOW_STATS:
+        return Listed(xid, tuple(_listed(body)), more=bool(flags & _MORE))
+    return None
+
+
+def _listed(body: bytes) -> Iterator[Entry13]:
+    """The pads between match and instructions hold whatever was there before (quirk 107)."""
+    at = 0
+    while at < len(body):
+        length, table, _, _, priority, _, _, _, cookie, _, _ = _LISTED.unpack_from(body, at)
+        entry = body[at : at + length]
+        _, match_bytes = _MATCH_HEADER.unpack_from(entry, _LISTED.size)
+        instructions_at = _LISTED.size + _padded(match_bytes)
+        if length < instructions_at or match_bytes < _MATCH_HEADER.size:
+            raise struct.error(f"an entry of {length} bytes with a match of {match_bytes}")
+        match = entry[_LISTED.size + _MATCH_HEADER.size : _LISTED.size + match_bytes]
+        yield Entry13(cookie, priority, match, entry[instructions_at:], table)
+        at += length
+
+
+def _flow_mod(xid: int, entry: Entry, command: int, *, cookie_mask: int, instructions: bytes = b"") -> bytes:
+    table = entry.table if isinstance(entry, Entry13) else 0
+    body = _FLOW_MOD_BODY.pack(
+        *(entry.cookie, cookie_mask, table, command, 0, 0, entry.priority, _ANY, _ANY, _ANY, 0)
+    )
+    return _message(_FLOW_MOD, xid, body + _match(entry.match) + instructions)
+
+
+def _multipart(xid: int, subject: int) -> bytes:
+    """About all entries of all tables."""
+    everything = _FLOW_STATS_BODY.pack(subject, 0, _ALL_TABLES, _ANY, _ANY, 0, 0) + _match(b"")
+    return _message(_MULTIPART_REQUEST, xid, everything)
+
+
+def _match(oxms: bytes) -> bytes:
+    size = _MATCH_HEADER.size + len(oxms)
+    return (_MATCH_HEADER.pack(_OXM_MATCH, size) + oxms).ljust(_padded(size), b"\0")
+
+
+def _padded(size: int) -> int:
+    return -(-size // 8) * 8
+
+
+def _oxm(field: int, value: bytes) -> bytes:
+    return _OXM_HEADER.pack(_OXM_CLASS, field << 1, len(value)) + value
+
+
+def _oxms(match: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Header and value of each; what is left of an ill-formed one is the last."""
+    at = 0
+    while at < len(match):
+        header = match[at : at + _OXM_HEADER.size]
+        end = at + _OXM_HEADER.size + (header[3] if len(header) == _OXM_HEADER.size else 0)
+        yield header, match[at + _OXM_HEADER.size : end]
+        at = end
+
+
+def _oxm_text(header: bytes, value: bytes) -> str:
+    known = _NAMES.get(header)
+    if known is None:
+        return f"{header.hex()}={value.hex()}"
+    return f"{known} {IPv4Address(value) if len(value) == _ADDRESS_BYTES else int.from_bytes(value, 'big')}"
+
+
+def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
+    return _HEADER.pack(VERSION, kind, _HEADER.size + len(body), xid) + body
