@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -200,6 +200,10 @@ def test_theorem_2_no_conforming_packet_is_policed_or_later(
 
 
 @settings(max_examples=40, deadline=None)
+@example(
+    rate_mbps=285, burst=1600, group=1, timer_us=60, frame=200
+)  # the link is free before the timer comes
+@example(rate_mbps=616, burst=2362, group=4, timer_us=200, frame=1518)
 @given(
     rate_mbps=st.integers(5, 700),
     burst=st.integers(1_600, 30_000),
@@ -233,7 +237,9 @@ def test_a_backlog_is_served_at_the_predicted_rate(
     length = counted(Scheduler.HTB, frame)
     assume(len(received) > 20 * (group + burst // length + 2))
     found_bps = (len(received) - 1) * length * 8e9 / (received[-1] - received[0])
-    margin = (group + burst / length + 2) / len(received)
+    # What is counted may begin or end anywhere in a round of bucket and refill.
+    refill = rate_mbps * 1e6 / LINK_BPS * on_wire(frame) / length
+    margin = ((group + burst / length) / max(1 - refill, 0.1) + 2) / len(received)
     assert found_bps == pytest.approx(counted_bps(port, port.queues[0], frame), rel=0.005 + margin)
 
 

@@ -28,10 +28,11 @@ def counted_bps(port: Port, queue: HtbQueue | TrtcmQueue, frame_bytes: int) -> f
 def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
     """What a class gets that is always backlogged, while others leave it the link.
 
-    From a full bucket it sends until the level is too low, and sleeps until it can pay for a group; then
-    the timer is late, in which time the bucket may overflow: what overflows is lost rate. The level at which
-    it wakes is the same in every round, so a single round tells the rate. It is the least: a frame that
-    arrives meanwhile also wakes the class, before the timer.
+    From a full bucket it sends until the level is too low, and sleeps until it can pay for a group: at the
+    latest when the timer comes, which is late, so that the bucket may overflow meanwhile: what overflows is
+    lost rate. If the link is free again before, the class is looked at then, and goes on if it can pay. The
+    level at which it wakes is the same in every round, so a single round tells the rate. It is the least: a
+    frame that arrives meanwhile also wakes the class, before the timer.
     """
     length = counted(Scheduler.HTB, frame_bytes)
     rate = queue.rate_bps / 8 / _NS_PER_S
@@ -45,14 +46,18 @@ def _htb_bps(port: HtbPort, queue: HtbQueue, frame_bytes: int) -> float:
     if woken <= burst:
         return queue.rate_bps
     # The bucket is full when the timer comes.
-    level, frames, sending_ns = float(burst), 0, 0.0
+    level, frames, taken, sending_ns = float(burst), 0, 0, 0.0
     while True:
         level -= length
         frames += 1
-        if level < (payable if frames % port.dequeue.group_frames == 0 else 0):
-            break
+        taken = (taken + 1) % port.dequeue.group_frames
+        refilled = min(level + rate * slot_ns, burst)
+        if level < (0 if taken else payable):
+            if refilled < payable:
+                break
+            taken = 0
         sending_ns += slot_ns
-        level = min(level + rate * slot_ns, burst)
+        level = refilled
     asleep_ns = (payable - level) / rate + late_ns
     return frames * length * 8 * _NS_PER_S / (sending_ns + asleep_ns)
 
