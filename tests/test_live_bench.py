@@ -256,21 +256,31 @@ soon = pytest.mark.usefixtures("_a_switch_that_answers_soon")
 
 @needs_openvswitch
 @soon
-def test_the_self_test_recognises_what_is_wired_wrongly() -> None:
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        (inventory("b2", "b1"), "dut: swapped ports: b2 is connected with port 2 or b1 with port 1"),
+        (inventory("b1", "b3"), "dut: wrong port: b3 is connected with port 3"),
+        (inventory("b1", "s1-eth3"), "dut: no link: s1-eth3 and port 2 exchange nothing"),
+        (inventory(taps=("b3", None)), "dut: missing tap: b3 sees nothing of what b1 sends to port 1"),
+        (
+            inventory(datapath_id="0000000000000001"),
+            "dut: wrong switch: .* 000000000000002a, .* 0000000000000001",
+        ),
+    ],
+    ids=["swapped", "wrong port", "no link", "missing tap", "wrong switch"],
+)
+def test_the_self_test_recognises_what_is_wired_wrongly(described: Hardware, said: str) -> None:
+    # A switch of its own: after short sessions Open vSwitch waits up to 8 s before it connects again.
+    with switch_in_a_network(), pytest.raises(RunError, match=said):
+        examine(described)
+
+
+@needs_openvswitch
+@soon
+def test_the_self_test_finds_nothing_in_what_is_wired_rightly_and_misses_a_switch_that_is_elsewhere() -> None:
     with switch_in_a_network():
         examine(inventory(datapath_id=f"{DATAPATH_ID:016x}"))
-        with pytest.raises(
-            RunError, match="dut: swapped ports: b2 is connected with port 2 or b1 with port 1"
-        ):
-            examine(inventory("b2", "b1"))
-        with pytest.raises(RunError, match="dut: wrong port: b3 is connected with port 3"):
-            examine(inventory("b1", "b3"))
-        with pytest.raises(RunError, match="dut: no link: s1-eth3 and port 2 exchange nothing"):
-            examine(inventory("b1", "s1-eth3"))
-        with pytest.raises(RunError, match="dut: missing tap: b3 sees nothing of what b1 sends to port 1"):
-            examine(inventory(taps=("b3", None)))
-        with pytest.raises(RunError, match=r"dut: wrong switch: .* 000000000000002a, .* 0000000000000001"):
-            examine(inventory(datapath_id="0000000000000001"))
         with pytest.raises(RunError, match=r"dut: no controller connection: .*127\.0\.0\.1:6654"):
             examine(inventory(listen="127.0.0.1:6654"), connect_s=0.5)
 

@@ -67,8 +67,6 @@ class OpenVSwitch:
         command = ["add-br", name, "--", "set", "bridge", name, *settings]
         if controller:
             command += ["--", "set-controller", name, f"tcp:{controller}"]
-            # One that is started anew is found within a second, not within eight.
-            command += ["--", "set", "controller", name, "max_backoff=1000"]
         for port, interface in sorted(ports.items()):
             command += ["--", "add-port", name, interface]
             command += ["--", "set", "interface", interface, "type=system", f"ofport_request={port}"]
