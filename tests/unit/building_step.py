@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STAND_INS = {
     "rustc": "echo 'rustc 1.90.0 (of a test)'",
+    # Bash outlives Ctrl-C if what it waits for has just ended by itself; a compiler does not.
     "cargo": """
+        trap 'trap - INT; kill -INT $$' INT
         [ "$1" = build ] || exit 0
         mkdir -p target/release
         echo half >target/release/zodiac-fx
