@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from enum import StrEnum
 from importlib import import_module
@@ -73,13 +73,12 @@ def _by_processes(
         )
         try:
             places = {pool.submit(function, task): place for place, task in left.items()}
-            while places:
-                for future in wait(places, return_when=FIRST_COMPLETED).done:
-                    place = places.pop(future)
-                    result = future.result()
-                    del left[place]
-                    in_vain = 0
-                    yield place, result
+            for future in as_completed(tuple(places)):
+                place = places.pop(future)
+                result = future.result()
+                del left[place]
+                in_vain = 0
+                yield place, result
         except BrokenProcessPool:  # the others of the pool go with the one that was killed
             in_vain += 1
             if in_vain == MOST_IN_VAIN:

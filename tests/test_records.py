@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,22 @@ def test_a_file_gives_back_what_was_written_run_by_run(tmp_path: Path) -> None:
     assert table.column("point").to_pylist() == [0.95] * 4
     assert [len(run) for run in read_runs(path)] == [3, 1]
     assert summary(path) == {"kept": [1, 2]}
+
+
+def test_writing_records_loads_no_pandas() -> None:
+    """It would take each worker of a replay more than a second; `pa.array` loads it where it is installed."""
+    program = (
+        "import sys, tempfile, pathlib\n"
+        "from scripted_runner import records\n"
+        "from evaluation.records import RecordWriter\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    path = pathlib.Path(folder, 'r.parquet')\n"
+        "    with RecordWriter(path) as writer: writer.add(records([500, 700]), run=0, point=0.5)\n"
+        "    assert path.stat().st_size\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    place = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.check_output([sys.executable, "-c", program], env=place, text=True) == "False\n"
 
 
 def test_files_are_joined_without_change(tmp_path: Path) -> None:
