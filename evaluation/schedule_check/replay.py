@@ -13,7 +13,7 @@ from evaluation.runner import RunError
 from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
 from loko.document import InputError
-from loko.entries import FlowEntry, filler_entries
+from loko.entries import FlowEntry, filler_entries, five_tuple_entry
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -123,7 +123,7 @@ def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:
     tables = {}
     for name in lab.switches:
         own = [
-            FlowEntry(
+            five_tuple_entry(
                 priority=_PRIORITY,
                 nw_src=IPv4Address(entry.nw_src),
                 nw_dst=IPv4Address(entry.nw_dst),

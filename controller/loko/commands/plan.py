@@ -27,7 +27,7 @@ from loko.commands.plan_tables import as_csv, print_changes, print_comparison, p
 from loko.control_traffic import HEARTBEAT, NO_MESSAGES, ControlTraffic, described, parse_control
 from loko.controller.manners import refuse_version
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES
+from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Lab, load_lab, stays_loaded
 from loko.largest import Largest, largest
 from loko.mix import Mix
@@ -292,6 +292,7 @@ class _Asked:
             entries=self.entries,
             mix=expected,
             openflow=self.openflow,
+            match=match_of(self.lab),
         )
         return admission_of(
             self.lab,

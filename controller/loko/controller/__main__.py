@@ -24,7 +24,7 @@ from loko.controller.relay import interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, match_of, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
@@ -221,7 +221,7 @@ def admitted_tables(
     """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
     mix = lab.mix if choice.is_optimised else None
-    scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow)
+    scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow, match=match_of(lab))
     reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
     result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved), paths)
     if result.refused:
