@@ -30,6 +30,8 @@ ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
 _BITS_NS_PER_BYTE_S: Final = 8e9
 _ULP: Final = sys.float_info.epsilon
+_MOST_FLOWS: Final = 1_000_000
+"""Of a switch whose entries are no flow's: so many sums keep within the rounding that is forgiven."""
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple of all its values in their order: in half the time of its own call."""
@@ -54,19 +56,23 @@ class LokoAdmission:
         control: TokenBucket = NOTHING,
         *,
         fillers: int = 0,
+        entry_per_flow: bool = True,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
-        Of the planned entries, `fillers` are no flow's.
+        Of the planned entries, `fillers` are no flow's. Without `entry_per_flow` none is, and entries limit
+        nothing.
         """
         self.allocations = allocations
         """Of each switch."""
-        self._register = Register(lab, self._prepare, single_visits=_single_visits(allocations))
+        self._register = Register(
+            lab, self._prepare, single_visits=_single_visits(allocations) if entry_per_flow else ""
+        )
         self._clock = Clock()
         self._owes = False  # until a flow is released
         self._remedy = self._remedy_on(None)
         """One for all refusals on shortest paths: it takes time to make, and few are read."""
-        self._control, self._fillers = control, fillers
+        self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
         self._limits: dict[int, _Limits] = {}
         """By identity of the allocation."""
         alike = {id(allocation): allocation for allocation in allocations.values()}
@@ -186,7 +192,8 @@ class LokoAdmission:
             free_bytes = limits.max_burst_bytes * (1 + ROUNDING) - limits.control.burst_bytes
             yield Demand(name, "rate", rate_bps, free_bps)
             yield Demand(name, "burst", burst_bytes, free_bytes)
-            yield Demand(name, "entries", 1.0, float(limits.max_entries))
+            if self._entry_per_flow:
+                yield Demand(name, "entries", 1.0, float(limits.max_entries))
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """Of each switch on the path, how long a flow counts there after its last frame was sent.
@@ -203,7 +210,9 @@ class LokoAdmission:
     def _limits_of(self, allocation: Allocation) -> _Limits:
         known = self._limits.get(id(allocation))
         if known is None:
-            known = self._limits[id(allocation)] = _Limits(allocation, self._control, self._fillers)
+            known = self._limits[id(allocation)] = _Limits(
+                allocation, self._control, self._fillers, entry_per_flow=self._entry_per_flow
+            )
         return known
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
@@ -312,6 +321,7 @@ class _Limits:
         "control",
         "delay_ns",
         "delays_ns",
+        "entry_per_flow",
         "free_bps",
         "latency_ns",
         "max_burst_bytes",
@@ -321,7 +331,9 @@ class _Limits:
         "sizes",
     )
 
-    def __init__(self, allocation: Allocation, control: TokenBucket, fillers: int) -> None:
+    def __init__(
+        self, allocation: Allocation, control: TokenBucket, fillers: int, *, entry_per_flow: bool
+    ) -> None:
         service = allocation.service
         scenario = service.scenario
         table = service.profile.table.entries.value
@@ -333,7 +345,9 @@ class _Limits:
         """What is used without any flow."""
         self.max_rate_bps = allocation.max_rate_bps
         self.max_burst_bytes = allocation.max_burst_bytes
-        self.max_entries = (table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers
+        planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
+        self.entry_per_flow = entry_per_flow
+        self.max_entries = planned - fillers if entry_per_flow else _MOST_FLOWS
         certain = 1 - (self.max_entries + 4) * _ULP
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         """What may be used, less than rounding can come to in a full table."""
@@ -457,7 +471,7 @@ class _Switch:
             _new(Share, ("burst", self.used_bytes, limits.max_burst_bytes, "bytes")),
             _new(Share, ("entries", self.entries, limits.max_entries, "entries")),
         )
-        return _new(Usage, (shares, limits.delay_ns))
+        return _new(Usage, (shares if limits.entry_per_flow else shares[:-1], limits.delay_ns))
 
     def refusal(
         self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy, visits: int = 1
