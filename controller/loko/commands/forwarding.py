@@ -40,8 +40,8 @@ def stack_admission(
     flows: Sequence[Flow],
     *,
     openflow: OpenFlow,
-    traffic: ControlTraffic,
-    echoes_per_s: float,
+    traffic: ControlTraffic | None,
+    echoes_per_s: float = 0.0,
 ) -> StackAdmission:
     """An empty admission control of a lab whose switches forward by tags.
 
