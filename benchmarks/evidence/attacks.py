@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.adversary.attack import attack
-from evaluation.adversary.carriage import DRAIN_NS, Verdict, add_releases, judged, network_of
+from evaluation.adversary.carriage import Verdict, carried, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
@@ -181,9 +181,8 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Verdic
         delivered=scheme != FIFTH_RATE.name,
     )
     case = history.case(Case(lab=lab, scheme=scheme, admitted=(), entries=17))
-    network = network_of(case, seed=_SEED)
-    add_releases(network, case, history.offers(), observed=False)
-    return len(history.lives), judged(case, network.run(duration_ns=400_000_000, drain_ns=DRAIN_NS))
+    records = carried(case, released(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
+    return len(history.lives), judged(case, records)
 
 
 def _brief(first: int, count: int) -> list[Flow]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.boards import BoardsReport
 from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
-from evaluation.live.generator import Generator, Pattern, open_sink
+from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import Network
 from evaluation.live.shaping import TokenBucket, shape, unshape
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
@@ -142,5 +142,5 @@ def refuse(traffic: Sequence[FlowTraffic], lab: Lab) -> None:
                 "a host shapes one flow; give each flow a host of its own"
             )
         senders[flow.source] = flow.flow
+        pattern_of(flow)
         TokenBucket.of(flow)
-        Pattern.of(flow)

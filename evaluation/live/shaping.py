@@ -12,12 +12,15 @@ from typing import Any, Self
 
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, RandomBursts
 
 FCS_BYTES = 4
 
 _BURST_MARGIN_BYTES = 2
 """tc rounds a bucket down by up to 1 byte, and one smaller than a frame drops every frame in silence."""
+
+_GREEDY_FRAMES = 20
+"""Room before the bucket of a sender that offers more than passes, so that a frame always waits."""
 
 _BITS = 8
 _US_PER_S = 1_000_000
@@ -35,20 +38,21 @@ class TokenBucket:
     def of(cls, flow: FlowTraffic) -> Self:
         """The bucket that lets through what the flow's shaper allows. Raises `RunError` if tbf cannot."""
         seen = flow.frame_bytes - FCS_BYTES
-        if flow.shaper_burst_bytes < flow.frame_bytes:
+        shaper, queue_bytes = flow.bucket, _GREEDY_FRAMES * flow.frame_bytes
+        if isinstance(flow.sends, RandomBursts):
+            queue_bytes = int(flow.sends.queue_bytes)
+        if shaper.burst_bytes < flow.frame_bytes:
             raise RunError(
-                f"flow {flow.flow} ({flow.label}): a bucket of {flow.shaper_burst_bytes} bytes never lets "
+                f"{flow.where}: a bucket of {shaper.burst_bytes:g} bytes never lets "
                 f"a frame of {flow.frame_bytes} bytes pass: raise the burst or shrink the frame"
             )
         bucket = cls(
-            rate_bytes_per_s=flow.shaper_rate_bps * seen // (flow.frame_bytes * _BITS),
-            burst_bytes=flow.shaper_burst_bytes * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
-            limit_bytes=max(flow.queue_bytes * seen // flow.frame_bytes, seen),
+            rate_bytes_per_s=int(shaper.rate_bps) * seen // (flow.frame_bytes * _BITS),
+            burst_bytes=int(shaper.burst_bytes) * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
+            limit_bytes=max(queue_bytes * seen // flow.frame_bytes, seen),
         )
         if bucket.rate_bytes_per_s < 1:
-            raise RunError(
-                f"flow {flow.flow} ({flow.label}): a rate of {flow.shaper_rate_bps} bit/s is too low for tbf"
-            )
+            raise RunError(f"{flow.where}: a rate of {shaper.rate_bps:g} bit/s is too low for tbf")
         return bucket
 
     def arguments(self) -> list[str]:

@@ -17,7 +17,7 @@ from evaluation.options import Options, Progress
 from evaluation.records import RecordWriter, records_in, summary
 from evaluation.replay.point import PlannedPoint
 from evaluation.result import Counters, HostResult, merge_counters
-from evaluation.runner import HostReport, Runner, RunRecords, Stall
+from evaluation.runner import HostReport, Runner, RunRecords, Stall, refuse_others
 from evaluation.virtual import VirtualRunner
 
 
@@ -185,6 +185,8 @@ def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int,
     """One after the other: two live labs would take each other's processor. A lab serves all that fits it."""
     from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
+    for run in runs:  # before any lab is built
+        refuse_others(run.point.senders, LiveRunner.carries, options.mode)
     built: object = None
     with ExitStack() as stack:
         for place, run in enumerate(runs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluation.options import Options
@@ -62,7 +62,7 @@ class PlannedPoint:
             "admitted": [[one.flow.id, [hop.switch for hop in one.path]] for one in self.routed],
             "scheme": self.scheme,
             "entries": self.entries,
-            "traffic": [asdict(flow) for flow in self.senders],
+            "traffic": [flow.described() for flow in self.senders],
             "seconds": self.seconds,
             "echoes_per_s": self.echoes_per_s,
             "openflow": self.openflow.value,

@@ -75,7 +75,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         findings={
             **{name: value for each in findings for name, value in each.items()},
             **{
-                f"{deployed.system.key}_rate_mbps": deployed.senders[0].shaper_rate_bps / 1e6
+                f"{deployed.system.key}_rate_mbps": deployed.senders[0].bucket.rate_bps / 1e6
                 for deployed in systems
             },
             **{

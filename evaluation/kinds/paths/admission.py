@@ -56,7 +56,7 @@ def admit_paths(figure: Paths, seed: int, how: Senders | None = None) -> Admitte
         requested=len(requested),
         flows=result.accepted,
         senders=tuple(
-            FlowTraffic.conforming(number, admitted.flow, figure.senders if how is None else how)
+            (figure.senders if how is None else how).conforming(number, admitted.flow)
             for number, admitted in enumerate(result.accepted)
         ),
     )

@@ -126,7 +126,7 @@ def carried_flows(
             frame_bytes=figure.frame_bytes,
         )
         routed.append(RoutedFlow(admitted, shortest_path(lab, flow.source, flow.destination)))
-        senders.append(FlowTraffic.conforming(number, admitted, how))
+        senders.append(how.conforming(number, admitted))
     return routed, senders
 
 
