@@ -18,6 +18,7 @@ from evaluation.bench.part import Design, Key, Part, Procedure, Samples
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
+from evaluation.executor import Executor, refuse_scheduler
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 from evaluation.runner import RunError
@@ -36,6 +37,9 @@ class ChosenCampaign:
     samples: int
     design: Design
     seed: int
+    executor: Executor = Executor.PROCESSES
+    """What measures in virtual time."""
+    scheduler: str | None = None
 
     @classmethod
     def of(
@@ -47,9 +51,14 @@ class ChosenCampaign:
         samples: int,
         design: Design | None,
         seed: int,
+        executor: Executor = Executor.PROCESSES,
+        scheduler: str | None = None,
     ) -> Self:
         """From what the user said. Raises `InputError`."""
+        refuse_scheduler(executor, scheduler)
         chosen = choose(device)
+        if chosen.entry is not None and executor is not Executor.PROCESSES:
+            raise InputError(f"--executor {executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
         if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
             sensible = [one.name for one in PROCEDURES if one.simulated_parts]
@@ -65,6 +74,8 @@ class ChosenCampaign:
             samples=samples,
             design=design or usual,
             seed=seed,
+            executor=executor,
+            scheduler=scheduler,
         )
 
     def parts(self, design: Design | None = None) -> list[Part]:
@@ -92,7 +103,16 @@ class ChosenCampaign:
                     else:
                         make = self._make(self.design)
                         jobs = len(os.sched_getaffinity(0))
-                        processes.run(self.chosen, make, store, seed=self.seed, jobs=jobs, on_part=tell)
+                        processes.run(
+                            self.chosen,
+                            make,
+                            store,
+                            seed=self.seed,
+                            jobs=jobs,
+                            on_part=tell,
+                            executor=self.executor,
+                            scheduler=self.scheduler,
+                        )
                 left_out = sum(count for *_, count in store.rows(wanted))
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)

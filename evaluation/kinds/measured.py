@@ -74,7 +74,16 @@ def measure(
         def tell(part: Part) -> None:
             progress.advance(f"{figure.name}: {part.key.name}")
 
-        run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
+        run(
+            chosen,
+            make_parts,
+            store,
+            seed=options.seed,
+            jobs=options.jobs,
+            on_part=tell,
+            executor=options.executor,
+            scheduler=options.scheduler,
+        )
         return store.samples(wanted)
 
 

@@ -33,12 +33,7 @@ class Run:
     def by(self, runner: Runner) -> bytes:
         """Have a runner carry it out; gives a file of its records. Raises `RunError`."""
         point = self.point
-        records = runner.run(
-            point.senders,
-            seconds=point.seconds,
-            seed=point.seeds[self.number],
-            echoes_per_s=point.echoes_per_s,
-        )
+        records = once(point, self.number, runner)
         file = BytesIO()
         with RecordWriter(file) as writer:
             writer.add(records, run=self.number, point=point.x)
@@ -170,15 +165,26 @@ def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, byte
 
 def in_virtual_time(run: Run) -> bytes:
     """Carry out a run in the simulator. Raises `InputError` or `RunError`."""
-    point = run.point
-    with VirtualRunner(
+    with virtual_runner(run.point, run.capacity_factor) as runner:
+        return run.by(runner)
+
+
+def virtual_runner(point: PlannedPoint, capacity_factor: float | None) -> VirtualRunner:
+    """The simulator of a point's lab. Raises `InputError`."""
+    return VirtualRunner(
         point.lab,
         point.routed,
         entries=point.entries,
-        capacity_factor=run.capacity_factor,
+        capacity_factor=capacity_factor,
         openflow=point.openflow,
-    ) as runner:
-        return run.by(runner)
+    )
+
+
+def once(point: PlannedPoint, number: int, runner: Runner) -> RunRecords:
+    """One run of a point. Raises `RunError`."""
+    return runner.run(
+        point.senders, seconds=point.seconds, seed=point.seeds[number], echoes_per_s=point.echoes_per_s
+    )
 
 
 def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +38,8 @@ class PlannedPoint:
     """Length of each run."""
     seeds: Sequence[int]
     """One for each run."""
+    guarantees_ns: Mapping[int, float]
+    """What each flow that is judged was promised, end to end, by number. No record depends on it."""
     echoes_per_s: float = 0
     """EchoRequests that the controller sends to each switch."""
     openflow: OpenFlow = OpenFlow.V1_0

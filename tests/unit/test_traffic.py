@@ -118,6 +118,7 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
         senders=[FlowTraffic.of(0, flow, TimeTriggered(offset_ns=0, period_ns=1_000_000))],
         seconds=1.0,
         seeds=[1],
+        guarantees_ns={},
     )
     with pytest.raises(RunError, match=rf"--mode {mode} cannot send frames in slots"):
         replay([point], Options(mode=mode, seed=1, out=tmp_path), Silent())

@@ -1,10 +1,14 @@
-"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live."""
+"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live.
+
+No point of `evaluation.replay`: nothing is admitted here, and entries put what is sent into the queues of a
+port, which a lab does not have. What is sent is data of the same vocabulary, and a sending is a task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import switch_emulator
@@ -57,8 +61,19 @@ class Release:
     """What is released at one instant leaves as fast as the host's link carries it."""
 
 
-def carry(port: Port, device: str, releases: Mapping[int, Release], *, seed: int) -> dict[int, Sent]:
-    """What becomes of each release, by its number. At most one release a host. Raises `RunError`."""
+class Sending(NamedTuple):
+    """All that is sent at a time. What becomes of it depends on nothing else."""
+
+    port: Port
+    device: str
+    releases: Mapping[int, Release]
+    """By number; at most one a host."""
+    seed: int
+
+
+def carry(sending: Sending) -> dict[int, Sent]:
+    """What becomes of each release, by its number. Raises `RunError`."""
+    port, device, releases, seed = sending
     lab = load_lab(LAB)
     try:
         network = _network(lab, port, device, seed)
