@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from itertools import islice
@@ -36,10 +37,26 @@ class Executor(StrEnum):
     DASK = "dask"
 
 
-def refuse_scheduler(executor: Executor, scheduler: str | None) -> None:
-    """Raise `InputError` for a scheduler of which nothing is asked."""
-    if executor is Executor.PROCESSES and scheduler is not None:
-        raise InputError("--scheduler: for --executor dask only; leave it out")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Where tasks are computed, as somebody has chosen."""
+
+    jobs: int = 1
+    """Processes of this machine."""
+    executor: Executor = Executor.PROCESSES
+    scheduler: str | None = None
+    """Address of the Dask cluster, if that is the executor."""
+
+    def each_done(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task]
+    ) -> Generator[tuple[int, Result]]:
+        """As `each_done`, there."""
+        return each_done(function, tasks, executor=self.executor, scheduler=self.scheduler, jobs=self.jobs)
+
+    def refuse_contradiction(self) -> None:
+        """Raise `InputError` for a scheduler of which nothing is asked."""
+        if self.executor is Executor.PROCESSES and self.scheduler is not None:
+            raise InputError("--scheduler: for --executor dask only; leave it out")
 
 
 def prepare(*modules: str) -> None:

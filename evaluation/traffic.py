@@ -112,7 +112,7 @@ class FlowTraffic:
     flow: int
     """Number of the flow, from 0; its place in the records."""
     source: str
-    """Name of the sending host in the lab."""
+    """Name of the sending host in the lab. A machine with several interfaces is a host for each of them."""
     destination: str
     udp_source: int
     udp_destination: int
@@ -149,8 +149,8 @@ class FlowTraffic:
     @property
     def bucket(self) -> Bucket:
         """What shapes the flow. Raises `ValueError` if nothing does."""
-        bucket = getattr(self.sends, "bucket", None)
-        if not isinstance(bucket, Bucket):
+        bucket = self.sends.bucket if isinstance(self.sends, RandomBursts | Greedy | Releases) else None
+        if bucket is None:
             raise ValueError(f"{self.where}: nothing shapes it")
         return bucket
 

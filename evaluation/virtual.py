@@ -62,16 +62,14 @@ class VirtualRunner:
         routed: Sequence[Routed],
         *,
         entries: int,
-        profile: str | None = None,
         profile_of: Mapping[str, str] = MappingProxyType({}),
         capacity_factor: float | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
         """The boards get the controller's tables for flows on the paths on which they were admitted.
 
-        `profile`, a name or a path, replaces the lab's for every board, `profile_of` those of some by name;
-        `capacity_factor` replaces that of
-        the profiles: true capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
+        `profile_of` replaces the profiles of switches by name, `capacity_factor` that of the profiles: true
+        capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
         Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
         for switch in lab.switches.values():
@@ -85,8 +83,7 @@ class VirtualRunner:
         self._capacity_factor = capacity_factor
         self._openflow = openflow
         self._profile_of = {
-            name: profile_of.get(name, profile or switch.profile.name)
-            for name, switch in lab.switches.items()
+            name: profile_of.get(name, switch.profile.name) for name, switch in lab.switches.items()
         }
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -215,7 +212,8 @@ def add_sender(
     # What a line alone lets pass: tokens for a frame come faster than the frame, its preamble and gap leave.
     line = Bucket(rate_bps=line_rate_bps, burst_bytes=2 * flow.frame_bytes)
     frame, sends = frame_of(lab, flow), flow.sends
-    bucket = getattr(sends, "bucket", None) or line
+    shaped = isinstance(sends, RandomBursts | Greedy | Releases) and sends.bucket is not None
+    bucket = flow.bucket if shaped else line
     if isinstance(sends, RandomBursts) and not bucket.latency_ns:
         network.add_source(
             flow.source,

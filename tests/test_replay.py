@@ -23,7 +23,7 @@ from evaluation.bench.choice import choose
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.evaluate import evaluate
-from evaluation.executor import MOST_IN_VAIN, Executor, each_done
+from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done
 from evaluation.kinds import kind_named
 from evaluation.kinds.experiments import experiments, select
 from evaluation.options import Options, Silent
@@ -145,11 +145,11 @@ def test_the_bench_measures_the_same_on_a_cluster(tmp_path: Path, computers: Clu
     make = partial(campaign.parts, (dp_time.PROCEDURE,), samples=3, scenario=some)
     measured = []
     for name, where in (
-        ("here", {}),
-        ("there", {"executor": Executor.DASK, "scheduler": computers.address}),
+        ("here", Workers()),
+        ("there", Workers(executor=Executor.DASK, scheduler=computers.address)),
     ):
         with SampleStore(tmp_path / name, {"seed": 1}) as store:
-            processes.run(choose("zodiac-fx"), make, store, seed=1, jobs=1, on_part=bool, **where)
+            processes.run(choose("zodiac-fx"), make, store, seed=1, workers=where, on_part=bool)
             rows = store.rows({part.key for part in make()})
             measured.append(sorted((str(key), size, times.tolist()) for key, size, times, _ in rows))
     assert measured[0] == measured[1]

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -20,7 +19,7 @@ from benchmarks.evidence.record import Journal
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
 from evaluation.adversary.trial import Trial, narrowed, trial
-from evaluation.executor import Executor, refuse_scheduler
+from evaluation.executor import Executor, Workers
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
@@ -63,8 +62,8 @@ def main(  # noqa: PLR0917 - options of the command line
             raise typer.Exit(_replay(replay, trial_packets))
         if write_page and not attacks:
             raise InputError("--page needs the attacks; leave --no-attacks out")
-        refuse_scheduler(executor, scheduler)
         workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
+        workers.refuse_contradiction()
         folder = output_directory(out)
         if not _campaign(_count(packets), trial_packets, seed, workers, folder):
             raise typer.Exit(1)
@@ -88,15 +87,6 @@ def _count(text: str) -> int:
     return int(number)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Workers:
-    """What computes trials and attacks: `evaluation.executor.each_done`."""
-
-    jobs: int
-    executor: Executor
-    scheduler: str | None
-
-
 def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
     """Carry out what is missing and write the result; false if a guarantee was broken."""
     head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
@@ -110,7 +100,7 @@ def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out
                     trial_packets=trial_packets,
                     seed=seed,
                     tell=tell,
-                    **asdict(workers),
+                    workers=workers,
                 )
         except BrokenGuaranteeError as broken:
             _report_broken(broken, trial_packets, out)
@@ -128,7 +118,7 @@ def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
     """Add the attacks to the result, and write the page; the exit status."""
     print("attacking full switches ...", file=sys.stderr)
     found = json.loads((out / _RESULT).read_text(encoding="utf-8"))
-    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), **asdict(workers))
+    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
     write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
     pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
     for path in pages:

@@ -16,7 +16,7 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
-from evaluation.executor import Executor, each_done
+from evaluation.executor import Workers
 from evaluation.virtual import profile_with_capacity
 from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR, SCHEMES
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
@@ -45,13 +45,7 @@ Attacked = Callable[[], Row]
 """Computes a row. It can be sent to another process: a `partial` of a function of this module."""
 
 
-def every_attack(
-    tell: Callable[[str], None],
-    *,
-    jobs: int = 1,
-    executor: Executor = Executor.PROCESSES,
-    scheduler: str | None = None,
-) -> dict[str, list[Row]]:
+def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:
     """All tables, as plain values. Each row is a task of its own. Raises `InputError`."""
     tables: Mapping[str, Callable[[], Iterator[Attacked]]] = {
         "schemes": _schemes,
@@ -62,7 +56,7 @@ def every_attack(
     }
     tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
     found: dict[int, Row] = {}
-    with closing(each_done(_row, tasks, executor=executor, scheduler=scheduler, jobs=jobs)) as done:
+    with closing(workers.each_done(_row, tasks)) as done:
         for place, row in done:
             found[place] = row
             tell(f"{tasks[place][0]}: {', '.join(f'{key} {value}' for key, value in row.items())}")

@@ -13,7 +13,7 @@ from itertools import count
 
 from benchmarks.evidence.record import Journal, Record, campaign_seed, up_to
 from evaluation.adversary.trial import trial
-from evaluation.executor import Executor, each_done
+from evaluation.executor import Workers
 
 Tell = Callable[[int, int, float], None]
 """Told after each trial: packets so far, packets wanted, seconds left by estimate."""
@@ -33,10 +33,8 @@ def carry_on(
     packets: int,
     trial_packets: int,
     seed: int,
-    jobs: int,
+    workers: Workers,
     tell: Tell,
-    executor: Executor = Executor.PROCESSES,
-    scheduler: str | None = None,
 ) -> list[Record]:
     """Carry out what is missing and return the trials that have so many packets together.
 
@@ -48,7 +46,7 @@ def carry_on(
     missing = (
         (number, campaign_seed(seed, number), trial_packets) for number in count() if number not in there
     )
-    with closing(each_done(_one, missing, executor=executor, scheduler=scheduler, jobs=jobs)) as done:
+    with closing(workers.each_done(_one, missing)) as done:
         while (chosen := up_to(journal.records, packets)) is None:
             _refuse_broken(journal)
             _, record = next(done)

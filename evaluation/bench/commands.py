@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
-from evaluation.executor import Executor
+from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
 from evaluation.provenance import commit
 from evaluation.runner import RunError
@@ -86,8 +87,7 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
             samples=samples,
             design=design,
             seed=seed,
-            executor=executor,
-            scheduler=scheduler,
+            workers=_workers(executor, scheduler),
         )
         if estimate:
             _say(chosen.estimates())
@@ -132,8 +132,7 @@ def measure_all(
         samples=samples,
         design=design,
         seed=seed,
-        executor=executor,
-        scheduler=scheduler,
+        workers=_workers(executor, scheduler),
     )
     if estimate:
         _say(whole.estimates())
@@ -158,6 +157,11 @@ def measure_all(
         typer.echo(json.dumps(summary(profile, findings, path), indent=1))
         return
     _say(lines(profile, findings, path))
+
+
+def _workers(executor: Executor, scheduler: str | None) -> Workers:
+    """As many processes as there are cores, or a cluster."""
+    return Workers(jobs=len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
 
 
 Row = dict[str, Any]

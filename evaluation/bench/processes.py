@@ -8,9 +8,10 @@ A worker keeps its board from part to part. Only the process that asks writes sa
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import lru_cache
+from dataclasses import replace
+from threading import local
 from typing import Final, NamedTuple
 
 from evaluation.bench import campaign
@@ -18,7 +19,7 @@ from evaluation.bench.choice import Choice, virtual_device
 from evaluation.bench.device import Device
 from evaluation.bench.part import Combination, Key, Part
 from evaluation.bench.store import SampleStore
-from evaluation.executor import Executor, each_done
+from evaluation.executor import Executor, Workers
 
 Parts = Callable[[], list[Part]]
 """Makes the parts of a campaign. It can be sent to another process: a function or a `partial` of one."""
@@ -43,10 +44,8 @@ def run(
     store: SampleStore,
     *,
     seed: int,
-    jobs: int,
+    workers: Workers,
     on_part: Callable[[Part], None],
-    executor: Executor = Executor.PROCESSES,
-    scheduler: str | None = None,
 ) -> None:
     """Measure the parts that the store does not hold, in virtual time on so many processes or a cluster.
 
@@ -56,8 +55,8 @@ def run(
     todo = make_parts()
     there = store.complete_among(part.key for part in todo)
     missing = [part for part in todo if part.key not in there]
-    workers = min(jobs, len(missing) // _WORTH_IT) if chosen.entry is None else 1
-    if chosen.entry is not None or (workers < 2 and executor is Executor.PROCESSES):
+    jobs = min(workers.jobs, len(missing) // _WORTH_IT)
+    if chosen.entry is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
         with chosen.opened(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)
         return
@@ -66,7 +65,7 @@ def run(
             on_part(part)
     campaign_parts = pickle.dumps(make_parts)
     tasks = [_Task(chosen.form, seed, campaign_parts, part.key) for part in missing]
-    with closing(each_done(_measured, tasks, executor=executor, scheduler=scheduler, jobs=workers)) as done:
+    with closing(replace(workers, jobs=jobs).each_done(_measured, tasks)) as done:
         for place, found in done:
             part = missing[place]
             for size, (times, left_out) in found:
@@ -77,11 +76,20 @@ def run(
 
 def _measured(task: _Task) -> list[Combination]:
     """All combinations of a part. Raises `InputError` or `RunError`."""
-    device, parts = _bench(task.form, task.seed, task.make_parts)
-    return list(parts[task.key].measured(device, task.seed))
+    campaign_of = (task.form, task.seed, task.make_parts)
+    if _bench.of != campaign_of:
+        _bench.device = virtual_device(task.form, seed=task.seed)
+        _bench.parts = {part.key: part for part in pickle.loads(task.make_parts)()}  # noqa: S301
+        _bench.of = campaign_of
+    return list(_bench.parts[task.key].measured(_bench.device, task.seed))
 
 
-@lru_cache(maxsize=1)
-def _bench(form: str, seed: int, make_parts: bytes) -> tuple[Device, dict[Key, Part]]:
-    """The board and the parts of a campaign, which a worker keeps for its next task."""
-    return virtual_device(form, seed=seed), {part.key: part for part in pickle.loads(make_parts)()}  # noqa: S301
+class _Bench(local):
+    """The board and the parts of a campaign, which a worker keeps for its next task: each thread its own."""
+
+    of: tuple[str, int, bytes] | None = None
+    device: Device
+    parts: Mapping[Key, Part]
+
+
+_bench: Final = _Bench()

@@ -10,7 +10,6 @@ from io import BytesIO
 from typing import Any
 
 from evaluation.analysis import Box, host_of
-from evaluation.executor import each_done
 from evaluation.files import write_atomically
 from evaluation.folder import POINTS, run_file, run_files
 from evaluation.options import Options, Progress
@@ -158,9 +157,7 @@ def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, byte
         yield from _in_real_time(runs, options)
         return
     here = [replace(run, point=run.point.with_backend(options.backend)) for run in runs]
-    yield from each_done(
-        in_virtual_time, here, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
-    )
+    yield from options.workers.each_done(in_virtual_time, here)
 
 
 def in_virtual_time(run: Run) -> bytes:

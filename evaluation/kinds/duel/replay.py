@@ -1,4 +1,8 @@
-"""One replay: the flows that a system has accepted, and what somebody does to them."""
+"""One replay: the flows that a system has accepted, and what somebody does to them.
+
+The runner of figures carries it, as a task of its own. It is no point of `evaluation.replay`: a controller
+sends heartbeats meanwhile, and a row is kept of each flow, not of each packet.
+"""
 
 from __future__ import annotations
 

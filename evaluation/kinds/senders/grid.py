@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.executor import each_done
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution
 from evaluation.kinds.deployment.document import Deployment, System
@@ -105,13 +104,7 @@ def tried(trials: Sequence[Trial], options: Options, kept: Path) -> Iterator[tup
             yield place, _tried(trial, done[trial.key()])
         else:
             missing.append(place)
-    carried = each_done(
-        carry_out,
-        [trials[place] for place in missing],
-        executor=options.executor,
-        scheduler=options.scheduler,
-        jobs=options.jobs,
-    )
+    carried = options.workers.each_done(carry_out, [trials[place] for place in missing])
     with kept.open("a", encoding="utf-8") as file, closing(carried):
         for place, counts in carried:
             trial = trials[missing[place]]
