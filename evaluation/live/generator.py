@@ -123,9 +123,9 @@ class Generator:
         line_rate_bps: int = LINE_RATE_BPS,
     ) -> None:
         """Start sending; `wait` says when it does. Raises `RunError` if mgen cannot send the flow."""
-        source = folder / f"{flow.source}.mgn"
+        source = folder / f"{flow.source}-{flow.flow}.mgn"
         source.write_text(script(flow, destination, line_rate_bps), encoding="ascii")
-        self._log = folder / f"{flow.source}.mgen.log"
+        self._log = folder / f"{flow.source}-{flow.flow}.mgen.log"
         self._host = flow.source
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -167,8 +167,9 @@ def test_a_way_of_sending_that_live_runs_do_not_have_is_refused_in_one_line(send
     assert "\n" not in str(error.value)
 
 
-def test_a_host_sends_one_flow():
-    with pytest.raises(RunError, match="flows 0 and 1 both leave from H1"):
+def test_a_host_tells_its_flows_apart_by_their_ports():
+    refuse([FLOW, replace(FLOW, flow=1, destination="H4", udp_source=5002)], load_lab("two-switch"))
+    with pytest.raises(RunError, match="flows 0 and 1 both leave H1 by UDP port 5001"):
         refuse([FLOW, replace(FLOW, flow=1, destination="H4")], load_lab("two-switch"))
 
 

@@ -150,7 +150,7 @@ def measure(case: Case, seconds: float) -> Seen:
         neighbour = ["ip", "neigh", "add", str(_SINK), "lladdr", _SINK_MAC, "dev", _NEAR, "nud", "permanent"]
         run(neighbour, what=what)
         if case.shaped:
-            shape(_NEAR, TokenBucket.of(flow), host=_NEAR, prefix=())
+            shape(_NEAR, {flow.udp_source: TokenBucket.of(flow)}, host=_NEAR, prefix=())
         generator = Generator(flow, _SINK, (), folder, line_rate_bps=case.line_rate_bps)
         stack.callback(generator.cancel)
         generator.wait()

@@ -63,7 +63,7 @@ def admit_paths(figure: Paths, seed: int, how: Senders | None = None) -> Admitte
 
 
 def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
-    """Sources in random order, since in a live run a host shapes one flow."""
+    """One flow of each host, in random order."""
     ends: dict[tuple[str, int], list[str]] = {}
     for source in lab.hosts:
         for destination in lab.hosts:
