@@ -242,7 +242,12 @@ def _fig17a(profile: str) -> tuple[float, float]:
     setting = prepare(sweep)
     lost = packets = 0
     largest_ns = 0
-    with VirtualRunner(setting.lab, setting.admitted(), entries=sweep.entries, profile=profile) as runner:
+    with VirtualRunner(
+        setting.lab,
+        setting.admitted(),
+        entries=sweep.entries,
+        profile_of=dict.fromkeys(setting.lab.switches, profile),
+    ) as runner:
         for seed in range(_REPLAYS):
             records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=seed)
             arrived = records.received_ns != LOST

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.carriage import DRAIN_NS, add_releases, judged
+from evaluation.adversary.carriage import DRAIN_NS, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.random_cases import random_lab
 from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
@@ -24,8 +24,7 @@ from evaluation.live.runner import LiveRunner
 from evaluation.live.session import Session
 from evaluation.options import Builder
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
-from evaluation.virtual import VirtualRunner, lab_network
+from evaluation.virtual import PoweredLab, VirtualRunner, lab_network
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
@@ -186,14 +185,14 @@ def carried(found: Planned, tables: Tables, seed: int) -> Carried:
     bursts = [critical(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000
     at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
-    network = lab_network(found.lab, tables, seed=seed)
-    add_releases(network, case, instants(case, at_ns, bursts), observed=False)
-    result = network.run(duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
-    sent = {number: seen["sent"] for number, seen in result.flows.items()}
+    powered = PoweredLab(found.lab, lab_network(found.lab, tables, seed=seed), seed)
+    traffic = released(case, instants(case, at_ns, bursts))
+    records = powered.run(traffic, duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
+    sent = {number: seen["sent"] for number, seen in records.flows.items()}
     return Carried(
-        received={name: board["received"] for name, board in result.boards.items()},
+        received={name: board["received"] for name, board in records.boards.items()},
         expected=crossings(found, sent),
-        broken=judged(case, result).broken,
+        broken=judged(case, records).broken,
     )
 
 
@@ -282,8 +281,7 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
 def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
     found = around_a_full_switch()
     senders = [
-        FlowTraffic.conforming(number, one.flow, Senders(queue_frames=10))
-        for number, one in enumerate(found.admitted)
+        Senders(queue_frames=10).conforming(number, one.flow) for number, one in enumerate(found.admitted)
     ]
     with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
         records = runner.run(senders, seconds=2, seed=1)
