@@ -22,7 +22,7 @@ from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import session_segments
 from loko.device import load_profile, profile_text
-from loko.entries import FlowEntry
+from loko.entries import FlowEntry, five_tuple_entry
 from loko.quantity import Count
 
 PROFILE: Final = "zodiac-fx"
@@ -277,7 +277,7 @@ def _increasing_last(count: int) -> list[FlowEntry]:
 
 
 def _entry(place: int, *, priority: int, used: bool) -> FlowEntry:
-    return FlowEntry(
+    return five_tuple_entry(
         priority=priority,
         nw_src=_SOURCE,
         nw_dst=_DESTINATION if used else _NOBODY,

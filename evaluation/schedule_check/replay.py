@@ -14,7 +14,7 @@ from evaluation.schedule_check.document import Allotted, ScheduleDocument, Wante
 from evaluation.traffic import FlowTraffic, Releases
 from evaluation.virtual import PoweredLab, lab_network
 from loko.document import InputError
-from loko.entries import FlowEntry, filler_entries
+from loko.entries import FlowEntry, filler_entries, five_tuple_entry
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -115,7 +115,7 @@ def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:
     tables = {}
     for name in lab.switches:
         own = [
-            FlowEntry(
+            five_tuple_entry(
                 priority=_PRIORITY,
                 nw_src=IPv4Address(entry.nw_src),
                 nw_dst=IPv4Address(entry.nw_dst),

@@ -140,7 +140,7 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
     at = far[Endpoint(node=flow.source, port=1)]
     hops: list[Hop] = []
     while at.node in lab.switches and len(hops) <= len(lab.switches):
-        ports = [entry.output_port for entry in tables[at.node] if entry.tp_src == flow.udp_source]
+        ports = [entry.output_port for entry in tables[at.node] if entry.match.tp_src == flow.udp_source]
         if len(ports) != 1:
             break
         hops.append(Hop(switch=at.node, output_port=ports[0]))
@@ -150,7 +150,7 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
 
 def misplaced(found: Planned, tables: Tables) -> list[str]:
     """Flows whose frames would not take the admitted path, or that have entries beside it."""
-    own = {name: {entry.tp_src for entry in table} for name, table in tables.items()}
+    own = {name: {entry.match.tp_src for entry in table} for name, table in tables.items()}
     return [
         one.flow.id
         for one in found.admitted
@@ -270,7 +270,7 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
     assert refusal.switch == "s2"
     for install in (of_the_controller, of_the_evaluation):
         tables = install(found)
-        flows_of_s2 = [entry for entry in tables["s2"] if entry.tp_src != 9]
+        flows_of_s2 = [entry for entry in tables["s2"] if entry.match.tp_src != 9]
         assert len(flows_of_s2) == len(others)
         seen = carried(found, tables, seed=1)
         assert seen.received == seen.expected

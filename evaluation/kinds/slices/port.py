@@ -7,7 +7,7 @@ port, which a lab does not have. What is sent is data of the same vocabulary, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,9 +20,9 @@ from evaluation.runner import LOST, RunError
 from evaluation.traffic import FlowTraffic, Instants, Releases, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
 from loko.controller.framing import whole_messages
-from loko.controller.messages import add_queued, barrier_request, features_request, hello
+from loko.controller.messages import add_entry, barrier_request, features_request, hello
 from loko.document import PROFILES, find
-from loko.entries import flow_entry
+from loko.entries import Enqueue, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.slices.document import HtbPort, Port
@@ -130,7 +130,8 @@ def _install(network: switch_emulator.Network, lab: Lab, releases: Mapping[int, 
     segments = [hello(1), features_request(2)]
     for xid, (number, release) in enumerate(releases.items(), start=3):
         entry = flow_entry(lab, _flow(number, release), _SLICED_PORT)
-        segments.append(add_queued(entry, release.queue, xid))
+        queued = replace(entry, actions=(Enqueue(_SLICED_PORT, release.queue),))
+        segments.append(add_entry(queued, xid))
     segments.append(barrier_request(len(segments) + 1))
     messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
     errors = [message for message in messages if message[1] == _ERROR]
