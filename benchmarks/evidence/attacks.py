@@ -41,8 +41,8 @@ _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
 Row = dict[str, Any]
-Attacked = Callable[[], Row]
-"""Computes a row. It can be sent to another process: a `partial` of a function of this module."""
+Attacked = partial[Row]
+"""What computes a row. It can be sent to another process: it is of a function of this module."""
 
 
 def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from benchmarks.evidence.__main__ import main
 from benchmarks.evidence.record import Journal, Record, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
 from evaluation.adversary.trial import trial
+from evaluation.executor import each_done
 from loko.document import InputError
 
 SEED = 5
@@ -91,3 +93,18 @@ def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.Mon
     rows = [attacked() for attacked in attacks._capacity()]
     assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
     assert {row["capacity"] for row in rows if row["told"]} == {one for one in attacks._CAPACITIES if one < 1}
+
+
+def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
+    """The quickest of the tables, on two processes as on one."""
+    rows = [attacked for attacked in attacks._released() if attacked.args[1] == attacks._PAUSES_NS[0]]
+    found = dict(each_done(call, rows, jobs=2))
+    assert [found[place] for place in range(len(rows))] == [attacked() for attacked in rows]
+    for table in (attacks._schemes, attacks._mistakes, attacks._reserved, attacks._capacity):
+        for attacked in table():
+            again = pickle.loads(pickle.dumps(attacked))
+            assert (again.func, len(again.args)) == (attacked.func, len(attacked.args))
+
+
+def call(attacked: attacks.Attacked) -> attacks.Row:
+    return attacked()
