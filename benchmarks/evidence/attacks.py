@@ -15,7 +15,7 @@ from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
 from evaluation.virtual import profile_with_capacity
-from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR, SCHEMES
+from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
@@ -148,7 +148,7 @@ def _mistakes() -> Iterator[Row]:
 
 def _released() -> Iterator[Row]:
     """Flows that take the place of released ones, under the rule and under one that forgets these."""
-    for scheme in (*SCHEMES, PACKET_GRANULAR):
+    for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
         for after_ns in _PAUSES_NS:
             for forgets in (True, False):
                 lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
@@ -197,7 +197,7 @@ def _brief(first: int, count: int) -> list[Flow]:
 
 def _reserved() -> Iterator[Row]:
     """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
-    for scheme in SCHEMES:
+    for scheme in ALLOCATION_RULES:
         for name in (scheme + PRINTED, scheme):
             for flows in (2, 4):
                 case = _sharing(name, flows)
@@ -216,7 +216,7 @@ def _capacity() -> Iterator[Row]:
         for factor in _CAPACITIES:
             path = Path(folder) / f"zodiac-fx-{factor}.toml"
             path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
-            for scheme in (*SCHEMES, PACKET_GRANULAR):
+            for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
                 # A faster board cannot be planned for: its passes would have to end before they do.
                 for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
                     case = _sharing(scheme, 4, star(str(path) if told else "zodiac-fx"))
@@ -233,7 +233,7 @@ def _capacity() -> Iterator[Row]:
 def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
     """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
     lab = lab or star()
-    scheme = SCHEMES.get(name.removesuffix(PRINTED), FULL_RATE)
+    scheme = ALLOCATION_RULES.get(name.removesuffix(PRINTED), FULL_RATE)
     reserved = AS_PRINTED if name.endswith(PRINTED) else NO_MESSAGES
     allocation = allocations_of(lab, scheme, EVALUATION, reserved)["s1"]
     rate_bps = allocation.max_rate_bps / flows

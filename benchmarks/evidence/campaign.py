@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Final
 
-from benchmarks.evidence.record import Journal, Record, campaign_seed, up_to
+from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, up_to
 from evaluation.adversary.trial import trial
 
 _AHEAD: Final = 4
@@ -23,14 +23,14 @@ Tell = Callable[[int, int, float], None]
 class BrokenGuaranteeError(Exception):
     """A trial in which a guarantee did not hold."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: TrialRecord) -> None:
         super().__init__(f"seed {record.seed}: {record.lost} packets lost, {record.broken} flows broken")
         self.record = record
 
 
 def carry_on(
     journal: Journal, *, packets: int, trial_packets: int, seed: int, jobs: int, tell: Tell
-) -> list[Record]:
+) -> list[TrialRecord]:
     """Carry out what is missing and return the trials that have so many packets together.
 
     Raises `BrokenGuaranteeError` for the first trial, in order, that fails. A kill loses only the trials
@@ -39,7 +39,7 @@ def carry_on(
     begin_s, begin_packets = time.monotonic(), sum(record.packets for record in journal.records.values())
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent) as pool:
-        running: set[Future[Record]] = set()
+        running: set[Future[TrialRecord]] = set()
         following = 0
         while (chosen := up_to(journal.records, packets)) is None:
             _refuse_broken(journal)
@@ -65,8 +65,8 @@ def _refuse_broken(journal: Journal) -> None:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def _one(number: int, seed: int, trial_packets: int) -> Record:
-    return Record.of(number, trial(seed, packets=trial_packets))
+def _one(number: int, seed: int, trial_packets: int) -> TrialRecord:
+    return TrialRecord.of(number, trial(seed, packets=trial_packets))
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -65,7 +65,7 @@ def replay(
         duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
         result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
     except (KeyError, ValueError) as error:
-        raise InputError(f"the emulator does not take the schedule: {error}") from None
+        raise InputError(f"the emulator does not accept the schedule: {error}") from None
     if result.events:
         raise RunError(f"{result.events[0].board}: {result.events[0].text}")
     refutations: list[str] = []

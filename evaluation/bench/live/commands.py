@@ -34,7 +34,7 @@ _SIGNS = {True: "[green]holds", False: "[red]fails", None: "[yellow]unknown"}
 
 
 def check(*, device: DeviceOption) -> None:
-    """See within seconds whether a switch is wired as its inventory says. Needs root.
+    """Check within seconds that a switch is wired as its inventory says. Needs root.
 
     Example: sudo loko bench check --device labs/bench/zodiac-fx.yml
     """
@@ -50,9 +50,9 @@ def judge(
     samples: SamplesOption = SAMPLES,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a part of Table 1, throughput and buffer, and say what of Loko's model the switch satisfies.
+    """Measure a part of Table 1, throughput and buffer, and say which of Loko's preconditions hold.
 
-    What is measured already is not measured again. Needs root. Status 1 if a precondition fails.
+    What was measured before is not measured again. Needs root. Status 1 if a precondition fails.
 
     Example: sudo loko bench preconditions --device labs/bench/openvswitch.yml
     """
@@ -73,8 +73,8 @@ def senders(
 ) -> None:
     """Measure what mgen and tc's tbf do on this machine at the rates of figures 3a, 3b and 3c. Needs root.
 
-    Tells how much longer than its tokens a frame takes (--shaper-latency-ns of `loko evaluate`), how fast the
-    generator is without a shaper, and how much of a long burst finds room. What it decides: docs/senders.md.
+    Shows how much longer than its tokens a frame takes (--shaper-latency-ns of `loko evaluate`), how fast the
+    generator is without a shaper, and how much of a long burst finds room (docs/senders.md).
 
     Example: sudo loko bench senders --seconds 10
     """
