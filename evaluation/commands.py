@@ -20,7 +20,7 @@ from evaluation.files import alone_in, output_directory
 from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
 from evaluation.kinds import kind_named, refuse_unless_honoured
-from evaluation.kinds.experiments import experiments, select
+from evaluation.kinds.experiments import experiments, experiments_named, select
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
 from evaluation.result import FigureResult, GuaranteeResult
@@ -146,7 +146,10 @@ def evaluate(
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
     chosen = with_boards_at_hand(
-        select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
+        select(figures or [], experiments_named(figures or []), mode.value),
+        mode.value,
+        cabling,
+        all_or_none=bool(figures),
     )
     _check_framework(mode, framework, framework_python)
     senders = SenderChoice(

@@ -13,7 +13,7 @@ from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.delays, pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 SETTING, TRAFFIC = admitted()
 SECONDS = 2.0

@@ -13,7 +13,7 @@ from evaluation.executor import each_done
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution
 from evaluation.kinds.deployment.document import Deployment, System
-from evaluation.kinds.experiments import experiments
+from evaluation.kinds.experiments import experiments_named
 from evaluation.kinds.senders.likelihood import Tried
 from evaluation.options import Options
 from evaluation.provenance import commit
@@ -44,7 +44,7 @@ class GridCell:
 
 def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
     """The deployment and its system with this admission scheme. Raises `InputError`."""
-    found = experiments().get(figure)
+    found = experiments_named([figure]).get(figure)
     if isinstance(found, Deployment):
         for system in found.systems:
             if system.scheme == scheme:
