@@ -239,7 +239,7 @@ def test_frames_that_a_buffer_does_not_hold_in_such_slots_are_told(shell) -> Non
     shell.write(A, document("big", port=1009, frame_bytes=1000))
     done = shell.keep()
     assert done.exit_code == 2
-    assert "frames of 1000 bytes need their switches for themselves" in done.stderr
+    assert "frames of 1000 bytes need their switches to themselves" in done.stderr
     assert "schedule anew, without --keep" in done.stderr
     assert shell("--scheme", "s-pr", "--slots", "3").exit_code == 0
     shell.write(A, document("big", port=1009, frame_bytes=1518))
