@@ -53,12 +53,12 @@ def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[s
     found = {}
     for name, title in SWITCHES.items():
         tell(f"  {title}")
-        entry = load_inventory(BENCHES / f"{name}.yml")
-        assert not isinstance(entry, Hardware)
+        inventory = load_inventory(BENCHES / f"{name}.yml")
+        assert not isinstance(inventory, Hardware)
         own = folder / name
         own.mkdir(parents=True, exist_ok=True)
         try:
-            store, wire = measured_store(entry, own, samples=QUICK_SAMPLES if quick else SAMPLES)
+            store, wire = measured_store(inventory, own, samples=QUICK_SAMPLES if quick else SAMPLES)
         except (InputError, RunError) as error:
             raise BenchmarkError(str(error)) from None
         found[name] = _evaluated(title, store, wire)

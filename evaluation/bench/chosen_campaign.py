@@ -57,7 +57,7 @@ class ChosenCampaign:
                 f"--device {device}: its profile is not that of a board with one slow CPU, so only"
                 f" {' and '.join(sensible)} make sense"
             )
-        usual = Design.REDUCED if chosen.entry or chosen.is_simulated else Design.FULL
+        usual = Design.REDUCED if chosen.inventory or chosen.is_simulated else Design.FULL
         return cls(
             procedures=procedures,
             chosen=chosen,
@@ -87,7 +87,7 @@ class ChosenCampaign:
             there = _complete(store, todo)
             if there != wanted:
                 with measuring(todo, there, real_time=self._real_time) as tell:
-                    if isinstance(self.chosen.entry, SoftwareSwitch):
+                    if isinstance(self.chosen.inventory, SoftwareSwitch):
                         self._measure_what_it_lets(todo, store, tell)
                     else:
                         make = self._make(self.design)
@@ -131,7 +131,7 @@ class ChosenCampaign:
 
     @property
     def _real_time(self) -> bool:
-        return self.chosen.entry is not None
+        return self.chosen.inventory is not None
 
     def _store(self) -> SampleStore:
         # What samples depend on; with anything else they are measured anew.

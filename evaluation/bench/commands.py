@@ -111,8 +111,8 @@ def measure_all(
         _say(whole.estimates())
         return
     found = whole.measure()
-    if isinstance(whole.chosen.entry, SoftwareSwitch):
-        report(preconditions(found, whole.chosen.entry.wire()), as_json=as_json)
+    if isinstance(whole.chosen.inventory, SoftwareSwitch):
+        report(preconditions(found, whole.chosen.inventory.wire()), as_json=as_json)
         return
     form_name = form or whole.chosen.form
     values = form_of(form_name)

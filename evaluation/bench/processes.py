@@ -45,7 +45,7 @@ def run(
     todo = make_parts()
     there = store.complete_among(part.key for part in todo)
     missing = [part for part in todo if part.key not in there]
-    workers = min(jobs, len(missing) // _WORTH_IT) if chosen.entry is None else 1
+    workers = min(jobs, len(missing) // _WORTH_IT) if chosen.inventory is None else 1
     if workers < 2:
         with chosen.opened(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from evaluation.bench.campaign import run
 from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Entry, load_inventory
+from evaluation.bench.inventory import Inventory, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
@@ -56,9 +56,9 @@ def judge(
 
     Example: sudo loko bench preconditions --device labs/bench/openvswitch.yml
     """
-    entry = load_inventory(device)
-    folder = output_directory(out if out is not None else Path("results") / "bench" / entry.name)
-    path, wire = measured_store(entry, folder, samples=samples)
+    inventory = load_inventory(device)
+    folder = output_directory(out if out is not None else Path("results") / "bench" / inventory.name)
+    path, wire = measured_store(inventory, folder, samples=samples)
     with SampleStore(path, None) as store:
         found = preconditions(store.samples(part.key for part in reduced_parts()), wire)
     report(found, as_json=as_json)
@@ -101,15 +101,15 @@ def senders(
     Console().print(table)
 
 
-def measured_store(entry: Entry, folder: Path, *, samples: int) -> tuple[Path, Wire]:
+def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, Wire]:
     """Measure what is missing of `reduced_parts`; where the samples are, and the switch's links.
 
     Raises `InputError` or `RunError`; what is measured by then is kept.
     """
     path = folder / _SAMPLES
-    parameters = {"device": entry.model_dump(mode="json"), "samples": samples, "commit": commit()}
+    parameters = {"device": inventory.model_dump(mode="json"), "samples": samples, "commit": commit()}
     todo = reduced_parts(samples=samples)
-    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(entry) as bench:
+    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(inventory) as bench:
         self_test(bench, connect_s=CONNECT_S)
         with measuring(todo, store.complete_among(part.key for part in todo), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)
