@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.executor import Executor, prepare
+from evaluation.executor import Executor, Workers, prepare
 from evaluation.files import alone_in, output_directory
 from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
@@ -221,10 +221,8 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
 
 def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
     """Raises `InputError` unless there is something to compute on a cluster, and a cluster."""
-    if executor is Executor.PROCESSES:
-        if scheduler is not None:
-            raise InputError("--scheduler: for --executor dask only; leave it out")
-    elif mode is not ModeName.VIRTUAL:
+    Workers(executor=executor, scheduler=scheduler).refuse_contradiction()
+    if executor is not Executor.PROCESSES and mode is not ModeName.VIRTUAL:
         raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
 
 

@@ -149,7 +149,12 @@ class Replayed(NamedTuple):
 
 def _replayed(chosen: Setting, multiplier: float, profile: str) -> Replayed:
     delays, packets = [], 0
-    runner = VirtualRunner(chosen.lab, chosen.admitted(), entries=chosen.sweep.entries, profile=profile)
+    runner = VirtualRunner(
+        chosen.lab,
+        chosen.admitted(),
+        entries=chosen.sweep.entries,
+        profile_of=dict.fromkeys(chosen.lab.switches, profile),
+    )
     with runner:
         for seed in range(4):
             records = runner.run(traffic(chosen, multiplier), seconds=1.0, seed=seed)
