@@ -54,7 +54,7 @@ class ChosenCampaign:
         """From what the user said. Raises `InputError`."""
         workers.refuse_contradiction()
         chosen = choose(device)
-        if chosen.entry is not None and workers.executor is not Executor.PROCESSES:
+        if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
             raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
         if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
