@@ -153,6 +153,9 @@ def test_what_a_switch_lists_is_compared_field_by_field() -> None:
     wildcards = int.from_bytes(sent.match[:4], "big")  # nw_dst: 63 open bits are as many as 32
     listed = replace(sent, match=(wildcards | 0x1F << 14).to_bytes(4, "big") + sent.match[4:36] + b"\1\2\3\4")
     assert listed.fields == sent.fields
+    open_tos = wire.entry_of(entry(dl_type=0x0800), cookie=1)
+    tos_of_0 = wire.entry_of(entry(dl_type=0x0800, nw_tos=0, dl_vlan_pcp=0), cookie=1)
+    assert tos_of_0.fields == open_tos.fields
     other = wire.entry_of(entry(in_port=2, nw_src=IPv4Network("10.0.0.0/8")), cookie=1)
     assert other.fields != sent.fields
     assert str(sent) == "in_port 3 nw_src 10.0.0.0/8 cookie 0x1"

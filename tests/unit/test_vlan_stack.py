@@ -124,11 +124,22 @@ def test_a_frame_without_a_tag_goes_nowhere() -> None:
     assert cables.came == []
 
 
-@pytest.mark.parametrize("scheme", ["full-rate", "fifth-rate"])
-def test_no_frame_is_later_than_its_guarantee(scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "sizes"), [("full-rate", (306,)), ("fifth-rate", (306,)), ("fifth-rate", (100, 400))]
+)
+def test_no_frame_is_later_than_its_guarantee(scheme: str, sizes: Sequence[int]) -> None:
     """As many flows as fit, all their bursts at one instant, and then each as soon as its bucket lets it."""
     pairs = [("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2")]
-    asked = [flow(number, *pairs[number % 5], rate_bps=2e5) for number in range(20)]
+    asked = [
+        flow(
+            number,
+            *pairs[number % 5],
+            rate_bps=2e5,
+            frame_bytes=sizes[number % len(sizes)],
+            burst_bytes=sizes[number % len(sizes)],
+        )
+        for number in range(20)
+    ]
     control = admission(LAB, asked, scheme)
     granted = [one for one in map(control.request, asked) if isinstance(one, Admitted)]
     assert granted

@@ -78,7 +78,8 @@ class Register(Generic[Route]):
         if path is None or path is known.path:
             return known
         self._refuse_broken(flow, path)
-        self._refuse_revisits(flow, path)
+        if len({hop.switch for hop in path}) < len(path):
+            self._refuse_revisits(flow, path)
         return self._prepare(flow.source, tuple(path))
 
     def add(self, admitted: Admitted) -> None:
@@ -137,6 +138,6 @@ class Register(Generic[Route]):
         )
 
     def _refuse_revisits(self, flow: Flow, path: Sequence[Hop]) -> None:
-        again = next((visit for visit in visits(self.lab, flow.source, path) if visit.of > 1), None)
-        if again is not None and self._single_visits:
+        again = next(visit for visit in visits(self.lab, flow.source, path) if visit.of > 1)
+        if self._single_visits:
             raise InputError(f"path: it visits {again.switch} {again.of} times: {self._single_visits}")

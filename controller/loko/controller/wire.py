@@ -94,10 +94,11 @@ class Entry:
             open_bits = (wildcards & _WILDCARDS[name]) >> _PREFIXES.get(name, 0)
             if open_bits == 0 or (name in _PREFIXES and open_bits < _WHOLE_ADDRESS):
                 found[name] = (value, open_bits)
-        # Beside a wildcard for VLANs, or for the type, these mean nothing.
+        # Without a VLAN its priority means nothing, nor does a type of service without IP. One of 0 is taken
+        # for an open one: switches differ in how they list it, and no entry of this project asks for it.
         if "dl_vlan" not in found:
             found.pop("dl_vlan_pcp", None)
-        if "dl_type" not in found:
+        if "dl_type" not in found or found.get("nw_tos", (0, 0))[0] == 0:
             found.pop("nw_tos", None)
         return found
 
