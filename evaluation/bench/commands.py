@@ -55,10 +55,10 @@ FormOption = Annotated[
     typer.Option(help="Profile that gives the form and what is not measured. Default: the device's own."),
 ]
 ExecutorOption = Annotated[
-    Executor, typer.Option(help="What measures in virtual time: this machine, or a Dask cluster.")
+    Executor, typer.Option(help="Where parts are measured in virtual time: here, or on a Dask cluster.")
 ]
 SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+    str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
