@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks.evidence import attacks
 from benchmarks.evidence.__main__ import main
-from benchmarks.evidence.record import Journal, Record, campaign_seed, fingerprint, up_to
+from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
 from evaluation.adversary.trial import trial
 from evaluation.executor import each_done
@@ -24,11 +24,11 @@ HEAD: dict[str, object] = {"seed": SEED}
 
 
 @pytest.fixture(scope="module")
-def records() -> list[Record]:
-    return [Record.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
+def records() -> list[TrialRecord]:
+    return [TrialRecord.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
 
 
-def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[Record]) -> None:
+def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[TrialRecord]) -> None:
     path = tmp_path / "trials.jsonl"
     with Journal(path, HEAD) as journal:
         for record in (records[2], records[0]):
@@ -49,7 +49,7 @@ def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "trials.jsonl", {"seed": SEED + 1})
 
 
-def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
+def test_the_order_of_the_trials_does_not_matter(records: list[TrialRecord]) -> None:
     wanted = records[0].packets + 1
     assert up_to({0: records[0], 3: records[3]}, wanted) is None
     chosen = [up_to({place: records[place] for place in order}, wanted) for order in ([0, 1], [3, 1, 2, 0])]
@@ -57,7 +57,7 @@ def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
     assert fingerprint(records[:2]) != fingerprint(records[1::-1])
 
 
-def test_totals_are_those_of_the_groups(records: list[Record]) -> None:
+def test_totals_are_those_of_the_groups(records: list[TrialRecord]) -> None:
     found = summary(records, HEAD)
     for group in ("by_scheme", "by_shape", "by_way", "by_switches"):
         assert sum(one["packets"] for one in found[group].values()) == found["total"]["packets"]
