@@ -49,7 +49,7 @@ pub struct Board {
     /// What it was made of, to make it anew when it restarts.
     blueprint: Box<Blueprint>,
     agent: Agent,
-    console: Console,
+    console: Box<Console>,
     ingress: Ingress,
     learning: LearningSwitch,
     ring: ReceiveRing,
@@ -115,7 +115,7 @@ impl Board {
         let learning = LearningSwitch::new(&settings.vlans, settings.mac);
         Self {
             agent: Agent::new(profile, &config, stack_seed),
-            console: Console::new(profile.cpu.console.clone(), settings, image),
+            console: Box::new(Console::new(profile.cpu.console.clone(), settings, image)),
             ingress: Ingress::new(wire, profile),
             learning,
             ring: ReceiveRing::new(&profile.buffer),

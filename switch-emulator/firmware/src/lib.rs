@@ -74,10 +74,10 @@ mod work;
 
 pub use board::Board;
 pub use config::{Config, ConfigError, Control, FailState, MacAddress};
-pub use event::{Counters, Event};
+pub use event::{Counters, Event, Hang};
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
-pub use openflow13::{Flow13, Hang};
+pub use openflow13::Flow13;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{

@@ -139,26 +139,10 @@ impl Device {
         }
     }
 
-    /// A frame that the caller keeps.
-    pub(crate) fn frame(&mut self, now: Instant, port: u8, data: &[u8]) {
-        match self {
-            Self::Board(board) => board.frame(now, board_port(port), data),
-            Self::Switch(switch) => switch.frame(now, port, data.to_vec()),
-        }
-    }
-
-    pub(crate) fn frame_owned(&mut self, now: Instant, port: u8, data: Vec<u8>) {
+    pub(crate) fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>) {
         match self {
             Self::Board(board) => board.frame_owned(now, board_port(port), data),
             Self::Switch(switch) => switch.frame(now, port, data),
-        }
-    }
-
-    /// Gives memory back that a frame no longer needs.
-    pub(crate) fn recycle(&mut self, data: Vec<u8>) {
-        match self {
-            Self::Board(board) => board.recycle(data),
-            Self::Switch(_) => drop(data),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The agent: what the board answers to the controller.
 
+use std::sync::Arc;
+
 use super::connection::Connection;
 use super::session::Session;
 use super::standard13::Session13;
@@ -45,7 +47,7 @@ pub(crate) struct Agent {
     pub(super) ethertype_filter: bool,
     pub(super) ofchecks: bool,
     pub(super) quirks: Quirks,
-    pub(super) costs: Costs,
+    pub(super) costs: Arc<Costs>,
     pub(super) table: FlowTable,
     /// The tables of OpenFlow 1.3, on boards that speak it.
     pub(super) switch13: Option<Box<Switch>>,
@@ -101,7 +103,7 @@ pub(crate) struct Agent {
 impl Agent {
     /// `seed` draws what is random in the IP stack.
     pub(crate) fn new(profile: &Profile, config: &Config, seed: u64) -> Self {
-        let costs = Costs::new(profile);
+        let costs = Arc::new(Costs::new(profile));
         let native: PortMask = config.native_ports.iter().copied().collect();
         let all = PortMask::from_bits(u8::MAX);
         Self {
@@ -114,7 +116,7 @@ impl Agent {
             ofchecks: config.ofchecks,
             quirks: config.quirks,
             table: FlowTable::new(
-                costs.clone(),
+                Arc::clone(&costs),
                 profile.table.entries as usize,
                 config.flow_memory_address,
                 config.quirks,

@@ -6,11 +6,11 @@ use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
-use crate::event::Event;
+use crate::event::{Event, Hang};
 use crate::native::Buffer;
 use crate::openflow13::{
-    ports, tail_bit, Answer, Clock, EffectKind, Flow13, FlowMod, Hang, PortCounters,
-    PortDescription, Run, Surroundings, Switch,
+    ports, tail_bit, Answer, Clock, EffectKind, Flow13, FlowMod, PortCounters, PortDescription,
+    Run, Surroundings, Switch,
 };
 use crate::outbox::Outbox;
 use crate::port::PortMask;
