@@ -1,8 +1,8 @@
 // The two-switch network as one writes it by hand on ns-3's event loop, for speed alone: a packet is 16 bytes that are
 // passed by value, nothing but Simulator::Schedule is used of ns-3, and there are neither bytes nor headers. Each switch
 // is one first-in, first-out server with nine places and a constant service time; four flows send bursts of three
-// packets, paced so that nothing is lost. A packet has three events, or two if it finds the second switch busy with
-// the one before: it is sent, and each switch is done with it.
+// packets, paced so that nothing is lost. A packet has four events: it is sent, a switch is done with it, it comes to
+// the other, and that is done with it.
 //
 // Prints one line of JSON: packets received, simulated seconds.
 

@@ -120,8 +120,10 @@ struct Slots {
 
 impl Slots {
     fn of(net: &mut Network, timers: &[Timer]) -> Self {
-        let mut slots = Self::default();
-        slots.release = vec![0; net.sources.len()];
+        let mut slots = Self {
+            release: vec![0; net.sources.len()],
+            ..Self::default()
+        };
         for (slot, timer) in (0..).zip(timers) {
             match *timer {
                 Timer::Work(_) => slots.work.push(slot),
