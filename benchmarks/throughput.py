@@ -1,7 +1,7 @@
 """Packets a CPU second: our simulator, in OpenFlow 1.0 and 1.3, and ns-3 carry four flows, turn by turn.
 
-ns-3 twice: as its users write such a network, and by hand on its bare event loop. Rings of boards tell whether
-large networks are as quick as small ones.
+ns-3 twice: as its users write such a network, and by hand on its bare event loop. Rings of boards tell
+whether large networks are as quick as small ones.
 """
 
 from __future__ import annotations
