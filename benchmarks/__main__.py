@@ -125,10 +125,23 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         ("the same with boards in OpenFlow 1.3", *_thousands(result.simulator13)),
         ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
     ]
-    if result.peer and result.ratio:
+    rows += [
+        (f"ring of {boards:,} boards, packets a CPU second", *_thousands(speed))
+        for boards, speed in result.rings.items()
+    ]
+    if result.peer and result.ratio and result.by_hand and result.by_hand_ratio:
         rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
         ratio = result.ratio
         rows.append(("simulator : ns-3", f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}"))
+        ratio = result.by_hand_ratio
+        rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))
+        rows.append(
+            (
+                "simulator : ns-3 by hand",
+                f"{ratio.median:.2f}",
+                f"goal 1.5; {ratio.low:.2f} .. {ratio.high:.2f}",
+            )
+        )
     else:
         rows.append(("ns-3", "left out", "not installed: apt-get install libns3-dev g++"))
     return asdict(result), rows
