@@ -172,7 +172,7 @@ impl Network {
             reason,
         })?;
         let device = Device::Switch(switch);
-        self.push_device(name, device, profile.ports());
+        self.push_device(name, device, profile.ports(config));
         Ok(())
     }
 

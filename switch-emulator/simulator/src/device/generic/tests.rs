@@ -48,7 +48,7 @@ fn class(queue: u32, rate_bps: u64) -> ClassConfig {
 }
 
 fn switch(config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwitch {
-    let mut switch = GenericSwitch::new(&profile(), config).unwrap();
+    let mut switch = GenericSwitch::new(&profile(), config, 1).unwrap();
     for message in flow_mods {
         switch.segment(Instant::ZERO, message);
     }
@@ -139,12 +139,12 @@ fn what_is_lost_in_a_queue_is_counted() {
 fn wrong_settings_say_where_and_how_to_mend_them() {
     let config = with_htb(4, vec![class(0, 8_000)]);
     assert_eq!(
-        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        GenericSwitch::new(&profile(), &config, 1).unwrap_err(),
         "schedulers: there is no port 4: choose 1 to 3"
     );
     let config = with_htb(2, vec![]);
     assert_eq!(
-        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        GenericSwitch::new(&profile(), &config, 1).unwrap_err(),
         "schedulers: port 2: classes: there is none: add one"
     );
 }
