@@ -1,7 +1,7 @@
 """The profile of a generic switch (`kind = "generic-switch"`): some time a frame, then a port's queues.
 
-The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues guarantee is in
-`loko.slices`.
+The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues
+guarantee is in `loko.slices`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,18 @@ MatchKind = Literal[
     "port", "dl-dst", "dl-vlan", "dl-vlan-pcp", "masked-nw-dst", "tp-dst", "five-tuple", "all", "other"
 ]
 ActionKind = Literal[
-    *("output", "enqueue", "set-dl-src", "set-dl-dst", "set-vlan-id", "set-vlan-pcp", "strip-vlan"),
-    *("set-nw-src", "set-nw-dst", "set-nw-tos", "set-tp-src", "set-tp-dst"),
+    "output",
+    "enqueue",
+    "set-dl-src",
+    "set-dl-dst",
+    "set-vlan-id",
+    "set-vlan-pcp",
+    "strip-vlan",
+    "set-nw-src",
+    "set-nw-dst",
+    "set-nw-tos",
+    "set-tp-src",
+    "set-tp-dst",
 ]
 
 
@@ -33,8 +43,8 @@ class GenericPorts(Strict):
 class TableRule(Strict):
     """What becomes of entries of some kinds of match and action; any without."""
 
-    matches: list[MatchKind] = []
-    actions: list[ActionKind] = []
+    matches: list[MatchKind] = Field(default=[])
+    actions: list[ActionKind] = Field(default=[])
     path: Literal["hardware", "software", "refused"] = "hardware"
     entries: Count | None = None
     """How many of them fill the hardware table."""
@@ -46,7 +56,7 @@ class GenericTable(Strict):
     """The flow table."""
 
     entries: Count
-    rules: list[TableRule] = []
+    rules: list[TableRule] = Field(default=[])
     """The first one that fits an entry counts."""
     misses_tagged: bool = False
     """Whether tagged frames match no entry."""
