@@ -22,7 +22,7 @@ from evaluation.runner import LOST
 from evaluation.virtual import VirtualRunner
 from loko.controller.messages import session_segments
 from loko.device import load_profile, profile_text
-from loko.entries import FlowEntry
+from loko.entries import FlowEntry, five_tuple_entry
 from loko.quantity import Count
 
 PROFILE: Final = "zodiac-fx"
@@ -242,7 +242,12 @@ def _fig17a(profile: str) -> tuple[float, float]:
     setting = prepare(sweep)
     lost = packets = 0
     largest_ns = 0
-    with VirtualRunner(setting.lab, setting.admitted(), entries=sweep.entries, profile=profile) as runner:
+    with VirtualRunner(
+        setting.lab,
+        setting.admitted(),
+        entries=sweep.entries,
+        profile_of=dict.fromkeys(setting.lab.switches, profile),
+    ) as runner:
         for seed in range(_REPLAYS):
             records = runner.run(traffic(setting, _OVERLOADED), seconds=_REPLAY_S, seed=seed)
             arrived = records.received_ns != LOST
@@ -272,7 +277,7 @@ def _increasing_last(count: int) -> list[FlowEntry]:
 
 
 def _entry(place: int, *, priority: int, used: bool) -> FlowEntry:
-    return FlowEntry(
+    return five_tuple_entry(
         priority=priority,
         nw_src=_SOURCE,
         nw_dst=_DESTINATION if used else _NOBODY,

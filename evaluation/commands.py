@@ -15,12 +15,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.executor import Executor, prepare
+from evaluation.executor import Executor, Workers, prepare
 from evaluation.files import alone_in, output_directory
 from evaluation.flow_figure import refuse_unless_followed
 from evaluation.hardware import with_boards_at_hand
 from evaluation.kinds import kind_named, refuse_unless_honoured
-from evaluation.kinds.experiments import experiments, select
+from evaluation.kinds.experiments import experiments, experiments_named, select
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.progress import ProgressBar
 from evaluation.result import FigureResult, GuaranteeResult
@@ -143,7 +143,10 @@ def evaluate(
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
     chosen = with_boards_at_hand(
-        select(figures or [], experiments(), mode.value), mode.value, cabling, all_or_none=bool(figures)
+        select(figures or [], experiments_named(figures or []), mode.value),
+        mode.value,
+        cabling,
+        all_or_none=bool(figures),
     )
     _check_framework(mode, framework, framework_python)
     senders = SenderChoice(
@@ -213,10 +216,8 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
 
 def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
     """Raises `InputError` unless there is something to compute on a cluster, and a cluster."""
-    if executor is Executor.PROCESSES:
-        if scheduler is not None:
-            raise InputError("--scheduler: for --executor dask only; leave it out")
-    elif mode is not ModeName.VIRTUAL:
+    Workers(executor=executor, scheduler=scheduler).refuse_contradiction()
+    if executor is not Executor.PROCESSES and mode is not ModeName.VIRTUAL:
         raise InputError(f"--executor {executor}: for --mode virtual only; leave it out")
 
 

@@ -5,13 +5,17 @@ A task's result depends on the task alone, so where it is computed, and in which
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from multiprocessing import forkserver, get_context
+from itertools import islice
+from multiprocessing import forkserver, get_context, parent_process
+from threading import Thread
 from typing import Any, Final, TypeVar
 
 from loko.document import InputError
@@ -20,6 +24,10 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 MOST_IN_VAIN: Final = 3
 """So often processes are killed one after the other before any of them has done anything."""
+_AHEAD: Final = 4
+"""Tasks that each process of this machine has been given."""
+_AHEAD_ON_A_CLUSTER: Final = 1_000
+"""Tasks that all workers of a cluster have been given together."""
 
 
 class Executor(StrEnum):
@@ -27,6 +35,28 @@ class Executor(StrEnum):
 
     PROCESSES = "processes"
     DASK = "dask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Where tasks are computed, as somebody has chosen."""
+
+    jobs: int = 1
+    """Processes of this machine."""
+    executor: Executor = Executor.PROCESSES
+    scheduler: str | None = None
+    """Address of the Dask cluster, if that is the executor."""
+
+    def each_done(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task]
+    ) -> Generator[tuple[int, Result]]:
+        """As `each_done`, there."""
+        return each_done(function, tasks, executor=self.executor, scheduler=self.scheduler, jobs=self.jobs)
+
+    def refuse_contradiction(self) -> None:
+        """Raise `InputError` for a scheduler of which nothing is asked."""
+        if self.executor is Executor.PROCESSES and self.scheduler is not None:
+            raise InputError("--scheduler: for --executor dask only; leave it out")
 
 
 def prepare(*modules: str) -> None:
@@ -40,7 +70,7 @@ def prepare(*modules: str) -> None:
 
 def each_done(
     function: Callable[[Task], Result],
-    tasks: Sequence[Task],
+    tasks: Iterable[Task],
     *,
     executor: Executor = Executor.PROCESSES,
     scheduler: str | None = None,
@@ -49,7 +79,8 @@ def each_done(
     """Apply a function of a module to each task; gives (place of the task, result) as they are done.
 
     `jobs` processes of this machine, or the Dask cluster at `scheduler` (``tcp://HOST:PORT``), whose workers
-    need the same version of this project. What a process computed that was killed is computed again. Raises
+    need the same version of this project. Tasks are drawn as they are needed, so they may be without end:
+    whoever closes the generator ends it. What a process computed that was killed is computed again. Raises
     `InputError` if there is no such cluster, or if processes are killed again and again.
     """
     if executor is Executor.DASK:
@@ -61,24 +92,28 @@ def each_done(
 
 
 def _by_processes(
-    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
 ) -> Generator[tuple[int, Result]]:
     # Not forked from here: the progress bar has a thread.
     prepare(function.__module__)
-    left = dict(enumerate(tasks))
+    coming = enumerate(tasks)
+    left = dict(islice(coming, _AHEAD * jobs))
     in_vain = 0
     while left:
-        pool = ProcessPoolExecutor(
-            min(jobs, len(left)), mp_context=get_context("forkserver"), initializer=_leave_interrupts
-        )
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
         try:
             places = {pool.submit(function, task): place for place, task in left.items()}
-            for future in as_completed(tuple(places)):
-                place = places.pop(future)
-                result = future.result()
-                del left[place]
-                in_vain = 0
-                yield place, result
+            while places:
+                done, _ = wait(places, return_when=FIRST_COMPLETED)
+                for future in done:
+                    place = places.pop(future)
+                    result = future.result()
+                    del left[place]
+                    in_vain = 0
+                    for following, task in islice(coming, 1):
+                        left[following] = task
+                        places[pool.submit(function, task)] = following
+                    yield place, result
         except BrokenProcessPool:  # the others of the pool go with the one that was killed
             in_vain += 1
             if in_vain == MOST_IN_VAIN:
@@ -90,13 +125,24 @@ def _by_processes(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the one that was started ends the others."""
+def _serve() -> None:
+    """Begin a worker. Ctrl-C reaches every process of the terminal: the one that was started ends the others.
+
+    A worker whose starter was killed would wait for its next task for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    starter = parent_process()
+    if starter is not None:
+        Thread(target=_end_with, args=(starter,), daemon=True).start()
+
+
+def _end_with(starter: Any) -> None:
+    starter.join()
+    os._exit(1)
 
 
 def _by_dask(
-    function: Callable[[Task], Result], tasks: Sequence[Task], scheduler: str | None
+    function: Callable[[Task], Result], tasks: Iterable[Task], scheduler: str | None
 ) -> Generator[tuple[int, Result]]:
     if scheduler is None:
         raise InputError("--executor dask: needs --scheduler ADDRESS, such as tcp://10.0.0.1:8786")
@@ -112,11 +158,16 @@ def _by_dask(
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
     with client:
-        places = {client.submit(function, task, pure=False): place for place, task in enumerate(tasks)}
+        coming = ((place, client.submit(function, task, pure=False)) for place, task in enumerate(tasks))
+        places = {future: place for place, future in islice(coming, _AHEAD_ON_A_CLUSTER)}
+        completed = distributed.as_completed(list(places))
         try:
-            for future in distributed.as_completed(list(places)):
+            for future in completed:
                 # Once it is here, the cluster need not keep it.
                 place = places.pop(future)
+                for following, submitted in islice(coming, 1):
+                    places[submitted] = following
+                    completed.add(submitted)
                 yield place, future.result()
         except distributed.KilledWorker as error:
             raise InputError(

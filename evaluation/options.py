@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
-from evaluation.executor import Executor
+from evaluation.executor import Executor, Workers
 from evaluation.senders import AS_DESCRIBED, SenderChoice
 from loko.cabling import Cards, load_cabling
 from loko.lab import Backend, Lab
@@ -85,6 +85,11 @@ class Options:
             default.runs if self.runs is None else self.runs,
             default.seconds if self.seconds is None else self.seconds,
         )
+
+    @property
+    def workers(self) -> Workers:
+        """What computes the tasks of virtual time."""
+        return Workers(jobs=self.jobs, executor=self.executor, scheduler=self.scheduler)
 
     @property
     def real_time(self) -> bool:

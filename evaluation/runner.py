@@ -7,15 +7,15 @@ real time. Times are integer nanoseconds since the start of the run, on one cloc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import IN_WORDS, FlowTraffic, Sends
 from loko.one_line_error import OneLineError
 
 LOST: int = -1
@@ -68,6 +68,11 @@ class RunRecords:
     """Counters of each switch by name, such as ``received``, ``forwarded``, ``dropped_buffer``."""
     real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
     """Of each real board what it says of itself: ``mac``, ``firmware``, ``hardware``, ``serial``."""
+    flows: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """Counters of each flow by number, also of those that are not observed: ``sent``, ``received``,
+    ``max_delay_ns``, ``nonconforming``, … In virtual time only."""
+    events: tuple[str, ...] = ()
+    """What boards complained of. In virtual time only."""
 
     def __len__(self) -> int:
         """Count of packets."""
@@ -76,6 +81,9 @@ class RunRecords:
 
 class Runner(Protocol):
     """Carries traffic through a lab. A context manager: whatever it set up is gone after ``with``."""
+
+    carries: ClassVar[frozenset[type[Sends]]]
+    """The ways of sending that it can carry out."""
 
     def __enter__(self) -> Self:
         """Set up what all runs share."""
@@ -91,5 +99,17 @@ class Runner(Protocol):
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
         Meanwhile the controller sends so many EchoRequests a second to each switch, at equal distances. The
-        seed fixes all that is random. Raises `RunError` if the run cannot be carried out.
+        seed fixes all that is random. Raises `RunError` if the run cannot be carried out, such as for a way
+        of sending that the runner does not carry.
         """
+
+
+def refuse_others(traffic: Iterable[FlowTraffic], carries: frozenset[type[Sends]], mode: str) -> None:
+    """Raise `RunError` for the first flow that sends in another way than a runner carries."""
+    for flow in traffic:
+        if type(flow.sends) not in carries:
+            known = "; ".join(words for how, words in IN_WORDS.items() if how in carries)
+            raise RunError(
+                f"{flow.where}: --mode {mode} cannot send {IN_WORDS[type(flow.sends)]} (it can: {known});"
+                " describe the sender in one of these ways, or choose another mode"
+            )

@@ -15,7 +15,9 @@ from typing import Any, Final, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
+from evaluation.traffic import Bucket, FlowTraffic, RandomBursts
 from loko.document import InputError, Strict
+from loko.flow import Flow
 
 DEFAULT_QUEUE_FRAMES: Final = 160
 """As many frames as the default send buffer of a Linux UDP socket holds."""
@@ -48,6 +50,23 @@ class Senders(Strict):
     def burst_bytes(self, bucket_bytes: float, frame_bytes: int) -> int:
         """Length of a burst before a bucket of this depth, in whole frames."""
         return (self.burst_frames or int(bucket_bytes) // frame_bytes) * frame_bytes
+
+    def conforming(self, number: int, flow: Flow) -> FlowTraffic:
+        """A flow's sender whose shaper is the flow's token bucket."""
+        return FlowTraffic.of(
+            number,
+            flow,
+            RandomBursts(
+                bucket=Bucket(
+                    rate_bps=int(flow.rate_bps),
+                    burst_bytes=int(flow.burst_bytes),
+                    latency_ns=self.shaper_latency_ns,
+                ),
+                offered_rate_bps=int(flow.rate_bps * self.offered_load),
+                burst_bytes=self.burst_bytes(flow.burst_bytes, flow.frame_bytes),
+                queue_bytes=self.queue_frames * flow.frame_bytes,
+            ),
+        )
 
     def described(self) -> dict[str, float]:
         """The numbers by name, as results record assumptions."""

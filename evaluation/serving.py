@@ -23,7 +23,7 @@ from loko.commands.choices import (
 )
 from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES
+from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
@@ -119,7 +119,9 @@ def serve(
     expected = mix_of(network, choice, mix)
     expected_sizes = () if expected is None else expected.frame_bytes
     sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
+    scenario = of_lokos_tables(
+        entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match_of(network)
+    )
     reserved = _reserved(changes_per_s, parse_control(control or ()))
     fillers = network.fillers if fillers is None else fillers
     allocated = choice.allocation or FIFTH_RATE.name

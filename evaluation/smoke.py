@@ -88,7 +88,7 @@ def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
 
 def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
     """Traffic of admitted flows: each sender keeps to its own token bucket."""
-    return tuple(FlowTraffic.conforming(number, flow, _SENDERS) for number, flow in enumerate(flows))
+    return tuple(_SENDERS.conforming(number, flow) for number, flow in enumerate(flows))
 
 
 def judge(flows: Sequence[Flow], records: RunRecords) -> Verdict:

@@ -1,52 +1,130 @@
-"""What the sender of one flow does: the same for every kind of figure, in virtual and in real time."""
+"""What hosts send, as data: one closed vocabulary for figures, adversary and duels, in every mode.
+
+`FlowTraffic` says who sends which frames to whom, and one of `Sends` when. A host may send several flows.
+A runner says itself which of these it carries (`evaluation.runner.Runner.carries`); it refuses the others.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
-from evaluation.senders import Senders
+import numpy as np
+from numpy.typing import NDArray
+
 from loko.flow import Flow
 
 _UDP_SOURCE: Final = 5000
 _UDP_DESTINATION: Final = 6000
 
+Instants = NDArray[np.int64]
+"""In ns after the beginning of a run, rising."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A token bucket before a host's line, full when a run begins. It counts whole frames with their FCS."""
+
+    rate_bps: float
+    burst_bytes: float
+    """At least one frame."""
+    latency_ns: int = 0
+    """How much later than it could a frame leaves that had to wait for tokens. Only of `RandomBursts`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomBursts:
+    """The paper's generator (section 6.1): bursts at line rate, exponentially separated."""
+
+    bucket: Bucket | None
+    """None: nothing but the line holds them up."""
+    offered_rate_bps: float
+    """Mean rate at which the generator hands over frames."""
+    burst_bytes: float
+    """What it hands over at once, at least one frame."""
+    queue_bytes: float
+    """Room before the bucket. What does not fit was never sent and is not a loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greedy:
+    """All that the bucket lets pass: a frame always waits."""
+
+    bucket: Bucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Releases:
+    """A frame at each of these instants, or as soon afterwards as the bucket lets it go."""
+
+    instants_ns: Instants
+    bucket: Bucket | None = None
+    """None: what is released at one instant leaves as fast as the line carries it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TimeTriggered:
+    """A frame in each slot, by the host's own clock: at `offset_ns`, and from then on every period."""
+
+    offset_ns: int
+    period_ns: int
+    clock_rate: float = 1.0
+    """Of the host's clock, over that of the run."""
+    off_ns: Instants = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """By how much each frame misses its instant, in order; what is beyond the last is on time."""
+
+    def instants_ns(self, duration_ns: int) -> Instants:
+        """When frames are released in a run of this length, by the run's clock."""
+        own_ns = np.arange(self.offset_ns, self.clock_rate * duration_ns, self.period_ns)
+        due_ns = np.rint(own_ns / self.clock_rate).astype(np.int64)
+        missed = min(due_ns.size, self.off_ns.size)
+        due_ns[:missed] += self.off_ns[:missed]
+        return due_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tcp:
+    """So many bytes over a connection of TCP, as fast as its congestion control allows.
+
+    No runner carries it yet: hosts in virtual time have no TCP, and tables let UDP pass only.
+    """
+
+    payload_bytes: int
+
+
+Sends = RandomBursts | Greedy | Releases | TimeTriggered | Tcp
+
+IN_WORDS: Final[Mapping[type[Sends], str]] = {
+    RandomBursts: "random bursts",
+    Greedy: "all that its bucket lets pass",
+    Releases: "frames at given instants",
+    TimeTriggered: "frames in slots",
+    Tcp: "a TCP connection",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowTraffic:
-    """One flow's sender: bursts at line rate, exponentially separated, through a token bucket (section 6.1).
-
-    Rates count the frame with its FCS, without preamble. The token bucket holds `shaper_burst_bytes` and
-    fills at `shaper_rate_bps`; before it stands a queue of `queue_bytes`, after it the sender's tap.
-    """
+    """One flow's sender."""
 
     flow: int
     """Number of the flow, from 0; its place in the records."""
     source: str
-    """Name of the sending host in the lab."""
+    """Name of the sending host in the lab. A machine with several interfaces is a host for each of them."""
     destination: str
     udp_source: int
     udp_destination: int
     frame_bytes: int
     """Every frame's size, with FCS."""
-    shaper_rate_bps: int
-    """m_r x r of equation 8."""
-    shaper_burst_bytes: int
-    """m_b x b of equation 8, at least one frame."""
-    offered_rate_bps: int
-    """Mean rate at which the generator hands frames to the shaper's queue."""
-    offered_burst_bytes: int
-    """Size of each burst that the generator hands over at once, at least one frame."""
-    queue_bytes: int
-    """Room before the shaper. What does not fit was never sent and is not a loss."""
-    observed: bool
+    sends: Sends
+    observed: bool = True
     """Whether its packets are recorded."""
-    shaper_latency_ns: int = 0
-    """How much later than it could a frame leaves that had to wait for tokens."""
 
     @classmethod
-    def conforming(cls, number: int, flow: Flow, how: Senders) -> FlowTraffic:
-        """A flow's sender whose shaper is the flow's token bucket."""
+    def of(cls, number: int, flow: Flow, sends: Sends, *, observed: bool = True) -> FlowTraffic:
+        """The sender of a flow."""
         return cls(
             flow=number,
             source=flow.source,
@@ -54,13 +132,8 @@ class FlowTraffic:
             udp_source=flow.udp_source,
             udp_destination=flow.udp_destination,
             frame_bytes=flow.frame_bytes,
-            shaper_rate_bps=int(flow.rate_bps),
-            shaper_burst_bytes=int(flow.burst_bytes),
-            offered_rate_bps=int(flow.rate_bps * how.offered_load),
-            offered_burst_bytes=how.burst_bytes(flow.burst_bytes, flow.frame_bytes),
-            queue_bytes=how.queue_frames * flow.frame_bytes,
-            shaper_latency_ns=how.shaper_latency_ns,
-            observed=True,
+            sends=sends,
+            observed=observed,
         )
 
     @property
@@ -68,16 +141,38 @@ class FlowTraffic:
         """The direction, as the figures name it."""
         return f"{self.source}->{self.destination}"
 
+    @property
+    def where(self) -> str:
+        """The flow, as complaints name it."""
+        return f"flow {self.flow} ({self.label})"
+
+    @property
+    def bucket(self) -> Bucket:
+        """What shapes the flow. Raises `ValueError` if nothing does."""
+        bucket = self.sends.bucket if isinstance(self.sends, RandomBursts | Greedy | Releases) else None
+        if bucket is None:
+            raise ValueError(f"{self.where}: nothing shapes it")
+        return bucket
+
+    def described(self) -> dict[str, Any]:
+        """All that it depends on, as plain values; of instants a hash."""
+        plain = asdict(self)
+        values = {
+            name: hashlib.blake2b(value.tobytes()).hexdigest() if isinstance(value, np.ndarray) else value
+            for name, value in plain["sends"].items()
+        }
+        return {**plain, "sends": {"how": type(self.sends).__name__, **values}}
+
     def as_flow(self) -> Flow:
-        """The flow as the controller knows it, such as to fill the tables. Its bucket is the shaper's."""
+        """The flow as the controller knows it, such as to fill the tables. Raises `ValueError`."""
         return Flow(
             id=f"flow-{self.flow}",
             source=self.source,
             destination=self.destination,
             udp_source=self.udp_source,
             udp_destination=self.udp_destination,
-            rate_bps=float(self.shaper_rate_bps),
-            burst_bytes=float(self.shaper_burst_bytes),
+            rate_bps=float(self.bucket.rate_bps),
+            burst_bytes=float(self.bucket.burst_bytes),
             frame_bytes=self.frame_bytes,
         )
 

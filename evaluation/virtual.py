@@ -6,18 +6,29 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import dpkt
 import numpy as np
 import switch_emulator
 
-from evaluation.runner import RunError, RunRecords
+from evaluation.planned_control import Planned, echoes
+from evaluation.runner import RunError, RunRecords, refuse_others
 from evaluation.senders import Shaper, bursts_ns, slot_ns
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import (
+    IN_WORDS,
+    Bucket,
+    FlowTraffic,
+    Greedy,
+    Instants,
+    RandomBursts,
+    Releases,
+    Sends,
+    TimeTriggered,
+)
 from loko.controller import messages13
 from loko.controller.framing import whole_messages
-from loko.controller.messages import echo_request, session_segments
+from loko.controller.messages import session_segments
 from loko.device import Profile, load_device, profile_text
 from loko.document import InputError
 from loko.entries import FlowEntry, switch_entries
@@ -43,20 +54,22 @@ _CONTROLLER: Final = "controller"
 class VirtualRunner:
     """Carries traffic through a simulated lab. Runs may be under way on several threads at once."""
 
+    carries: ClassVar[frozenset[type[Sends]]] = frozenset({RandomBursts, Greedy, Releases, TimeTriggered})
+
     def __init__(
         self,
         lab: Lab,
         routed: Sequence[Routed],
         *,
         entries: int,
-        profile: str | None = None,
+        profile_of: Mapping[str, str] = MappingProxyType({}),
         capacity_factor: float | None = None,
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
         """The boards get the controller's tables for flows on the paths on which they were admitted.
 
-        `profile`, a name or a path, replaces the lab's for every board; `capacity_factor` replaces that of
-        the profiles: true capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
+        `profile_of` replaces the profiles of switches by name, `capacity_factor` that of the profiles: true
+        capacity over equation 6 (section 3.4.2). The sessions speak `openflow`.
         Raises `InputError` if the tables do not hold the flows, or if a switch has another backend.
         """
         for switch in lab.switches.values():
@@ -69,7 +82,9 @@ class VirtualRunner:
         self._tables = switch_entries(lab, routed, entries=entries)
         self._capacity_factor = capacity_factor
         self._openflow = openflow
-        self._profile_of = {name: profile or switch.profile.name for name, switch in lab.switches.items()}
+        self._profile_of = {
+            name: profile_of.get(name, switch.profile.name) for name, switch in lab.switches.items()
+        }
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
@@ -95,19 +110,75 @@ class VirtualRunner:
     def run(
         self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
-        """Simulate one run. Raises `RunError` if a board does not take its table."""
+        """Simulate one run. Raises `RunError` if a board refuses its table, or complains of anything."""
+        planned = {}
+        for number, name in enumerate(self._tables):
+            # A phase for each switch, else all would be asked at one instant.
+            phase = np.random.default_rng((seed, number)).random()
+            planned[name] = echoes(echoes_per_s, seconds, phase)
+        records = self.powered(seed=seed).run(traffic, duration_ns=round(seconds * 1e9), planned=planned)
+        if records.events:
+            raise RunError(f"{records.events[0]} (seed {seed})")
+        return records
+
+    def powered(
+        self, *, seed: int, settings: Mapping[str, Mapping[str, Setting]] = MappingProxyType({})
+    ) -> PoweredLab:
+        """The lab before a run, for whoever has to know when it begins, or what boards complain of.
+
+        `settings` adds to the switches' configuration. Raises `RunError` if a board does not take its table.
+        """
         try:
-            network = self._network(traffic, seed, seconds)
-            for number, name in enumerate(self._tables):
-                # A phase for each switch, else all would be asked at one instant.
-                phase = np.random.default_rng((seed, number)).random()
-                network.plan_control(name, _echoes(echoes_per_s, seconds, phase))
-            result = network.run(duration_ns=round(seconds * 1e9), drain_ns=_DRAIN_NS)
+            network = lab_network(
+                self._lab,
+                self._tables,
+                seed=seed,
+                profile_of=self._profile_of,
+                settings=settings,
+                openflow=self._openflow,
+            )
         except ValueError as error:
             raise RunError(f"lab '{self._lab.name}': {error}") from None
-        if result.events:
-            event = result.events[0]
-            raise RunError(f"{event.board}, {event.at_ns} ns after the start with seed {seed}: {event.text}")
+        return PoweredLab(self._lab, network, seed)
+
+
+class PoweredLab:
+    """A simulated lab whose switches have their tables. It carries one run."""
+
+    def __init__(self, lab: Lab, network: switch_emulator.Network, seed: int) -> None:
+        """The network of the lab, without senders; the seed is for what these do at random."""
+        self._lab = lab
+        self._network = network
+        self._seed = seed
+
+    @property
+    def now_ns(self) -> int:
+        """How long its switches have had power: when the run begins by their clocks."""
+        return self._network.now_ns()
+
+    def run(
+        self,
+        traffic: Sequence[FlowTraffic],
+        *,
+        duration_ns: int,
+        planned: Planned = MappingProxyType({}),
+        drain_ns: int = _DRAIN_NS,
+    ) -> RunRecords:
+        """Send the traffic for so long, and let what is under way arrive for `drain_ns`.
+
+        The controller sends what is planned for each switch. What boards complain of is recorded. Raises
+        `RunError`.
+        """
+        refuse_others(traffic, VirtualRunner.carries, "virtual")
+        network = self._network
+        try:
+            for flow in traffic:
+                add_sender(network, self._lab, flow, seed=self._seed, duration_ns=duration_ns)
+            for name, segments in planned.items():
+                network.plan_control(name, segments)
+            result = network.run(duration_ns=duration_ns, drain_ns=drain_ns)
+        except ValueError as error:
+            raise RunError(f"lab '{self._lab.name}': {error}") from None
         return RunRecords(
             flow=result.flow,
             sequence=result.sequence,
@@ -115,68 +186,96 @@ class VirtualRunner:
             received_ns=result.received_ns,
             size=result.size,
             boards=result.boards,
+            flows=result.flows,
+            events=tuple(f"{one.board}, {one.at_ns} ns after the start: {one.text}" for one in result.events),
         )
 
-    def _network(self, traffic: Sequence[FlowTraffic], seed: int, seconds: float) -> switch_emulator.Network:
-        lab = self._lab
-        network = lab_network(
-            lab, self._tables, seed=seed, profile_of=self._profile_of, openflow=self._openflow
-        )
-        for flow in traffic:
-            if flow.shaper_latency_ns:
-                _add_late_source(network, lab, flow, seed=seed, seconds=seconds)
-                continue
-            network.add_source(
-                flow.source,
-                flow=flow.flow,
-                frame=frame_of(lab, flow),
-                sequence_offset=SEQUENCE_OFFSET,
-                shaper_rate_bps=flow.shaper_rate_bps,
-                shaper_burst_bytes=flow.shaper_burst_bytes,
-                offered_rate_bps=flow.offered_rate_bps,
-                burst_bytes=flow.offered_burst_bytes,
-                queue_bytes=flow.queue_bytes,
-                observed=flow.observed,
-                destination=flow.destination,
-            )
-        return network
 
-
-def _add_late_source(
-    network: switch_emulator.Network, lab: Lab, flow: FlowTraffic, *, seed: int, seconds: float
+def add_sender(
+    network: switch_emulator.Network,
+    lab: Lab,
+    flow: FlowTraffic,
+    *,
+    seed: int = 0,
+    duration_ns: int = 0,
+    line_rate_bps: float | None = None,
 ) -> None:
-    """A sender whose shaper's timer is late: its departures are computed here, the emulator sends them."""
-    line_rate_bps = next(
-        lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
+    """Let a flow's host send in a network of the lab, whose run has this length.
+
+    `seed` is for what is computed here at random. `line_rate_bps` is that of the host's cable, by default as
+    the lab says. Raises `ValueError` for what the emulator does not take.
+    """
+    if line_rate_bps is None:
+        line_rate_bps = next(
+            lab.rate_bps(link) for link in lab.links if flow.source in (link.a.node, link.b.node)
+        )
+    # What a line alone lets pass: tokens for a frame come faster than the frame, its preamble and gap leave.
+    line = Bucket(rate_bps=line_rate_bps, burst_bytes=2 * flow.frame_bytes)
+    frame, sends = frame_of(lab, flow), flow.sends
+    shaped = isinstance(sends, RandomBursts | Greedy | Releases) and sends.bucket is not None
+    bucket = flow.bucket if shaped else line
+    if isinstance(sends, RandomBursts) and not bucket.latency_ns:
+        network.add_source(
+            flow.source,
+            flow=flow.flow,
+            frame=frame,
+            sequence_offset=SEQUENCE_OFFSET,
+            shaper_rate_bps=bucket.rate_bps,
+            shaper_burst_bytes=bucket.burst_bytes,
+            offered_rate_bps=sends.offered_rate_bps,
+            burst_bytes=sends.burst_bytes,
+            queue_bytes=sends.queue_bytes,
+            observed=flow.observed,
+            destination=flow.destination,
+        )
+        return
+    if isinstance(sends, RandomBursts):
+        # The emulator has no late timer: departures are computed here, and nothing holds them up again.
+        instants_ns = _late_ns(flow, sends, bucket, line_rate_bps, seed=seed, end_ns=duration_ns)
+        bucket = line
+    elif isinstance(sends, Greedy):
+        passing_bytes = bucket.burst_bytes + min(bucket.rate_bps, line_rate_bps) * duration_ns / 8e9
+        instants_ns = np.zeros(int(passing_bytes // flow.frame_bytes) + 1, dtype=np.int64)
+    elif isinstance(sends, Releases):
+        instants_ns = sends.instants_ns
+    elif isinstance(sends, TimeTriggered):
+        instants_ns = sends.instants_ns(duration_ns)
+    else:
+        raise TypeError(f"{flow.where}: the simulator cannot send {IN_WORDS[type(sends)]}")
+    network.add_pattern(
+        flow.source,
+        flow=flow.flow,
+        frame=frame,
+        sequence_offset=SEQUENCE_OFFSET,
+        shaper_rate_bps=bucket.rate_bps,
+        shaper_burst_bytes=bucket.burst_bytes,
+        instants_ns=instants_ns,
+        observed=flow.observed,
+        destination=flow.destination,
     )
-    end_ns = round(seconds * 1e9)
+
+
+def _late_ns(
+    flow: FlowTraffic, sends: RandomBursts, bucket: Bucket, line_rate_bps: float, *, seed: int, end_ns: int
+) -> Instants:
+    """When the frames leave of a sender whose shaper's timer is late."""
     shaper = Shaper(
         frame_bytes=flow.frame_bytes,
-        rate_bps=flow.shaper_rate_bps,
-        burst_bytes=flow.shaper_burst_bytes,
-        queue_frames=flow.queue_bytes // flow.frame_bytes,
+        rate_bps=int(bucket.rate_bps),
+        burst_bytes=int(bucket.burst_bytes),
+        queue_frames=int(sends.queue_bytes) // flow.frame_bytes,
         slot_ns=slot_ns(flow.frame_bytes, line_rate_bps),
-        latency_ns=flow.shaper_latency_ns,
+        latency_ns=bucket.latency_ns,
     )
     offered = bursts_ns(
         np.random.default_rng((seed, flow.flow)),
-        burst_frames=flow.offered_burst_bytes // flow.frame_bytes,
-        mean_gap_ns=flow.offered_burst_bytes * 8e9 / flow.offered_rate_bps,
+        burst_frames=int(sends.burst_bytes) // flow.frame_bytes,
+        mean_gap_ns=sends.burst_bytes * 8e9 / sends.offered_rate_bps,
         slot_ns=shaper.slot_ns,
         end_ns=end_ns,
     )
     leaves_ns = [at_ns for at_ns in shaper.departures_ns(offered) if at_ns < end_ns]
-    network.add_pattern(
-        flow.source,
-        flow=flow.flow,
-        frame=frame_of(lab, flow),
-        sequence_offset=SEQUENCE_OFFSET,
-        shaper_rate_bps=line_rate_bps,
-        shaper_burst_bytes=2 * flow.frame_bytes,
-        instants_ns=np.array(leaves_ns, dtype=np.int64),
-        observed=flow.observed,
-        destination=flow.destination,
-    )
+    return np.array(leaves_ns, dtype=np.int64)
 
 
 def lab_network(
@@ -270,16 +369,6 @@ def _install(
         raise RunError(f"{switch}: the board refused its table of {len(entries)} entries: {reason}")
 
 
-def _echoes(per_s: float, seconds: float, phase: float) -> list[tuple[int, bytes]]:
-    """EchoRequests at equal distances and their instants in ns; the first after this part of the distance."""
-    count = int(per_s * seconds)
-    return [
-        (round((number + phase) * 1e9 / per_s), echo_request(_FIRST_XID + number)) for number in range(count)
-    ]
-
-
-_FIRST_XID: Final = 1000
-"""Above those of the session that sets up the table."""
 _WIRE_VERSION_1_3: Final = 4
 _ERROR: Final = 1  # OFPT_ERROR of all versions
 _SESSIONS: Final = {

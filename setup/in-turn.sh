@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # in-turn.sh NAME STEP …: run targets of the Makefile in turn, those joined by "+" at the same time, and say where the
-# time went. The first that fails ends it, with the command that repeats only that.
+# time went. Of those joined, the first is seen at work and the others when all have ended. A step that fails ends it,
+# with the command that repeats only that.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,36 +30,33 @@ summary() {
     done
 }
 
-# timed STEP: run it; its milliseconds are kept beside its output.
-timed() {
-    local start status=0
-    start=$(now)
-    # Without what the whole was called with: that is not for each of its steps.
-    env -u MAKEFLAGS -u MFLAGS "${MAKE:-make}" --no-print-directory "$1" || status=$?
-    printf '%s' "$(($(now) - start))" >"$output/$1.took"
-    return "$status"
+# begun STEP: start it, without what the whole was called with: that is not for each of its steps.
+begun() {
+    env -u MAKEFLAGS -u MFLAGS "${MAKE:-make}" --no-print-directory "$1" &
+    step_of[$!]=$1
 }
 
 began=$(now)
 for group in "$@"; do
     IFS=+ read -ra steps <<<"$group"
     broken=''
-    if [ "${#steps[@]}" -eq 1 ]; then
-        timed "$group" || broken=$group
-    else
-        declare -A running=()
-        for step in "${steps[@]}"; do
-            timed "$step" >"$output/$step" 2>&1 &
-            running[$step]=$!
-        done
-        for step in "${steps[@]}"; do
-            wait "${running[$step]}" || broken=${broken:-$step}
-            cat "$output/$step"
-        done
-    fi
-    for step in "${steps[@]}"; do
+    declare -A step_of=()
+    for step in "${steps[@]:1}"; do
+        begun "$step" >"$output/$step" 2>&1
+    done
+    begun "${steps[0]}"
+    start=$(now)
+    while [ "${#step_of[@]}" -gt 0 ]; do
+        status=0
+        wait -n -p ended "${!step_of[@]}" || status=$?
+        step=${step_of[$ended]}
+        unset "step_of[$ended]"
         names+=("$step")
-        took+=("$(cat "$output/$step.took")")
+        took+=("$(($(now) - start))")
+        if [ "$status" -ne 0 ]; then broken=${broken:-$step}; fi
+    done
+    for step in "${steps[@]:1}"; do
+        cat "$output/$step"
     done
     if [ -n "$broken" ]; then
         summary >&2

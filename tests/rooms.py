@@ -25,7 +25,7 @@ ROOMS: Final = {
         *("analysis", "chart", "claims", "facts", "figure", "finding_checks", "flow_figure", "folder"),
         *("guarantees", "outcome", "records", "result", "runs", "verdicts"),
     },
-    "runs": {"options", "runner", "senders", "traffic", "virtual"},
+    "runs": {"options", "planned_control", "runner", "senders", "traffic", "virtual"},
     "work": {"executor", "files", "progress", "provenance"},
 }
 """Modules at the root of the package by the room that they form. Every package in it is a room by itself."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from evaluation.runner import LOST, HostReport, RunRecords
 from evaluation.traffic import FlowTraffic
+from evaluation.virtual import VirtualRunner
 
 DelaysOf = Callable[[FlowTraffic, np.random.Generator], Iterable[int]]
 """Delays in ns of a flow's packets; `LOST` for a lost one."""
@@ -34,6 +35,8 @@ def records(
 
 class ScriptedRunner:
     """Answers every run with delays that a function makes up; counts the runs."""
+
+    carries = VirtualRunner.carries
 
     def __init__(self, delays_of: DelaysOf) -> None:
         self._delays_of = delays_of

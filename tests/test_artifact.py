@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from made_once import made_once
 
 from evaluation import cli, provenance
 from evaluation.artifact import packing, verification
@@ -55,19 +56,21 @@ def refused(ended: Ended, *parts: str) -> bool:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("made") / "results"
-    command = [sys.executable, "-c", "from evaluation.cli import main; main()"]
-    subprocess.run([*command, "evaluate", *NAMES, "--quick", "--out", out], check=True, capture_output=True)
-    return out
+    def evaluate(folder: Path) -> None:
+        command = [sys.executable, "-c", "from evaluation.cli import main; main()", "evaluate", *NAMES]
+        subprocess.run([*command, "--quick", "--out", folder / "results"], check=True, capture_output=True)
+
+    return made_once(tmp_path_factory, "artifact", evaluate) / "results"
 
 
 @pytest.fixture(scope="module")
-def archive(results: Path) -> Path:
+def archive(results: Path, tmp_path_factory) -> Path:
     if provenance.tracked_files() is None:
         pytest.skip("this is no git checkout, from which alone an archive is made")
-    path = results.with_suffix(".zip")
-    packing.pack(results, path)
-    return path
+    made = made_once(
+        tmp_path_factory, "archive", lambda folder: packing.pack(results, folder / "results.zip")
+    )
+    return made / "results.zip"
 
 
 def names_in(archive: Path) -> list[str]:

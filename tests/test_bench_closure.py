@@ -5,11 +5,13 @@ The campaign is a part of the whole one, so that it takes seconds: some tables o
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from made_once import made_once
 
 from evaluation.bench.choice import Values, form_of
 from evaluation.bench.cost_model.closure import (
@@ -57,26 +59,33 @@ class Circle(NamedTuple):
     path: Path
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("closure")
-
-
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"perturbed-{seed}" if seed else FORM)
-def circle(request: pytest.FixtureRequest, folder: Path) -> Circle:
+def circle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Circle:
+    seed = request.param
+    made = made_once(
+        tmp_path_factory,
+        f"circle-{seed}",
+        lambda folder: (folder / "circle").write_bytes(pickle.dumps(measured(folder, seed))),
+    )
+    circle = pickle.loads((made / "circle").read_bytes())
+    assert isinstance(circle, Circle)
+    return circle
+
+
+def measured(folder: Path, seed: int | None) -> Circle:
     """Measure a switch as a black box: its profile is read by the emulator only."""
     true, path = form_of(FORM), FORM
-    if request.param is not None:
-        true = perturbed(true, request.param)
-        path = str(folder / f"unseen-{request.param}.toml")
+    if seed is not None:
+        true = perturbed(true, seed)
+        path = str(folder / "unseen.toml")
         Path(path).write_text(profile_text(true))
     device = VirtualDevice(path, seed=SEED)
     origin = Origin(device=path, date="2026-11-21", commit="abc", samples=SAMPLES, seed=SEED)
-    with SampleStore(folder / f"{request.param}.sqlite", {}) as store:
+    with SampleStore(folder / "samples.sqlite", {}) as store:
         findings, profile = recover(
             device, store, parts(samples=SAMPLES, every=EVERY), form=FORM, origin=origin
         )
-    found = folder / f"found-{request.param}.toml"
+    found = folder / "found.toml"
     found.write_text(profile.text)
     return Circle(true, path, findings, profile, found)
 
@@ -140,7 +149,12 @@ class Replayed(NamedTuple):
 
 def _replayed(chosen: Setting, multiplier: float, profile: str) -> Replayed:
     delays, packets = [], 0
-    runner = VirtualRunner(chosen.lab, chosen.admitted(), entries=chosen.sweep.entries, profile=profile)
+    runner = VirtualRunner(
+        chosen.lab,
+        chosen.admitted(),
+        entries=chosen.sweep.entries,
+        profile_of=dict.fromkeys(chosen.lab.switches, profile),
+    )
     with runner:
         for seed in range(4):
             records = runner.run(traffic(chosen, multiplier), seconds=1.0, seed=seed)

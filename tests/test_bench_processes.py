@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from evaluation.bench.choice import choose
 from evaluation.bench.part import Key, Measured, Part
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
+from evaluation.executor import Workers
 from evaluation.runner import RunError
 from loko.scenario import Scenario
 
@@ -51,7 +54,7 @@ def measure(
         on_count(len(told))
 
     with SampleStore(path, {"seed": 1}) as store:
-        processes.run(choose("zodiac-fx"), make, store, seed=1, jobs=jobs, on_part=on_part)
+        processes.run(choose("zodiac-fx"), make, store, seed=1, workers=Workers(jobs=jobs), on_part=on_part)
     assert len(told) == len(set(told))
     return len(told)
 
@@ -70,6 +73,18 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
     )
     assert measure(tmp_path / "one", jobs=1, make=some) == measure(tmp_path / "two", jobs=2, make=some)
     assert samples(tmp_path / "one") == samples(tmp_path / "two")
+
+
+def test_threads_of_a_worker_have_a_board_each() -> None:
+    """As those of a Dask worker are, unless it is told otherwise."""
+    blob = pickle.dumps(MAKE)
+    tasks = [processes._Task("zodiac-fx", 1, blob, part.key) for part in MAKE()[:12]]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(processes._measured, tasks))
+    for found, again in zip(together, map(processes._measured, tasks), strict=True):
+        assert [(size, times.tolist()) for size, (times, _) in found] == [
+            (size, times.tolist()) for size, (times, _) in again
+        ]
 
 
 def test_a_campaign_that_is_killed_loses_no_finished_combination(tmp_path: Path) -> None:

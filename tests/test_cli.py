@@ -180,7 +180,7 @@ def test_a_flow_that_sends_nothing_keeps_no_guarantee(loko, scripted, tmp_path: 
 
 
 def test_other_claims_change_the_status_only_if_strict(loko, scripted, tmp_path: Path) -> None:
-    scripted(lambda flow, _: np.full(50, LOST if flow.shaper_rate_bps > 2_000_000 else 1_000_000))
+    scripted(lambda flow, _: np.full(50, LOST if flow.bucket.rate_bps > 2_000_000 else 1_000_000))
     arguments = ["evaluate", "fig17a", "--runs", 1, "--seconds", 1, "--out", tmp_path]
     ended = loko(*arguments)
     assert ended.status == 0
@@ -215,7 +215,7 @@ def test_admitted_points_only(loko, scripted, tmp_path: Path) -> None:
 
 
 def test_figures_are_compared_with_those_of_the_same_folder(loko, scripted, tmp_path: Path) -> None:
-    scripted(lambda flow, _: np.full(50, LOST if flow.shaper_rate_bps > 2_000_000 else 1_000_000))
+    scripted(lambda flow, _: np.full(50, LOST if flow.bucket.rate_bps > 2_000_000 else 1_000_000))
     options = ["--runs", 1, "--seconds", 1, "--out", tmp_path]
     claim = "less loss than with larger rates (fig17a)"
     assert _holds(loko, tmp_path, "fig17b", options)[claim] is None

@@ -111,7 +111,7 @@ def test_packets_of_a_box_as_the_paper_counts_them() -> None:
     fifth = fifth.model_copy(update={"x": fifth.x.model_copy(update={"values": [1.0]})})
     assert packets(fifth) * of_a1 / 1000 == pytest.approx(193.6, rel=0.001)
     setting = prepare(full)
-    rate = sum(flow.shaper_rate_bps for flow in traffic(setting, 1.0))
+    rate = sum(flow.bucket.rate_bps for flow in traffic(setting, 1.0))
     assert rate * 300 / (306 * 8) / 1000 == pytest.approx(1452.1, rel=0.001)
 
 
@@ -121,14 +121,14 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     setting = prepare(sweep)
     first, _, third, _ = traffic(setting, 4)
     assert first.label == "H1->H3"
-    assert first.shaper_rate_bps == 789_907
-    assert third.shaper_rate_bps == 394_953
-    assert first.shaper_burst_bytes == int(4 * 688.67248)
-    assert first.offered_burst_bytes == 9 * 306
-    assert third.offered_burst_bytes == 4 * 306
+    assert first.bucket.rate_bps == 789_907
+    assert third.bucket.rate_bps == 394_953
+    assert first.bucket.burst_bytes == int(4 * 688.67248)
+    assert first.sends.burst_bytes == 9 * 306
+    assert third.sends.burst_bytes == 4 * 306
     assert (first.observed, third.observed) == (True, False)
     half = traffic(setting, 4, Senders(offered_load=0.5))[0]
-    assert (half.offered_rate_bps, half.shaper_rate_bps) == (394_953, 789_907)
+    assert (half.sends.offered_rate_bps, half.bucket.rate_bps) == (394_953, 789_907)
     assert [one.flow.burst_bytes for one in setting.admitted()] == [688, 688, 344, 344]
 
 

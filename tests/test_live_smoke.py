@@ -11,9 +11,10 @@ from live_harness import admitted, needs_root
 from evaluation.analysis import under_stall
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
+from evaluation.traffic import Bucket, FlowTraffic, Greedy, flow_of
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.delays, pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 SETTING, TRAFFIC = admitted()
 SECONDS = 2.0
@@ -41,7 +42,7 @@ def test_admitted_packets_arrive_in_time_or_the_host_explains_it(runner):
         sent, received = records.sent_ns[mine], records.received_ns[mine]
         assert np.all(np.diff(records.sequence[mine]) > 0)
         assert np.all((sent >= 0) & (sent < SECONDS * 1e9))
-        allowed = flow.shaper_rate_bps / 8 * SECONDS + flow.shaper_burst_bytes
+        allowed = flow.bucket.rate_bps / 8 * SECONDS + flow.bucket.burst_bytes
         bytes_sent = records.size[mine].sum()
         assert 0.3 * allowed < bytes_sent < 1.05 * allowed, "the token bucket holds"
         arrived = received != LOST
@@ -55,8 +56,40 @@ def test_admitted_packets_arrive_in_time_or_the_host_explains_it(runner):
         assert counters["forwarded"] <= counters["received"]
 
 
+def slowed(flow: FlowTraffic) -> FlowTraffic:
+    bucket = replace(flow.bucket, rate_bps=flow.bucket.rate_bps // 4)
+    return replace(flow, sends=replace(flow.sends, bucket=bucket))
+
+
+def test_a_greedy_sender_fills_its_bucket(runner):
+    flow = next(flow for flow in TRAFFIC if flow.observed)
+    greedy = replace(flow, sends=Greedy(bucket=flow.bucket))
+    records = runner.run([greedy], seconds=SECONDS, seed=1)
+    allowed = flow.bucket.rate_bps / 8 * SECONDS + flow.bucket.burst_bytes
+    assert 0.9 * allowed < records.size.sum() < 1.05 * allowed
+
+
 def test_one_lab_carries_many_runs_with_other_shapes(runner):
-    slow = [replace(flow, shaper_rate_bps=flow.shaper_rate_bps // 4) for flow in TRAFFIC]
+    slow = [slowed(flow) for flow in TRAFFIC]
     fast = runner.run(TRAFFIC, seconds=1, seed=2)
     quarter = runner.run(slow, seconds=1, seed=3)
     assert 0 < len(quarter) < 0.6 * len(fast)
+
+
+def test_two_flows_of_a_host_have_a_bucket_each():
+    rates_bps = {"H3": 400_000, "H4": 100_000}
+    flows = [
+        flow_of(number, "H1", to, rate_bps=rate_bps, burst_bytes=612, frame_bytes=306)
+        for number, (to, rate_bps) in enumerate(rates_bps.items())
+    ]
+    greedy = [
+        FlowTraffic.of(number, flow, Greedy(bucket=Bucket(rate_bps=flow.rate_bps, burst_bytes=612)))
+        for number, flow in enumerate(flows)
+    ]
+    with LiveRunner(load_lab("two-switch"), flows) as live:
+        records = live.run(greedy, seconds=SECONDS, seed=1)
+    for number, flow in enumerate(flows):
+        mine = records.flow == number
+        allowed = flow.rate_bps / 8 * SECONDS + flow.burst_bytes
+        assert 0.8 * allowed < records.size[mine].sum() < 1.05 * allowed, flow.id
+        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow.id

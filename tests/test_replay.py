@@ -8,6 +8,9 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +18,18 @@ import pytest
 from dask_cluster import PATIENCE_S, Cluster, cluster
 from scripted_runner import ScriptedRunner
 
+from evaluation.bench import campaign, processes
+from evaluation.bench.choice import choose
+from evaluation.bench.procedures import dp_time
+from evaluation.bench.store import SampleStore
 from evaluation.evaluate import evaluate
-from evaluation.executor import MOST_IN_VAIN, Executor, each_done
+from evaluation.executor import MOST_IN_VAIN, Executor, Workers, each_done
 from evaluation.kinds import kind_named
 from evaluation.kinds.experiments import experiments, select
 from evaluation.options import Options, Silent
 from loko.document import InputError
 from loko.lab import load_lab
+from loko.scenario import Scenario
 
 FIGURES = ("fig17a", "fig15", "fivelive", "openflow13")
 """A sweep, a deployment, paths, versions."""
@@ -103,6 +111,49 @@ def test_what_a_killed_process_had_is_computed_by_another(tmp_path: Path) -> Non
     done = dict(each_done(kill_once, [tmp_path / "mark"] * 6, jobs=2))
     assert sorted(done) == list(range(6))
     assert os.getpid() not in done.values()
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_may_be_without_end(jobs: int) -> None:
+    drawn = []
+
+    def endless() -> Iterator[int]:
+        for number in count():
+            drawn.append(number)
+            yield number
+
+    with closing(each_done(square, endless(), jobs=jobs)) as done:
+        found = dict(islice(done, 20))
+    assert all(result == place**2 for place, result in found.items())
+    assert len(drawn) < 40  # it looks a few ahead
+
+
+def test_more_tasks_than_a_cluster_is_given_at_once(
+    computers: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evaluation.executor._AHEAD_ON_A_CLUSTER", 3)
+    done = dict(each_done(abs, range(-10, 0), executor=Executor.DASK, scheduler=computers.address))
+    assert done == {place: 10 - place for place in range(10)}
+
+
+def test_the_bench_measures_the_same_on_a_cluster(tmp_path: Path, computers: Cluster) -> None:
+    some = Scenario(entries=1, packet_sizes_bytes=(64,))
+    make = partial(campaign.parts, (dp_time.PROCEDURE,), samples=3, scenario=some)
+    measured = []
+    for name, where in (
+        ("here", Workers()),
+        ("there", Workers(executor=Executor.DASK, scheduler=computers.address)),
+    ):
+        with SampleStore(tmp_path / name, {"seed": 1}) as store:
+            processes.run(choose("zodiac-fx"), make, store, seed=1, workers=where, on_part=bool)
+            rows = store.rows({part.key for part in make()})
+            measured.append(sorted((str(key), size, times.tolist()) for key, size, times, _ in rows))
+    assert measured[0] == measured[1]
+    assert measured[0]
 
 
 def test_processes_that_are_always_killed_are_one_line() -> None:

@@ -290,10 +290,12 @@ def test_log_in_json_names_the_request(tmp_path: Path) -> None:
         answer = lab.post(1)
         assert named.headers["x-request-id"] == "mine-1"
         assert answer.status_code == 201
+        name = answer.headers["x-request-id"]  # its line is written once the answer is on its way
+        wait_for(lambda: f'"{name}"' in lab.log(), "the line of the request")
         lines = [json.loads(line) for line in lab.log().splitlines()]
     by_request = {line["request"]: line for line in lines if "status" in line}
     assert (by_request["mine-1"]["path"], by_request["mine-1"]["status"]) == ("/v1/flows/none", 404)
-    told = by_request[answer.headers["x-request-id"]]
+    told = by_request[name]
     assert (told["method"], told["status"], told["flow"]) == ("POST", 201, "f1")
     [installed] = [line for line in lines if line["text"] == "flow f1: is installed"]
     assert (installed["kind"], installed["name"]) == ("flow", "f1")

@@ -11,7 +11,7 @@ import pytest
 from evaluation import facts
 from evaluation.evaluate import evaluate
 from evaluation.figure import Figure
-from evaluation.kinds.experiments import experiments, select
+from evaluation.kinds.experiments import experiments, experiments_named, select
 from evaluation.options import Options, Silent
 from evaluation.report import write_report
 from evaluation.result import read_results
@@ -64,6 +64,24 @@ def test_a_figure_of_another_paper_overwrites_none_of_the_same_id(figures, tmp_p
     assert json.loads(theirs["fig17a.json"])["paper"] == OTHER
     assert theirs["fig17a.parquet"] != before["fig17a.parquet"], "another figure draws other traffic"
     assert sorted(result.name for result in read_results(out)) == sorted(figures)
+
+
+def test_only_what_can_have_a_name_is_read(figures, tmp_path: Path) -> None:
+    labs = tmp_path / "labs"
+    (labs / "two-switch-other/experiments/sec4.yml").write_text("kind: unknown\n")
+    named = experiments_named(["fig17a", f"{OTHER}/fig17b"], labs)
+    assert sorted(named) == [f"{paper}/{one}" for paper in ("loko", OTHER) for one in ("fig17a", "fig17b")]
+    assert all(named[name] == figures[name] for name in named)
+    for names in ([], ["fig17a", "none"], ["fig*"], ["**"]):
+        with pytest.raises(InputError, match=r"sec4\.yml:1: kind: 'unknown' is unknown"):
+            experiments_named(names, labs)
+
+
+def test_an_experiment_bears_the_name_of_its_file(figures, tmp_path: Path) -> None:
+    path = tmp_path / "labs/two-switch-other/experiments/fig17a.yml"
+    path.rename(path.with_stem("mine"))
+    with pytest.raises(InputError, match=r"mine\.yml:3: figure: 'fig17a' is not the file's name"):
+        experiments(tmp_path / "labs")
 
 
 def test_figures_of_two_papers_are_replayed_at_a_time(figures, tmp_path: Path) -> None:

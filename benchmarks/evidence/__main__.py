@@ -19,6 +19,7 @@ from benchmarks.evidence.record import Journal
 from benchmarks.evidence.summary import summary
 from benchmarks.measure import ROOT
 from evaluation.adversary.trial import Trial, narrowed, trial
+from evaluation.executor import Executor, Workers
 from evaluation.files import alone_in, output_directory, write_atomically
 from evaluation.progress import terminal_bar
 from evaluation.provenance import commit
@@ -38,6 +39,12 @@ def main(  # noqa: PLR0917 - options of the command line
     ] = 1_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the campaign: it fixes every trial.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    executor: Annotated[
+        Executor, typer.Option(help="Where trials are computed: here, or on a Dask cluster.")
+    ] = Executor.PROCESSES,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the journal and the results.")] = Path(
         "results/evidence"
     ),
@@ -55,11 +62,13 @@ def main(  # noqa: PLR0917 - options of the command line
             raise typer.Exit(_replay(replay, trial_packets))
         if write_page and not attacks:
             raise InputError("--page needs the attacks; leave --no-attacks out")
+        workers = Workers(jobs=jobs, executor=executor, scheduler=scheduler)
+        workers.refuse_contradiction()
         folder = output_directory(out)
-        if not _campaign(_count(packets), trial_packets, seed, jobs, folder):
+        if not _campaign(_count(packets), trial_packets, seed, workers, folder):
             raise typer.Exit(1)
         if attacks:
-            raise typer.Exit(_attacks(folder, write_page=write_page))
+            raise typer.Exit(_attacks(folder, workers, write_page=write_page))
     except InputError as error:
         print(f"evidence: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -78,7 +87,7 @@ def _count(text: str) -> int:
     return int(number)
 
 
-def _campaign(packets: int, trial_packets: int, seed: int, jobs: int, out: Path) -> bool:
+def _campaign(packets: int, trial_packets: int, seed: int, workers: Workers, out: Path) -> bool:
     """Carry out what is missing and write the result; false if a guarantee was broken."""
     head: dict[str, object] = {"commit": commit(), "seed": seed, "trial_packets": trial_packets}
     begin_s = time.monotonic()
@@ -86,7 +95,12 @@ def _campaign(packets: int, trial_packets: int, seed: int, jobs: int, out: Path)
         try:
             with Journal(out / "trials.jsonl", head) as journal, _Tell() as tell:
                 records = carry_on(
-                    journal, packets=packets, trial_packets=trial_packets, seed=seed, jobs=jobs, tell=tell
+                    journal,
+                    packets=packets,
+                    trial_packets=trial_packets,
+                    seed=seed,
+                    tell=tell,
+                    workers=workers,
                 )
         except BrokenGuaranteeError as broken:
             _report_broken(broken, trial_packets, out)
@@ -100,11 +114,11 @@ def _campaign(packets: int, trial_packets: int, seed: int, jobs: int, out: Path)
     return True
 
 
-def _attacks(out: Path, *, write_page: bool) -> int:
+def _attacks(out: Path, workers: Workers, *, write_page: bool) -> int:
     """Add the attacks to the result, and write the page; the exit status."""
     print("attacking full switches ...", file=sys.stderr)
     found = json.loads((out / _RESULT).read_text(encoding="utf-8"))
-    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr))
+    found["attacks"] = every_attack(lambda text: print(text, file=sys.stderr), workers)
     write_atomically(out / _RESULT, (json.dumps(found, indent=1) + "\n").encode())
     pages = [out / "evidence.md", *([_PAGE] if write_page else [])]
     for path in pages:

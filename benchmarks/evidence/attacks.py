@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from evaluation.adversary.attack import attack
-from evaluation.adversary.carriage import DRAIN_NS, Verdict, add_releases, judged, network_of
+from evaluation.adversary.carriage import Verdict, carried, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
 from evaluation.adversary.search import adversary
+from evaluation.executor import Workers
 from evaluation.virtual import profile_with_capacity
 from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR, SCHEMES
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
@@ -38,24 +41,33 @@ _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
 Row = dict[str, Any]
+Attacked = Callable[[], Row]
+"""Computes a row. It can be sent to another process: a `partial` of a function of this module."""
 
 
-def every_attack(tell: Callable[[str], None]) -> dict[str, list[Row]]:
-    """All tables, as plain values."""
-    tables: Mapping[str, Callable[[], Iterator[Row]]] = {
+def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:
+    """All tables, as plain values. Each row is a task of its own. Raises `InputError`."""
+    tables: Mapping[str, Callable[[], Iterator[Attacked]]] = {
         "schemes": _schemes,
         "mistakes": _mistakes,
         "released": _released,
         "reserved": _reserved,
         "capacity": _capacity,
     }
-    found: dict[str, list[Row]] = {}
-    for name, rows in tables.items():
-        found[name] = []
-        for row in rows():
-            found[name].append(row)
-            tell(f"{name}: {', '.join(f'{key} {value}' for key, value in row.items())}")
-    return found
+    tasks = [(name, attacked) for name, rows in tables.items() for attacked in rows()]
+    found: dict[int, Row] = {}
+    with closing(workers.each_done(_row, tasks)) as done:
+        for place, row in done:
+            found[place] = row
+            tell(f"{tasks[place][0]}: {', '.join(f'{key} {value}' for key, value in row.items())}")
+    return {
+        name: [found[place] for place, (table, _) in enumerate(tasks) if table == name] for name in tables
+    }
+
+
+def _row(task: tuple[str, Attacked]) -> Row:
+    _, attacked = task
+    return attacked()
 
 
 def kept(tables: Mapping[str, list[Row]]) -> bool:
@@ -92,7 +104,7 @@ def star(profile: str = "zodiac-fx") -> Lab:
     )
 
 
-def _schemes() -> Iterator[Row]:
+def _schemes() -> Iterator[Attacked]:
     """As many flows of 200 kbit/s and one frame as each scheme accepts."""
     labs = (
         ("one switch", star(), _STAR),
@@ -101,23 +113,27 @@ def _schemes() -> Iterator[Row]:
     )
     for title, lab, pairs in labs:
         for scheme in (*GUARANTEED, "silo", "qjump-paper"):
-            case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
-            found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
-            yield {
-                "lab": title,
-                "scheme": scheme,
-                "flows": len(case.admitted),
-                "guarantee_ms": found.guarantee_ms,
-                "adversary": found.adversary.history[-1][1],
-                "adversary_lost": found.adversary.damage.lost,
-                "random": found.scattered.history[-1][1],
-                "random_lost": found.scattered.damage.lost,
-                "generator": max(run.worst for run in found.bursts),
-                "generator_lost": max(run.lost for run in found.bursts),
-            }
+            yield partial(_of_scheme, title, lab, pairs, scheme)
 
 
-def _mistakes() -> Iterator[Row]:
+def _of_scheme(title: str, lab: Lab, pairs: Sequence[tuple[str, str]], scheme: str) -> Row:
+    case = filled(scheme, lab, pairs, rate_bps=_RATE_BPS, burst_bytes=306)
+    found = attack(case, generations=_GENERATIONS, seconds=_SECONDS, seed=_SEED)
+    return {
+        "lab": title,
+        "scheme": scheme,
+        "flows": len(case.admitted),
+        "guarantee_ms": found.guarantee_ms,
+        "adversary": found.adversary.history[-1][1],
+        "adversary_lost": found.adversary.damage.lost,
+        "random": found.scattered.history[-1][1],
+        "random_lost": found.scattered.damage.lost,
+        "generator": max(run.worst for run in found.bursts),
+        "generator_lost": max(run.lost for run in found.bursts),
+    }
+
+
+def _mistakes() -> Iterator[Attacked]:
     """One switch with more flows than the scheme accepts, under the same guarantees."""
     for scheme, frame_bytes, entries, steps in (
         (FULL_RATE.name, 128, 64, (0.0, 0.15)),
@@ -126,40 +142,48 @@ def _mistakes() -> Iterator[Row]:
         (PACKET_GRANULAR, 128, 64, (0.0, 0.01, 0.15)),
     ):
         for too_many in steps:
-            case = filled(
-                scheme,
-                star(),
-                _STAR,
-                rate_bps=60_000,
-                burst_bytes=frame_bytes,
-                frame_bytes=frame_bytes,
-                entries=entries,
-                too_many=too_many,
-            )
-            yield {
-                "scheme": scheme,
-                "frame_bytes": frame_bytes,
-                "entries": entries,
-                "too_many": too_many,
-                "flows": len(case.admitted),
-                **_damage(case),
-            }
+            yield partial(_of_mistake, scheme, frame_bytes, entries, too_many)
 
 
-def _released() -> Iterator[Row]:
+def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) -> Row:
+    case = filled(
+        scheme,
+        star(),
+        _STAR,
+        rate_bps=60_000,
+        burst_bytes=frame_bytes,
+        frame_bytes=frame_bytes,
+        entries=entries,
+        too_many=too_many,
+    )
+    return {
+        "scheme": scheme,
+        "frame_bytes": frame_bytes,
+        "entries": entries,
+        "too_many": too_many,
+        "flows": len(case.admitted),
+        **_damage(case),
+    }
+
+
+def _released() -> Iterator[Attacked]:
     """Flows that take the place of released ones, under the rule and under one that forgets these."""
     for scheme in (*SCHEMES, PACKET_GRANULAR):
         for after_ns in _PAUSES_NS:
             for forgets in (True, False):
-                lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
-                yield {
-                    "scheme": scheme,
-                    "forgets": forgets,
-                    "after_ms": after_ns / 1e6,
-                    "newcomers": lives - 2 - _BRIEF[scheme],
-                    "worst": verdict.worst,
-                    "lost": verdict.lost,
-                }
+                yield partial(_of_released, scheme, after_ns, forgets)
+
+
+def _of_released(scheme: str, after_ns: int, forgets: bool) -> Row:
+    lives, verdict = succeeded(scheme, after_ns, forgets=forgets)
+    return {
+        "scheme": scheme,
+        "forgets": forgets,
+        "after_ms": after_ns / 1e6,
+        "newcomers": lives - 2 - _BRIEF[scheme],
+        "worst": verdict.worst,
+        "lost": verdict.lost,
+    }
 
 
 def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Verdict]:
@@ -181,9 +205,8 @@ def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Verdic
         delivered=scheme != FIFTH_RATE.name,
     )
     case = history.case(Case(lab=lab, scheme=scheme, admitted=(), entries=17))
-    network = network_of(case, seed=_SEED)
-    add_releases(network, case, history.offers(), observed=False)
-    return len(history.lives), judged(case, network.run(duration_ns=400_000_000, drain_ns=DRAIN_NS))
+    records = carried(case, released(case, history.offers()), seed=_SEED, duration_ns=400_000_000)
+    return len(history.lives), judged(case, records)
 
 
 def _brief(first: int, count: int) -> list[Flow]:
@@ -195,39 +218,47 @@ def _brief(first: int, count: int) -> list[Flow]:
     ]
 
 
-def _reserved() -> Iterator[Row]:
+def _reserved() -> Iterator[Attacked]:
     """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
     for scheme in SCHEMES:
         for name in (scheme + PRINTED, scheme):
             for flows in (2, 4):
-                case = _sharing(name, flows)
-                yield {
-                    "scheme": scheme,
-                    "reserved": name == scheme,
-                    "flows": len(case.admitted),
-                    "rate_kbps": case.flows[0].rate_bps / 1e3,
-                    **_damage(case),
-                }
+                yield partial(_of_reserved, scheme, name, flows)
 
 
-def _capacity() -> Iterator[Row]:
+def _of_reserved(scheme: str, name: str, flows: int) -> Row:
+    case = _sharing(name, flows)
+    return {
+        "scheme": scheme,
+        "reserved": name == scheme,
+        "flows": len(case.admitted),
+        "rate_kbps": case.flows[0].rate_bps / 1e3,
+        **_damage(case),
+    }
+
+
+def _capacity() -> Iterator[Attacked]:
     """Boards that forward more or less than equation 6 says, within the 6 % of section 3.4.2."""
+    for factor in _CAPACITIES:
+        for scheme in (*SCHEMES, PACKET_GRANULAR):
+            # A faster board cannot be planned for: its passes would have to end before they do.
+            for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
+                yield partial(_of_capacity, factor, scheme, told)
+
+
+def _of_capacity(factor: float, scheme: str, told: bool) -> Row:
     with tempfile.TemporaryDirectory(prefix="loko-profiles-") as folder:
-        for factor in _CAPACITIES:
-            path = Path(folder) / f"zodiac-fx-{factor}.toml"
-            path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
-            for scheme in (*SCHEMES, PACKET_GRANULAR):
-                # A faster board cannot be planned for: its passes would have to end before they do.
-                for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
-                    case = _sharing(scheme, 4, star(str(path) if told else "zodiac-fx"))
-                    yield {
-                        "capacity": factor,
-                        "scheme": scheme,
-                        "told": told,
-                        "flows": len(case.admitted),
-                        "rate_kbps": case.flows[0].rate_bps / 1e3,
-                        **_damage(replace(case, profile_of={"s1": str(path)})),
-                    }
+        path = Path(folder) / f"zodiac-fx-{factor}.toml"
+        path.write_text(profile_with_capacity("zodiac-fx", factor), encoding="utf-8")
+        case = _sharing(scheme, 4, star(str(path) if told else "zodiac-fx"))
+        return {
+            "capacity": factor,
+            "scheme": scheme,
+            "told": told,
+            "flows": len(case.admitted),
+            "rate_kbps": case.flows[0].rate_bps / 1e3,
+            **_damage(replace(case, profile_of={"s1": str(path)})),
+        }
 
 
 def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:

@@ -1,20 +1,19 @@
-"""Trial after trial on all cores, until enough packets were carried or a guarantee was broken."""
+"""Trial after trial, here or on a cluster, until enough packets were carried or a guarantee was broken.
+
+No replay of points (`evaluation.replay`): no records are kept of a thousand million packets, and each trial
+draws lab, flows and senders of its own from its seed. They are tasks of `evaluation.executor` all the same.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from typing import Final
+from contextlib import closing
+from itertools import count
 
 from benchmarks.evidence.record import Journal, Record, campaign_seed, up_to
 from evaluation.adversary.trial import trial
-
-_AHEAD: Final = 4
-"""Trials that each process has been given."""
+from evaluation.executor import Workers
 
 Tell = Callable[[int, int, float], None]
 """Told after each trial: packets so far, packets wanted, seconds left by estimate."""
@@ -29,32 +28,32 @@ class BrokenGuaranteeError(Exception):
 
 
 def carry_on(
-    journal: Journal, *, packets: int, trial_packets: int, seed: int, jobs: int, tell: Tell
+    journal: Journal,
+    *,
+    packets: int,
+    trial_packets: int,
+    seed: int,
+    workers: Workers,
+    tell: Tell,
 ) -> list[Record]:
     """Carry out what is missing and return the trials that have so many packets together.
 
-    Raises `BrokenGuaranteeError` for the first trial, in order, that fails. A kill loses only the trials
-    under way.
+    Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and as
+    `evaluation.executor.each_done`. A kill loses only the trials under way.
     """
     begin_s, begin_packets = time.monotonic(), sum(record.packets for record in journal.records.values())
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts_to_the_parent) as pool:
-        running: set[Future[Record]] = set()
-        following = 0
+    there = frozenset(journal.records)
+    missing = (
+        (number, campaign_seed(seed, number), trial_packets) for number in count() if number not in there
+    )
+    with closing(workers.each_done(_one, missing)) as done:
         while (chosen := up_to(journal.records, packets)) is None:
             _refuse_broken(journal)
-            while len(running) < _AHEAD * jobs:
-                if following not in journal.records:
-                    running.add(pool.submit(_one, following, campaign_seed(seed, following), trial_packets))
-                following += 1
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                journal.add(future.result())
+            _, record = next(done)
+            journal.add(record)
             have = sum(record.packets for record in journal.records.values())
             rate = (have - begin_packets) / (time.monotonic() - begin_s)
             tell(have, packets, max(0.0, packets - have) / rate if rate else 0.0)
-        for future in running:
-            future.cancel()
     _refuse_broken(journal)
     return chosen
 
@@ -65,10 +64,6 @@ def _refuse_broken(journal: Journal) -> None:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def _one(number: int, seed: int, trial_packets: int) -> Record:
+def _one(task: tuple[int, int, int]) -> Record:
+    number, seed, trial_packets = task
     return Record.of(number, trial(seed, packets=trial_packets))
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(5)

@@ -11,10 +11,14 @@ from typing import Final
 from loko.document import InputError
 from loko.flow import Flow, refuse_doubles
 from loko.lab import Lab
-from loko.network import Routed
+from loko.network import Routed, Visit, visits
+from loko.scenario import Match
 
 ETHERTYPE_IPV4: Final = 0x0800
+PROTOCOL_TCP: Final = 6
 PROTOCOL_UDP: Final = 17
+UNTAGGED: Final = 0xFFFF
+"""In the place of a VID: the frame has no tag (OFP_VLAN_NONE)."""
 EVALUATION_ENTRIES: Final = 17
 """Entries a switch of section 6: 4 used and 13 dummies."""
 
@@ -24,18 +28,113 @@ _FIRST_PRIORITY: Final = 100
 _FILLER_PRIORITY: Final = 200
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """What a frame must have to match: the fields of OpenFlow 1.0 (5.2.3) that are set; any other is open."""
+
+    in_port: int | None = None
+    dl_src: str | None = None
+    """A MAC address such as `02:00:00:00:00:01`, as is `dl_dst`."""
+    dl_dst: str | None = None
+    dl_vlan: int | None = None
+    """VID of the outermost tag, 1 to 4094, or `UNTAGGED`."""
+    dl_vlan_pcp: int | None = None
+    dl_type: int | None = None
+    nw_tos: int | None = None
+    """DSCP in the upper six bits of the byte."""
+    nw_proto: int | None = None
+    nw_src: IPv4Address | IPv4Network | None = None
+    nw_dst: IPv4Address | IPv4Network | None = None
+    tp_src: int | None = None
+    tp_dst: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that are set, in this order."""
+        return tuple(name for name in self.__slots__ if getattr(self, name) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Send the frame, as it is by now, out of a port."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Send it out of a port by one of the port's queues."""
+
+    port: int
+    queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class PopVlan:
+    """Take off the outermost tag: OpenFlow 1.0's strip-vlan."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushVlan:
+    """Put a tag in front of any that are there. OpenFlow 1.0 has no such action."""
+
+    vid: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetVlan:
+    """Replace the VID of the outermost tag. In OpenFlow 1.0 an untagged frame gets one."""
+
+    vid: int
+
+
+Action = Output | Enqueue | PopVlan | PushVlan | SetVlan
+
+
 @dataclass(frozen=True, kw_only=True)
 class FlowEntry:
-    """A five-tuple entry with a single output, the only kind that section 6 uses."""
+    """An entry of a flow table: which frames match, and what becomes of them, in this order."""
 
     priority: int
-    nw_src: IPv4Address
-    nw_dst: IPv4Address
-    tp_src: int
-    tp_dst: int
-    output_port: int
-    dl_type: int = ETHERTYPE_IPV4
-    nw_proto: int = PROTOCOL_UDP
+    match: Fields
+    actions: tuple[Action, ...]
+
+    @property
+    def output_port(self) -> int:
+        """The port of its one output. Raises `ValueError` if it has none, or several."""
+        (port,) = (one.port for one in self.actions if isinstance(one, Output | Enqueue))
+        return port
+
+
+def five_tuple_entry(
+    *,
+    priority: int,
+    nw_src: IPv4Address,
+    nw_dst: IPv4Address,
+    tp_src: int,
+    tp_dst: int,
+    output_port: int,
+    in_port: int | None = None,
+) -> FlowEntry:
+    """An entry with a single output for a UDP flow, all that section 6 uses.
+
+    With `in_port` it is for the flow's frames that come by this port alone.
+    """
+    match = Fields(
+        in_port=in_port,
+        dl_type=ETHERTYPE_IPV4,
+        nw_proto=PROTOCOL_UDP,
+        nw_src=nw_src,
+        nw_dst=nw_dst,
+        tp_src=tp_src,
+        tp_dst=tp_dst,
+    )
+    return FlowEntry(priority=priority, match=match, actions=(Output(output_port),))
+
+
+def match_of(lab: Lab) -> Match:
+    """What the entries of a lab's flows compare: also ports, if paths may visit a switch again."""
+    return Match.FIVE_TUPLE_AND_PORT if lab.laces else Match.FIVE_TUPLE
 
 
 def switch_entries(
@@ -43,17 +142,47 @@ def switch_entries(
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The table of every switch of the lab: dummies first, used entries at the end, increasing priorities.
 
-    Every flow has an entry at each switch of its path, and nowhere else.
+    Every flow has an entry for each visit to a switch of its path, and nowhere else.
     So the search visits every entry for each frame, the worst case of section 6, whatever the flows are.
     No traffic of the lab hits a dummy. Raises `InputError` if a table would not hold its flows.
     """
     refuse_doubles([one.flow for one in routed])
     _refuse_reserved_addresses(lab)
-    passing: dict[str, list[tuple[Flow, int]]] = {name: [] for name in lab.switches}
+    passing: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
     for one in routed:
-        for hop in one.path:
-            passing[hop.switch].append((one.flow, hop.output_port))
+        for visit, entry in path_entries(lab, one):
+            passing[visit.switch].append(entry)
     return {name: _table(lab, name, passing[name], entries) for name in lab.switches}
+
+
+def path_entries(lab: Lab, routed: Routed) -> tuple[tuple[Visit, FlowEntry], ...]:
+    """What sends a flow along its path: an entry for each visit to a switch, in order.
+
+    Where the path visits a switch several times, the entries tell the visits apart by the port that frames
+    come by. Raises `InputError` as `visits`.
+    """
+    return tuple(
+        (
+            visit,
+            flow_entry(
+                lab, routed.flow, visit.output_port, in_port=visit.input_port if visit.of > 1 else None
+            ),
+        )
+        for visit in visits(lab, routed.flow.source, routed.path)
+    )
+
+
+def flow_entry(lab: Lab, flow: Flow, output_port: int, *, in_port: int | None = None) -> FlowEntry:
+    """The entry that sends a flow out of a port; with `in_port` only what comes by that."""
+    return five_tuple_entry(
+        priority=_FIRST_PRIORITY,
+        nw_src=lab.hosts[flow.source].ip.ip,
+        nw_dst=lab.hosts[flow.destination].ip.ip,
+        tp_src=flow.udp_source,
+        tp_dst=flow.udp_destination,
+        output_port=output_port,
+        in_port=in_port,
+    )
 
 
 def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
@@ -67,7 +196,7 @@ def filler_entries(lab: Lab, count: int) -> tuple[FlowEntry, ...]:
     return tuple(replace(_dummy(number), priority=_FILLER_PRIORITY) for number in range(count))
 
 
-def _table(lab: Lab, switch: str, used: list[tuple[Flow, int]], entries: int) -> tuple[FlowEntry, ...]:
+def _table(lab: Lab, switch: str, used: Sequence[FlowEntry], entries: int) -> tuple[FlowEntry, ...]:
     limit = lab.switches[switch].profile.table.entries.value
     if entries > limit:
         raise InputError(f"{switch}: {entries} entries planned, its table holds {limit}; plan fewer")
@@ -76,28 +205,15 @@ def _table(lab: Lab, switch: str, used: list[tuple[Flow, int]], entries: int) ->
             f"{switch}: {len(used)} flows pass, {entries} entries are planned; plan more entries"
         )
     dummies = [_dummy(number) for number in range(entries - len(used))]
-    real = [flow_entry(lab, flow, port) for flow, port in used]
     return tuple(
-        replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*dummies, *real])
-    )
-
-
-def flow_entry(lab: Lab, flow: Flow, output_port: int) -> FlowEntry:
-    """The entry that sends a flow out of a port."""
-    return FlowEntry(
-        priority=_FIRST_PRIORITY,
-        nw_src=lab.hosts[flow.source].ip.ip,
-        nw_dst=lab.hosts[flow.destination].ip.ip,
-        tp_src=flow.udp_source,
-        tp_dst=flow.udp_destination,
-        output_port=output_port,
+        replace(entry, priority=_FIRST_PRIORITY + place) for place, entry in enumerate([*dummies, *used])
     )
 
 
 @lru_cache(maxsize=256)
 def _dummy(number: int) -> FlowEntry:
     # It has an output: an entry without actions would inherit old ones on the board (quirk Q55).
-    return FlowEntry(
+    return five_tuple_entry(
         priority=_FIRST_PRIORITY,
         nw_src=_DUMMY_NETWORK[1 + number],
         nw_dst=_DUMMY_NETWORK[254],

@@ -193,6 +193,11 @@ class Lab:
         """What is plugged in at `end`, if anything."""
         return self.far_end(end.node, end.port)
 
+    @property
+    def laces(self) -> tuple[Link, ...]:
+        """The cables that lead from a switch back to itself: paths may visit it again by them."""
+        return tuple(link for link in self.links if link.a.node == link.b.node)
+
     def far_end(self, node: str, port: int) -> Endpoint | None:
         """What is plugged in at a port of a node, if anything."""
         return self._far_ends.get((node, port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +28,49 @@ class Hop:
 
     switch: str
     output_port: int
+
+
+class Visit(NamedTuple):
+    """One passage of a path through a switch. A path may visit a switch many times."""
+
+    switch: str
+    input_port: int
+    """The port that frames come by; no two visits to a switch have the same."""
+    output_port: int
+    number: int
+    """Which of the path's visits to this switch it is, from 0 on."""
+    of: int
+    """How many there are."""
+
+
+def visits(lab: Lab, source: str, path: Sequence[Hop]) -> tuple[Visit, ...]:
+    """The visits of a path that begins at a host, in order.
+
+    Raises `InputError` if a cable is missing, if frames come to a switch by one port twice, so that no entry
+    can tell these visits apart, or if they leave by the port that they came by, where a switch sends none.
+    """
+    leaves = [(source, 1), *((hop.switch, hop.output_port) for hop in path)]
+    of = Counter(hop.switch for hop in path)
+    seen: dict[str, list[int]] = {}
+    found = []
+    for hop, (node, port) in zip(path, leaves, strict=False):
+        end = lab.far_end(node, port)
+        if end is None or end.node != hop.switch:
+            raise InputError(f"path: no cable leads from {node}:{port} to {hop.switch}")
+        before = seen.setdefault(hop.switch, [])
+        if end.port in before:
+            raise InputError(
+                f"path: it comes to {hop.switch} by port {end.port} twice, so its entries cannot tell these"
+                " visits apart; take another way"
+            )
+        if end.port == hop.output_port:
+            raise InputError(
+                f"path: it leaves {hop.switch} by port {end.port}, by which it came; a switch sends no frame"
+                " back there"
+            )
+        found.append(Visit(hop.switch, end.port, hop.output_port, len(before), of[hop.switch]))
+        before.append(end.port)
+    return tuple(found)
 
 
 class _HopDocument(Strict):

@@ -14,7 +14,7 @@ from loko.lab import Lab
 from loko.mix import Mix
 from loko.network import Hop
 from loko.routing import admit
-from loko.scenario import OpenFlow, Scenario, of_lokos_tables
+from loko.scenario import Match, OpenFlow, Scenario, of_lokos_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,16 +88,17 @@ def scenario_of(
     entries: int,
     mix: Mix | None = None,
     openflow: OpenFlow = OpenFlow.V1_0,
+    match: Match = Match.FIVE_TUPLE,
 ) -> Scenario:
     """The scenario of Loko's own tables, for the frame sizes that the flows and an expected mix send.
 
-    Raises `InputError` without any flow.
+    `match` is what their entries compare (`loko.entries.match_of`). Raises `InputError` without any flow.
     """
     if not flows:
         raise InputError("no flows to plan for; list at least one")
     expected = () if mix is None else mix.frame_bytes
     sizes = tuple(sorted({*(flow.frame_bytes for flow in flows), *expected}))
-    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
+    return of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match)
 
 
 def plan(

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from loko.admission import Admission, Admitted, Ask, Change, Check, Refusal, what_fits
 from loko.document import InputError
 from loko.flow import Flow
-from loko.lab import Lab
+from loko.lab import Endpoint, Lab
 from loko.network import Hop, refuse_ends
 from loko.on_demand import OnDemand
 
@@ -167,20 +167,32 @@ def _too_slow(admitted: Admitted, deadline_ns: float, advice: Callable[[Refusal]
 
 
 def paths(
-    lab: Lab, source: str, destination: str, *, leave_out: Container[str] = frozenset()
+    lab: Lab,
+    source: str,
+    destination: str,
+    *,
+    leave_out: Container[str] = frozenset(),
+    visits: int = 1,
 ) -> Iterator[tuple[Hop, ...]]:
-    """Paths without loops in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`.
+    """Paths in order of cost, at most `MOST_PATHS`. Raises `InputError` as `shortest_path`.
 
-    The search goes on from what can become a path of least cost first (A*: Hart, Nilsson, Raphael 1968).
+    None crosses a cable twice, or visits a switch more than `visits` times: by default none has a loop. The
+    search goes on from what can become a path of least cost first (A*: Hart, Nilsson, Raphael 1968).
     """
     refuse_ends(lab, source, destination)
     left = _Left(lab, destination, leave_out)
     marks: OnDemand[str, int] = OnDemand(lambda _: 1 << len(marks))
-    """By node: a bit. So it takes one step, however long a path is, to see whether a node is on it."""
+    """By node: a bit. So it takes one step, however long a path is, to see whether a node is on it.
+
+    Of paths that visit switches again, by cable.
+    """
+
+    def mark_of(node: str, port: int, far: Endpoint) -> int:
+        return marks[far.node if visits == 1 else min(f"{node}:{port}", str(far))]
 
     def ways_on(node: str) -> list[_Way]:
         return [
-            _Way(port, far.node, marks[far.node], switches, Hop(switch=node, output_port=port))
+            _Way(port, far.node, mark_of(node, port, far), switches, Hop(switch=node, output_port=port))
             for port, far in lab.ways(node)
             if (switches := left.switches(far.node)) is not None
         ]
@@ -201,7 +213,10 @@ def paths(
         count = len(hops) + 1
         for port, far, mark, switches, hop in ways[node]:
             if not crossed & mark:
-                beginning = (count + switches, (*ports, port), far, crossed | mark, (*hops, hop))
+                onward = (*hops, hop)
+                if visits > 1 and sum(one.switch == far for one in onward) >= visits:
+                    continue
+                beginning = (count + switches, (*ports, port), far, crossed | mark, onward)
                 heapq.heappush(waiting, beginning)
 
 
@@ -247,14 +262,28 @@ class _Left:
 
 
 def path_through(lab: Lab, source: str, destination: str, switches: Sequence[str]) -> tuple[Hop, ...]:
-    """The path that crosses these switches, in this order. Raises `InputError` if there is none."""
+    """The path that visits these switches, in this order, by the lowest ports; no cable is crossed twice.
+
+    A switch may stand there several times. Raises `InputError` if there is no such path.
+    """
     hops = []
+    crossed: set[tuple[str, int]] = set()
     for switch, following in zip(switches, [*switches[1:], destination], strict=False):
         if switch not in lab.switches:
             raise InputError(f"path: lab '{lab.name}' has no switch '{switch}'")
-        port = next((port for port, far in lab.ways(switch) if far.node == following), None)
-        if port is None:
-            raise InputError(f"path: no cable leads from {switch} to {following}")
+        way = next(
+            (
+                (port, far)
+                for port, far in lab.ways(switch)
+                if far.node == following and (switch, port) not in crossed
+            ),
+            None,
+        )
+        if way is None:
+            again = " that it has not crossed" if crossed else ""
+            raise InputError(f"path: no cable{again} leads from {switch} to {following}")
+        port, far = way
+        crossed |= {(switch, port), (far.node, far.port)}
         hops.append(Hop(switch=switch, output_port=port))
     if not hops or hops[0].switch not in (far.node for _, far in lab.ways(source)):
         raise InputError(f"path: does not begin at the switch of {source}")

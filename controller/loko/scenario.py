@@ -29,7 +29,7 @@ class OpenFlow(Enum):
 
 
 class Match(Enum):
-    """Match types of Table 1. The value names the type, `fields` what an entry of it compares."""
+    """Match types: those of Table 1, then others. The value names one, `fields` what its entries compare."""
 
     PORT = "port"
     TP_DST = "tp-dst"
@@ -37,6 +37,10 @@ class Match(Enum):
     MASKED_NW_DST = "masked-nw-dst"
     FIVE_TUPLE = "five-tuple"
     ALL = "all"
+    FIVE_TUPLE_AND_PORT = "five-tuple-and-port"
+    """Of paths that visit a switch several times."""
+    DL_VLAN = "dl-vlan"
+    """Of source routing by stacks of VLAN tags."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -57,6 +61,8 @@ _FIELDS: Final = {
     Match.MASKED_NW_DST: ("dl_type", "nw_dst"),
     Match.FIVE_TUPLE: _FIVE_TUPLE,
     Match.ALL: (*_FIVE_TUPLE, "in_port", "nw_tos", "dl_src", "dl_dst"),
+    Match.FIVE_TUPLE_AND_PORT: (*_FIVE_TUPLE, "in_port"),
+    Match.DL_VLAN: ("dl_vlan",),
 }
 
 _FIVE_TUPLE_OXMS = ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "transport_port", "transport_port")
@@ -70,7 +76,11 @@ _OXMS: Final = {
         *("in_port", "eth_dst", "eth_src", "eth_type", "ip_dscp", "ip_proto", "ipv4_src", "ipv4_dst"),
         *("transport_port", "transport_port"),
     ),
+    Match.FIVE_TUPLE_AND_PORT: ("in_port", *_FIVE_TUPLE_OXMS),
+    Match.DL_VLAN: ("vlan_vid",),
 }
+_OTHER_MATCHES: Final = (Match.FIVE_TUPLE_AND_PORT, Match.DL_VLAN)
+TABLE_1_MATCHES: Final = tuple(match for match in Match if match not in _OTHER_MATCHES)
 
 
 class Action(Enum):
@@ -161,11 +171,16 @@ class Scenario:
         sizes = self.packet_sizes_bytes
         return TABLE_1_FRAME_BYTES if isinstance(sizes, Unknown) else tuple(sorted(set(sizes)))
 
+    @property
+    def compares_ports(self) -> bool:
+        """Whether entries may compare the port that a frame comes by."""
+        return isinstance(self.match, Unknown) or "in_port" in self.match.fields
+
     def cases(self) -> Iterator[Case]:
         """Every case that the scenario leaves open."""
         for entries, match, action, used, priorities, size in itertools.product(
             TABLE_1_ENTRIES if isinstance(self.entries, Unknown) else (self.entries,),
-            tuple(Match) if isinstance(self.match, Unknown) else (self.match,),
+            TABLE_1_MATCHES if isinstance(self.match, Unknown) else (self.match,),
             tuple(Action) if isinstance(self.action, Unknown) else (self.action,),
             tuple(UsedEntry) if isinstance(self.used_entry, Unknown) else (self.used_entry,),
             tuple(Priorities) if isinstance(self.priorities, Unknown) else (self.priorities,),
@@ -183,13 +198,18 @@ class Scenario:
 
 
 def of_lokos_tables(
-    *, entries: int, packet_sizes_bytes: tuple[int, ...], openflow: OpenFlow = OpenFlow.V1_0
+    *,
+    entries: int,
+    packet_sizes_bytes: tuple[int, ...],
+    openflow: OpenFlow = OpenFlow.V1_0,
+    match: Match = Match.FIVE_TUPLE,
+    action: Action = Action.OUTPUT,
 ) -> Scenario:
     """What Loko's own tables make sure of (`loko.entries`): five-tuples, output, the last entries used."""
     return Scenario(
         entries=entries,
-        match=Match.FIVE_TUPLE,
-        action=Action.OUTPUT,
+        match=match,
+        action=action,
         packet_sizes_bytes=packet_sizes_bytes,
         priorities=Priorities.INCREASING,
         used_entry=UsedEntry.LAST,

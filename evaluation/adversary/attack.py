@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.adversary.carriage import DRAIN_NS, RandomBursts, Verdict, add_bursts, judged, network_of
+from evaluation.adversary.carriage import Verdict, bursts, carried, judged
 from evaluation.adversary.case import Case
 from evaluation.adversary.search import Found, adversary, random_search
 
@@ -54,6 +54,5 @@ def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack
 
 
 def _bursts(case: Case, load: float, seconds: float, seed: int) -> Verdict:
-    network = network_of(case, seed=seed)
-    add_bursts(network, case, RandomBursts(load=load))
-    return judged(case, network.run(duration_ns=round(seconds * 1e9), drain_ns=DRAIN_NS))
+    traffic = bursts(case, load=load)
+    return judged(case, carried(case, traffic, seed=seed, duration_ns=round(seconds * 1e9)))

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from evaluation.adversary.case import Case
-from evaluation.adversary.release import LEAD_NS, Instants
+from evaluation.adversary.release import LEAD_NS
+from evaluation.traffic import Instants
 from loko.admission import Admission, Admitted, Change, Refusal
 from loko.flow import Flow
 from loko.lab import Lab

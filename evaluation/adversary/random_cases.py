@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from evaluation.adversary.carriage import SENDABLE
 from evaluation.adversary.case import Case
 from evaluation.adversary.schemes import GUARANTEED, admission_named
+from evaluation.planned_control import SENDABLE
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.document import InputError

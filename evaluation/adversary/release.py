@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.adversary.case import Case
-
-Instants = NDArray[np.int64]
-"""When a flow's frames are offered, in ns after the beginning of a run, rising."""
+from evaluation.traffic import Instants
 
 LEAD_NS: Final = 60_000_000
 """From the beginning of a run or round to the instant that the bursts aim at: longer than any way."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
-import switch_emulator
 
-from evaluation.adversary.carriage import DRAIN_NS, add_control, add_releases, network_of
+from evaluation.adversary.carriage import DRAIN_NS, released, runner_of
 from evaluation.adversary.case import Case
 from evaluation.adversary.release import (
     LEAD_NS,
@@ -27,6 +26,8 @@ from evaluation.adversary.release import (
     sustained,
     varied,
 )
+from evaluation.planned_control import all_that_may_be_sent
+from evaluation.runner import RunRecords
 from loko.device import Profile
 from loko.ring import Setting
 
@@ -120,15 +121,6 @@ def damage_of(
     case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool = True
 ) -> list[Damage]:
     """What each candidate does, each in a round of its own."""
-    network, rounds_ns, round_ns = _rounds(case, candidates, seed=seed, aim_timers=aim_timers)
-    result = network.run(duration_ns=rounds_ns[-1] + round_ns, drain_ns=DRAIN_NS)
-    return _damages(case, result, rounds_ns[0] - LEAD_NS, round_ns, len(candidates))
-
-
-def _rounds(
-    case: Case, candidates: Sequence[Bursts], *, seed: int, aim_timers: bool
-) -> tuple[switch_emulator.Network, list[int], int]:
-    """The network with all candidates' releases, the instants that they aim at, and from one to the next."""
     profile = _profile(case)
     period_ns = profile.cpu.timers.period_ns.value
     rng = np.random.default_rng(seed)
@@ -140,28 +132,31 @@ def _rounds(
             "timer_phase_ns": anchor_ns + late_ns,
             "loop_phase_ns": int(rng.integers(profile.cpu.loop_ps.value // 1000)),
         }
-    network = network_of(case, seed=seed, settings=settings)
+    with runner_of(case) as runner:
+        powered = runner.powered(seed=seed, settings=settings)
     # Instants of a run count from its beginning, phases from power-up.
-    first_ns = LEAD_NS + (anchor_ns - network.now_ns() - LEAD_NS) % period_ns
+    first_ns = LEAD_NS + (anchor_ns - powered.now_ns - LEAD_NS) % period_ns
     tail_ns = max(int(bursts.following.max(initial=0)) for bursts in candidates) * max(
         flow.frame_bytes * 8e9 / flow.rate_bps for flow in case.flows
     )
     round_ns = math.ceil((2 * LEAD_NS + refill_ns(case) + tail_ns) / period_ns) * period_ns
     rounds_ns = [first_ns + number * round_ns for number in range(len(candidates))]
-    releases = instants(case, rounds_ns, candidates)
-    add_releases(network, case, releases, observed=True)
+    duration_ns = rounds_ns[-1] + round_ns
     control_ns = {name: int(rng.integers(first_ns)) for name in case.lab.switches}
-    add_control(network, case.lab, case.control, duration_ns=rounds_ns[-1] + round_ns, first_ns=control_ns)
-    return network, rounds_ns, round_ns
+    records = powered.run(
+        released(case, instants(case, rounds_ns, candidates), observed=True),
+        duration_ns=duration_ns,
+        planned=all_that_may_be_sent(case.lab, case.control, duration_ns=duration_ns, first_ns=control_ns),
+        drain_ns=DRAIN_NS,
+    )
+    return _damages(case, records, first_ns - LEAD_NS, round_ns, len(candidates))
 
 
-def _damages(
-    case: Case, result: switch_emulator.RunResult, begin_ns: int, round_ns: int, count: int
-) -> list[Damage]:
+def _damages(case: Case, records: RunRecords, begin_ns: int, round_ns: int, count: int) -> list[Damage]:
     guarantees = np.array([admitted.guarantee_ns for admitted in case.admitted])
-    place = np.clip((result.sent_ns - begin_ns) // round_ns, 0, count - 1)
-    lost = np.bincount(place[result.received_ns < 0], minlength=count)
-    ratio = (result.received_ns - result.sent_ns) / guarantees[result.flow]
+    place = np.clip((records.sent_ns - begin_ns) // round_ns, 0, count - 1)
+    lost = np.bincount(place[records.received_ns < 0], minlength=count)
+    ratio = (records.received_ns - records.sent_ns) / guarantees[records.flow]
     worst = np.zeros(count)
     np.maximum.at(worst, place, ratio)
     late, packets = np.bincount(place[ratio > 1], minlength=count), np.bincount(place, minlength=count)

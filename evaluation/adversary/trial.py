@@ -8,20 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.carriage import (
-    DRAIN_NS,
-    RandomBursts,
-    Verdict,
-    add_bursts,
-    add_control,
-    add_releases,
-    judged,
-    network_of,
-)
+from evaluation.adversary.carriage import DRAIN_NS, Verdict, bursts, judged, released, runner_of
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
-from evaluation.adversary.release import LEAD_NS, Instants, critical, instants, refill_ns
+from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
+from evaluation.planned_control import all_that_may_be_sent
+from evaluation.traffic import Instants
 from loko.scenario import OpenFlow
 from loko.schemes import choice_named
 
@@ -82,22 +75,27 @@ def trial(
             way = "critical"
     rate_pps = sum(flow.rate_bps / 8 / flow.frame_bytes for flow in case.flows)
     duration_ns = round(min(max(packets / rate_pps * 1e9, _SHORTEST_NS), _LONGEST_NS, most_ns_of_changes))
-    network = network_of(case, seed=rng.getrandbits(63))
+    with runner_of(case) as runner:
+        powered = runner.powered(seed=rng.getrandbits(63))
     if way == "critical":
         releases = _critical(case, np.random.default_rng(rng.getrandbits(63)), duration_ns)
     if releases:
-        add_releases(network, case, releases, observed=False, only=only)
+        traffic = released(case, releases)
     else:
-        load = rng.choice((0.7, 0.95)) if way == "bursts" else 4.0
-        add_bursts(network, case, RandomBursts(load=load), only=only)
+        traffic = bursts(case, load=rng.choice((0.7, 0.95)) if way == "bursts" else 4.0)
     first_ns = {name: rng.randrange(1_000_000, 1_000_000_000) for name in case.lab.switches}
-    add_control(
-        network, case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns, openflow=openflow
+    planned = all_that_may_be_sent(
+        case.lab, case.control, duration_ns=duration_ns, first_ns=first_ns, openflow=openflow
     )
     if most_ns is not None:
         duration_ns = min(duration_ns, most_ns)
-    result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)
-    return Trial(drawn=found, way=way, duration_ns=duration_ns, verdict=judged(case, result))
+    records = powered.run(
+        [flow for flow in traffic if only is None or flow.flow in only],
+        duration_ns=duration_ns,
+        planned=planned,
+        drain_ns=DRAIN_NS,
+    )
+    return Trial(drawn=found, way=way, duration_ns=duration_ns, verdict=judged(case, records))
 
 
 def narrowed(failed: Trial, *, packets: int, scheme: str | None = None) -> tuple[frozenset[int], int]:

@@ -13,7 +13,7 @@ from evaluation.artifact.archive import Archive
 from evaluation.artifact.packing import RESULTS
 from evaluation.evaluate import evaluate
 from evaluation.folder import full_name, short_name
-from evaluation.kinds.experiments import experiments, select
+from evaluation.kinds.experiments import experiments_named, select
 from evaluation.options import LIVE_ONLY, Options, Progress, arranged, names_of_choices
 from evaluation.provenance import commit, sha256_of
 from evaluation.result import FigureResult, read_results
@@ -79,7 +79,7 @@ class Bundle:
                 f"the archive is of commit {self.commit}, this program of {commit()}: take the archive's own"
                 " source, check that commit out, or replay nothing (--checksums)"
             )
-        known = experiments()
+        known = experiments_named([one.name for one in chosen])
         alike: dict[str, list[FigureResult]] = {}
         for one in chosen:
             alike.setdefault(json.dumps(one.provenance.options, sort_keys=True), []).append(one)

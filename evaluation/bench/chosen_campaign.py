@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from evaluation.bench.part import Design, Key, Part, Procedure, Samples
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.progress import announcement, measuring
 from evaluation.bench.store import SampleStore
+from evaluation.executor import Executor, Workers
 from evaluation.files import alone_in, output_directory
 from evaluation.provenance import commit
 from evaluation.runner import RunError
@@ -36,6 +36,8 @@ class ChosenCampaign:
     samples: int
     design: Design
     seed: int
+    workers: Workers
+    """What measures in virtual time."""
 
     @classmethod
     def of(
@@ -47,9 +49,13 @@ class ChosenCampaign:
         samples: int,
         design: Design | None,
         seed: int,
+        workers: Workers,
     ) -> Self:
         """From what the user said. Raises `InputError`."""
+        workers.refuse_contradiction()
         chosen = choose(device)
+        if chosen.entry is not None and workers.executor is not Executor.PROCESSES:
+            raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
         if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
             sensible = [one.name for one in PROCEDURES if one.simulated_parts]
@@ -65,6 +71,7 @@ class ChosenCampaign:
             samples=samples,
             design=design or usual,
             seed=seed,
+            workers=workers,
         )
 
     def parts(self, design: Design | None = None) -> list[Part]:
@@ -91,8 +98,9 @@ class ChosenCampaign:
                         self._measure_what_it_lets(todo, store, tell)
                     else:
                         make = self._make(self.design)
-                        jobs = len(os.sched_getaffinity(0))
-                        processes.run(self.chosen, make, store, seed=self.seed, jobs=jobs, on_part=tell)
+                        processes.run(
+                            self.chosen, make, store, seed=self.seed, workers=self.workers, on_part=tell
+                        )
                 left_out = sum(count for *_, count in store.rows(wanted))
                 if left_out and self._real_time:
                     typer.echo(f"left out: {left_out} samples that this machine's stalls spoilt", err=True)

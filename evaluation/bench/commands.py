@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
 from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
+from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
 from evaluation.predictability.commands import judge_predictability
 from evaluation.provenance import commit
@@ -54,6 +56,12 @@ FormOption = Annotated[
     str | None,
     typer.Option(help="Profile that lends the form and what is not measured. Default: the device's own."),
 ]
+ExecutorOption = Annotated[
+    Executor, typer.Option(help="What measures in virtual time: this machine, or a Dask cluster.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -70,10 +78,19 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         design: DesignOption = None,
         estimate: EstimateOption = False,
         seed: SeedOption = 1,
+        executor: ExecutorOption = Executor.PROCESSES,
+        scheduler: SchedulerOption = None,
         as_json: JsonOption = False,
     ) -> None:
-        measured = (procedure, *procedure.beside)
-        chosen = ChosenCampaign.of(measured, device, out=out, samples=samples, design=design, seed=seed)
+        chosen = ChosenCampaign.of(
+            (procedure, *procedure.beside),
+            device,
+            out=out,
+            samples=samples,
+            design=design,
+            seed=seed,
+            workers=_workers(executor, scheduler),
+        )
         if estimate:
             _say(chosen.estimates())
             return
@@ -98,6 +115,8 @@ def measure_all(
     estimate: EstimateOption = False,
     seed: SeedOption = 1,
     form: FormOption = None,
+    executor: ExecutorOption = Executor.PROCESSES,
+    scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do the whole campaign and write profile.toml, each number with its source and range.
@@ -108,7 +127,15 @@ def measure_all(
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
-    whole = ChosenCampaign.of(PROCEDURES, device, out=out, samples=samples, design=design, seed=seed)
+    whole = ChosenCampaign.of(
+        PROCEDURES,
+        device,
+        out=out,
+        samples=samples,
+        design=design,
+        seed=seed,
+        workers=_workers(executor, scheduler),
+    )
     if estimate:
         _say(whole.estimates())
         return
@@ -132,6 +159,11 @@ def measure_all(
         typer.echo(json.dumps(summary(profile, findings, path), indent=1))
         return
     _say(lines(profile, findings, path))
+
+
+def _workers(executor: Executor, scheduler: str | None) -> Workers:
+    """As many processes as there are cores, or a cluster."""
+    return Workers(jobs=len(os.sched_getaffinity(0)), executor=executor, scheduler=scheduler)
 
 
 Row = dict[str, Any]

@@ -1,31 +1,41 @@
-"""A campaign in virtual time on several processes: what each part draws does not depend on who measures it.
+"""A campaign in virtual time in independent tasks: what a part draws does not depend on who measures it.
 
-A worker has a board of its own and hands back each combination; only this process writes it, at once.
-When this process ends, however it ends, its workers meet the end of their pipes and end, too.
+No replay of points (`evaluation.replay`): on the bench there is one board and no lab, and samples are kept by
+part. Parts are tasks of `evaluation.executor` all the same: on processes of this machine, or on a cluster.
+A worker keeps its board from part to part. Only the process that asks writes samples, each part's at once.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from multiprocessing.connection import Connection, wait
-from typing import Final
+import pickle
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from threading import local
+from typing import Final, NamedTuple
 
 from evaluation.bench import campaign
 from evaluation.bench.choice import Choice, virtual_device
+from evaluation.bench.device import Device
 from evaluation.bench.part import Combination, Key, Part
 from evaluation.bench.store import SampleStore
-from evaluation.runner import RunError
-from loko.document import InputError
+from evaluation.executor import Executor, Workers
 
 Parts = Callable[[], list[Part]]
 """Makes the parts of a campaign. It can be sent to another process: a function or a `partial` of one."""
 
 _WORTH_IT: Final = 25
 """So many parts take longer than starting another process does."""
-_PATIENCE_S: Final = 10.0
+
+
+class _Task(NamedTuple):
+    """A part that is measured wherever there is room. Its samples depend on nothing else."""
+
+    form: str
+    seed: int
+    make_parts: bytes
+    """Pickled, so that a worker sees that its next task is of the same campaign."""
+    key: Key
 
 
 def run(
@@ -34,10 +44,10 @@ def run(
     store: SampleStore,
     *,
     seed: int,
-    jobs: int,
+    workers: Workers,
     on_part: Callable[[Part], None],
 ) -> None:
-    """Measure the parts that the store does not hold, in virtual time on up to so many processes.
+    """Measure the parts that the store does not hold, in virtual time on so many processes or a cluster.
 
     `on_part` hears of each part that is complete, also of those that were there. Raises `InputError` or
     `RunError`; what is complete by then is kept.
@@ -45,78 +55,41 @@ def run(
     todo = make_parts()
     there = store.complete_among(part.key for part in todo)
     missing = [part for part in todo if part.key not in there]
-    workers = min(jobs, len(missing) // _WORTH_IT) if chosen.entry is None else 1
-    if workers < 2:
+    jobs = min(workers.jobs, len(missing) // _WORTH_IT)
+    if chosen.entry is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
         with chosen.opened(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)
         return
     for part in todo:
         if part.key in there:
             on_part(part)
-    by_key = {part.key: part for part in missing}
-    with _workers(workers, chosen.form, make_parts, seed) as ends:
-        for key, found in _measured(ends, list(by_key)):
-            if found is None:
-                store.complete(key)
-                on_part(by_key[key])
-            else:
-                size, (times, left_out) = found
-                store.keep(key, size, times, left_out)
+    campaign_parts = pickle.dumps(make_parts)
+    tasks = [_Task(chosen.form, seed, campaign_parts, part.key) for part in missing]
+    with closing(replace(workers, jobs=jobs).each_done(_measured, tasks)) as done:
+        for place, found in done:
+            part = missing[place]
+            for size, (times, left_out) in found:
+                store.keep(part.key, size, times, left_out)
+            store.complete(part.key)
+            on_part(part)
 
 
-def _measured(ends: Sequence[Connection], keys: Sequence[Key]) -> Iterator[tuple[Key, Combination | None]]:
-    """Hand the parts out, one at a time to each worker, and yield what comes back.
-
-    None follows the last combination of a part. Raises what a worker raised.
-    """
-    waiting = list(reversed(keys))
-    for end in ends:
-        end.send(waiting.pop())
-    busy = list(ends)
-    while busy:
-        ready = wait(busy)
-        for end in [end for end in busy if end in ready]:
-            key, found = end.recv()
-            if isinstance(found, Exception):
-                raise found
-            if found is None and waiting:
-                end.send(waiting.pop())
-            elif found is None:
-                busy.remove(end)
-            yield key, found
+def _measured(task: _Task) -> list[Combination]:
+    """All combinations of a part. Raises `InputError` or `RunError`."""
+    campaign_of = (task.form, task.seed, task.make_parts)
+    if _bench.of != campaign_of:
+        _bench.device = virtual_device(task.form, seed=task.seed)
+        _bench.parts = {part.key: part for part in pickle.loads(task.make_parts)()}  # noqa: S301
+        _bench.of = campaign_of
+    return list(_bench.parts[task.key].measured(_bench.device, task.seed))
 
 
-@contextmanager
-def _workers(count: int, form: str, make_parts: Parts, seed: int) -> Iterator[list[Connection]]:
-    """Start the workers; end them afterwards."""
-    # Not forked: a child would have copies of this process's locks and of the other workers' pipes.
-    context = multiprocessing.get_context("spawn")
-    with ExitStack() as stack:
-        ends = []
-        for _ in range(count):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, form, make_parts, seed), daemon=True)
-            process.start()
-            theirs.close()
-            stack.callback(process.join, _PATIENCE_S)
-            stack.callback(mine.close)
-            ends.append(mine)
-        yield ends
+class _Bench(local):
+    """The board and the parts of a campaign, which a worker keeps for its next task: each thread its own."""
+
+    of: tuple[str, int, bytes] | None = None
+    device: Device
+    parts: Mapping[Key, Part]
 
 
-def _work(end: Connection, form: str, make_parts: Parts, seed: int) -> None:
-    """What a worker does: measure the parts that it is told, until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is meant for the process that asks
-    parts = {part.key: part for part in make_parts()}
-    device = virtual_device(form, seed=seed)
-    try:
-        while True:
-            key = end.recv()
-            try:
-                for found in parts[key].measured(device, seed):
-                    end.send((key, found))
-                end.send((key, None))
-            except (InputError, RunError) as error:
-                end.send((key, error))
-    except (EOFError, ConnectionError):
-        return
+_bench: Final = _Bench()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -14,6 +16,8 @@ from evaluation.folder import full_name
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
 from loko.document import LABS, InputError, error_at, read
+
+_PLACE: Final = "*/experiments/*.yml"
 
 
 class _Kind(BaseModel):
@@ -26,6 +30,8 @@ def load_experiment(path: Path) -> Figure:
     if name not in kind_names():
         raise error_at(path, ("kind",), f"'{name}' is unknown (known: {', '.join(kind_names())})")
     experiment: Figure = read(path, kind_named(name).document)
+    if experiment.figure != path.stem:
+        raise error_at(path, ("figure",), f"'{experiment.figure}' is not the file's name; call both the same")
     try:
         for claim in experiment.claims:
             check_reference(experiment, claim)
@@ -38,8 +44,23 @@ def load_experiment(path: Path) -> Figure:
 
 def experiments(labs: Path = LABS) -> dict[str, Figure]:
     """Every experiment of every lab by its full name, tables first, then by name. Raises `InputError`."""
+    return _by_name(labs.glob(_PLACE), labs)
+
+
+def experiments_named(names: Sequence[str], labs: Path = LABS) -> dict[str, Figure]:
+    """Those experiments that can have one of these names; all if one has none, or if no name is given.
+
+    To read a few is quicker than to read all, each with the code of its kind. Raises `InputError`.
+    """
+    wanted = set(map(full_name, names))
+    files = {one.partition("/")[2] for one in wanted}
+    found = _by_name((path for path in labs.glob(_PLACE) if path.stem in files), labs)
+    return found if wanted and wanted <= found.keys() else experiments(labs)
+
+
+def _by_name(paths: Iterable[Path], labs: Path) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
-    loaded = [load_experiment(path) for path in sorted(labs.glob("*/experiments/*.yml"))]
+    loaded = [_unchanged(path, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(paths)]
     for experiment in sorted(loaded, key=lambda one: (one.kind != "table", in_order(one.paper, one.figure))):
         if experiment.name in found:
             raise InputError(f"{labs}: two experiments are named {experiment.name}; rename one")
@@ -47,7 +68,13 @@ def experiments(labs: Path = LABS) -> dict[str, Figure]:
     return found
 
 
-def select(names: Sequence[str], known: dict[str, Figure], mode: str = "virtual") -> list[Figure]:
+@lru_cache(maxsize=1024)
+def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
+    """The experiment in a file, which is read again only when it has changed."""
+    return load_experiment(path)
+
+
+def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtual") -> list[Figure]:
     """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
 
     Without names: all that can be replayed in this mode, but for those that want to be named.

@@ -74,7 +74,7 @@ def measure(
         def tell(part: Part) -> None:
             progress.advance(f"{figure.name}: {part.key.name}")
 
-        run(chosen, make_parts, store, seed=options.seed, jobs=options.jobs, on_part=tell)
+        run(chosen, make_parts, store, seed=options.seed, workers=options.workers, on_part=tell)
         return store.samples(wanted)
 
 

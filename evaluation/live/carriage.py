@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluation.live.boards import BoardsReport
 from evaluation.live.capture import Frames, Tap, join, received_by, sent_by
-from evaluation.live.generator import Generator, Pattern, open_sink
+from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import Network
 from evaluation.live.shaping import TokenBucket, shape, unshape
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
@@ -68,10 +68,11 @@ def _taps(network: Network, traffic: Iterable[FlowTraffic], folder: Path, stack:
 def _send(network: Network, traffic: Sequence[FlowTraffic], seconds: float, folder: Path) -> int:
     """Send, and end sending at once: what still waits in the token buckets is thrown away with them."""
     with ExitStack() as stack:
-        for flow in traffic:
-            interface, prefix = network.interface(flow.source), network.inside(flow.source)
-            shape(interface, TokenBucket.of(flow), host=flow.source, prefix=prefix)
-            stack.callback(unshape, interface, host=flow.source, prefix=prefix)
+        for host in dict.fromkeys(flow.source for flow in traffic):
+            interface, prefix = network.interface(host), network.inside(host)
+            mine = {flow.udp_source: TokenBucket.of(flow) for flow in traffic if flow.source == host}
+            shape(interface, mine, host=host, prefix=prefix)
+            stack.callback(unshape, interface, host=host, prefix=prefix)
         generators = []
         for flow in traffic:
             address = network.lab.hosts[flow.destination].ip.ip
@@ -130,17 +131,18 @@ def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsRepor
 
 def refuse(traffic: Sequence[FlowTraffic], lab: Lab) -> None:
     """Raise `RunError` if hosts, shapers or generators cannot do what the traffic asks for."""
-    senders: dict[str, int] = {}
+    ports: dict[tuple[str, int], int] = {}
     for flow in traffic:
         for host in (flow.source, flow.destination):
             if host not in lab.hosts:
                 known = ", ".join(lab.hosts)
                 raise RunError(f"flow {flow.flow}: {lab.path} has no host '{host}' (hosts: {known})")
-        if flow.source in senders:
+        end = flow.source, flow.udp_source
+        if end in ports:
             raise RunError(
-                f"flows {senders[flow.source]} and {flow.flow} both leave from {flow.source}: in live runs "
-                "a host shapes one flow; give each flow a host of its own"
+                f"flows {ports[end]} and {flow.flow} both leave {flow.source} by UDP port {flow.udp_source}:"
+                " in live runs a host tells its flows apart by it; give each a port of its own"
             )
-        senders[flow.source] = flow.flow
+        ports[end] = flow.flow
+        pattern_of(flow)
         TokenBucket.of(flow)
-        Pattern.of(flow)

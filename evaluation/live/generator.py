@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Self
 
 from evaluation.live.network_namespace import inside
 from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
-from evaluation.runner import RunError
-from evaluation.traffic import FlowTraffic
+from evaluation.runner import RunError, refuse_others
+from evaluation.traffic import FlowTraffic, Greedy, RandomBursts, Sends
 
 HEADERS_BYTES = 14 + 20 + 8
 """Ethernet, IPv4 without options, UDP."""
@@ -36,6 +35,12 @@ SMALLEST_PAYLOAD_BYTES = 28
 LINE_RATE_BPS = 100_000_000
 """Of a lab's hosts."""
 
+CARRIES: frozenset[type[Sends]] = frozenset({RandomBursts, Greedy})
+"""What hosts can send in real time: mgen takes no list of instants, and hosts have no clock in common."""
+
+_GREED = 2.0
+"""A greedy sender offers so many times what its bucket lets pass."""
+
 _PREAMBLE_AND_GAP_BYTES = 20
 _START_TIMEOUT_S = 30.0
 
@@ -46,34 +51,25 @@ def message_flow(flow: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What mgen is told of a flow that offers more than passes: frames at equal distances."""
+
+    payload_bytes: int
+    rate_pps: float
+
+    def text(self) -> str:
+        """The stream in mgen's words."""
+        return f"PERIODIC [{self.rate_pps:.3f} {self.payload_bytes}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """What mgen is told of a flow."""
+    """What mgen is told of a flow that sends bursts."""
 
     payload_bytes: int
     frames_per_burst: int
     mean_interval_s: float
     line_rate_pps: float
-
-    @classmethod
-    def of(cls, flow: FlowTraffic, line_rate_bps: int = LINE_RATE_BPS) -> Self:
-        """The pattern that offers what the flow says. Raises `RunError` if mgen cannot."""
-        payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
-        where = f"flow {flow.flow} ({flow.label})"
-        if payload < SMALLEST_PAYLOAD_BYTES:
-            least = SMALLEST_PAYLOAD_BYTES + HEADERS_BYTES + FCS_BYTES
-            raise RunError(f"{where}: mgen's frames have at least {least} bytes, not {flow.frame_bytes}")
-        frames = flow.offered_burst_bytes // flow.frame_bytes
-        if frames < 1 or flow.offered_rate_bps < 1:
-            raise RunError(
-                f"{where}: bursts of {flow.offered_burst_bytes} bytes at {flow.offered_rate_bps} bit/s "
-                f"hold no frame of {flow.frame_bytes} bytes: raise the offered burst or rate"
-            )
-        return cls(
-            payload_bytes=payload,
-            frames_per_burst=frames,
-            mean_interval_s=frames * flow.frame_bytes * 8 / flow.offered_rate_bps,
-            line_rate_pps=line_rate_bps / (8 * (flow.frame_bytes + _PREAMBLE_AND_GAP_BYTES)),
-        )
 
     def text(self) -> str:
         """The pattern in mgen's words. A burst ends half a frame's time before the next frame would begin."""
@@ -82,10 +78,36 @@ class Pattern:
         return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
 
 
+def pattern_of(flow: FlowTraffic, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
+    """What offers what the flow says. Raises `RunError` if mgen cannot."""
+    refuse_others([flow], CARRIES, "live")
+    payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
+    if payload < SMALLEST_PAYLOAD_BYTES:
+        least = SMALLEST_PAYLOAD_BYTES + HEADERS_BYTES + FCS_BYTES
+        raise RunError(f"{flow.where}: mgen's frames have at least {least} bytes, not {flow.frame_bytes}")
+    line_rate_pps = line_rate_bps / (8 * (flow.frame_bytes + _PREAMBLE_AND_GAP_BYTES))
+    sends = flow.sends
+    if not isinstance(sends, RandomBursts):
+        passing_pps = flow.bucket.rate_bps / (8 * flow.frame_bytes)
+        return Stream(payload_bytes=payload, rate_pps=min(_GREED * passing_pps, line_rate_pps))
+    frames = int(sends.burst_bytes // flow.frame_bytes)
+    if frames < 1 or sends.offered_rate_bps < 1:
+        raise RunError(
+            f"{flow.where}: bursts of {sends.burst_bytes} bytes at {sends.offered_rate_bps} bit/s "
+            f"hold no frame of {flow.frame_bytes} bytes: raise the offered burst or rate"
+        )
+    return Pattern(
+        payload_bytes=payload,
+        frames_per_burst=frames,
+        mean_interval_s=frames * flow.frame_bytes * 8 / sends.offered_rate_bps,
+        line_rate_pps=line_rate_pps,
+    )
+
+
 def script(flow: FlowTraffic, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
     """The mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot send it."""
     ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
-    return f"0.0 ON {message_flow(flow.flow)} {ports} {Pattern.of(flow, line_rate_bps).text()}\n"
+    return f"0.0 ON {message_flow(flow.flow)} {ports} {pattern_of(flow, line_rate_bps).text()}\n"
 
 
 class Generator:
@@ -101,9 +123,9 @@ class Generator:
         line_rate_bps: int = LINE_RATE_BPS,
     ) -> None:
         """Start sending; `wait` says when it does. Raises `RunError` if mgen cannot send the flow."""
-        source = folder / f"{flow.source}.mgn"
+        source = folder / f"{flow.source}-{flow.flow}.mgn"
         source.write_text(script(flow, destination, line_rate_bps), encoding="ascii")
-        self._log = folder / f"{flow.source}.mgen.log"
+        self._log = folder / f"{flow.source}-{flow.flow}.mgen.log"
         self._host = flow.source
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from evaluation.live.building import start
 from evaluation.live.cards import hand_in
 from evaluation.live.confinement import Confinement
 from evaluation.live.cores import CorePlan
+from evaluation.live.generator import CARRIES
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
 from evaluation.options import OS_KEN, Builder, Options
-from evaluation.runner import RunError, RunRecords
-from evaluation.traffic import FlowTraffic
+from evaluation.runner import RunError, RunRecords, refuse_others
+from evaluation.traffic import FlowTraffic, Sends
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
 from loko.lab import Backend, Lab
@@ -24,8 +25,11 @@ from loko.network import Routed
 class LiveRunner:
     """Carries traffic through emulated boards in real time (`evaluation.runner.Runner`).
 
-    The lab is started once, with the controller's tables for the flows, and carries any number of runs.
+    The lab is started once, with the controller's tables for the flows, and carries any number of runs. Real
+    boards get their traffic from hosts of this machine, which send as those of emulated boards do.
     """
+
+    carries: ClassVar[frozenset[type[Sends]]] = CARRIES
 
     def __init__(
         self,
@@ -135,6 +139,7 @@ class LiveRunner:
         mgen takes no seed and the machine has its own timing: two live runs never are the same.
         Raises `RunError` if the run cannot be carried out.
         """
+        refuse_others(traffic, self.carries, self._mode)
         records = self._request(
             TrafficRequest(traffic=tuple(traffic), seconds=seconds, echoes_per_s=echoes_per_s)
         )
@@ -148,6 +153,10 @@ class LiveRunner:
         if not isinstance(status, LabStatus):
             raise RunError("the lab answered with something else than its status")
         return status
+
+    @property
+    def _mode(self) -> str:
+        return "hardware" if self._lab.behind(Backend.HARDWARE) else "live"
 
     def _request(self, message: object) -> object:
         if self._confinement is None:

@@ -12,12 +12,18 @@ from typing import Any, Self
 
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, RandomBursts
 
 FCS_BYTES = 4
 
 _BURST_MARGIN_BYTES = 2
 """tc rounds a bucket down by up to 1 byte, and one smaller than a frame drops every frame in silence."""
+
+_GREEDY_FRAMES = 20
+"""Room before the bucket of a sender that offers more than passes, so that a frame always waits."""
+
+_NEVER_WAITS = "10gbit"
+_QUANTUM_BYTES = 1514
 
 _BITS = 8
 _US_PER_S = 1_000_000
@@ -35,20 +41,21 @@ class TokenBucket:
     def of(cls, flow: FlowTraffic) -> Self:
         """The bucket that lets through what the flow's shaper allows. Raises `RunError` if tbf cannot."""
         seen = flow.frame_bytes - FCS_BYTES
-        if flow.shaper_burst_bytes < flow.frame_bytes:
+        shaper, queue_bytes = flow.bucket, _GREEDY_FRAMES * flow.frame_bytes
+        if isinstance(flow.sends, RandomBursts):
+            queue_bytes = int(flow.sends.queue_bytes)
+        if shaper.burst_bytes < flow.frame_bytes:
             raise RunError(
-                f"flow {flow.flow} ({flow.label}): a bucket of {flow.shaper_burst_bytes} bytes never lets "
+                f"{flow.where}: a bucket of {shaper.burst_bytes:g} bytes never lets "
                 f"a frame of {flow.frame_bytes} bytes pass: raise the burst or shrink the frame"
             )
         bucket = cls(
-            rate_bytes_per_s=flow.shaper_rate_bps * seen // (flow.frame_bytes * _BITS),
-            burst_bytes=flow.shaper_burst_bytes * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
-            limit_bytes=max(flow.queue_bytes * seen // flow.frame_bytes, seen),
+            rate_bytes_per_s=int(shaper.rate_bps) * seen // (flow.frame_bytes * _BITS),
+            burst_bytes=int(shaper.burst_bytes) * seen // flow.frame_bytes + _BURST_MARGIN_BYTES,
+            limit_bytes=max(queue_bytes * seen // flow.frame_bytes, seen),
         )
         if bucket.rate_bytes_per_s < 1:
-            raise RunError(
-                f"flow {flow.flow} ({flow.label}): a rate of {flow.shaper_rate_bps} bit/s is too low for tbf"
-            )
+            raise RunError(f"{flow.where}: a rate of {shaper.rate_bps:g} bit/s is too low for tbf")
         return bucket
 
     def arguments(self) -> list[str]:
@@ -73,17 +80,40 @@ class TokenBucket:
         return None
 
 
-def shape(interface: str, bucket: TokenBucket, *, host: str, prefix: Sequence[str]) -> None:
-    """Put a token bucket on a host's interface and ask the kernel whether it is there. Raises `RunError`."""
+def shape(interface: str, buckets: Mapping[int, TokenBucket], *, host: str, prefix: Sequence[str]) -> None:
+    """Put token buckets on a host's interface, each for what leaves by its UDP source port.
+
+    The kernel is asked whether they are there. Raises `RunError`.
+    """
     what = f"{host}: token bucket on {interface}"
-    run(["tc", "qdisc", "replace", "dev", interface, "root", *bucket.arguments()], what=what, prefix=prefix)
+
+    def tc(*arguments: str) -> None:
+        run(["tc", *arguments], what=what, prefix=prefix)
+
+    if len(buckets) == 1:
+        (bucket,) = buckets.values()
+        tc("qdisc", "replace", "dev", interface, "root", *bucket.arguments())
+    else:
+        # An interface has one root: classes that never wait lead to the buckets, the first to all else, too.
+        tc("qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
+        for number, (port, bucket) in enumerate(buckets.items(), start=1):
+            which = f"1:{number:x}"
+            htb = ["classid", which, "htb", "rate", _NEVER_WAITS, "quantum", str(_QUANTUM_BYTES)]
+            tc("class", "add", "dev", interface, "parent", "1:", *htb)
+            tc("qdisc", "add", "dev", interface, "parent", which, *bucket.arguments())
+            udp = ["match", "ip", "protocol", "17", "0xff", "match", "ip", "sport", str(port), "0xffff"]
+            to = ["protocol", "ip", "prio", "1", "u32", *udp, "flowid", which]
+            tc("filter", "add", "dev", interface, "parent", "1:", *to)
     shown = run_json(["tc", "-json", "qdisc", "show", "dev", interface], what=what, prefix=prefix)
-    if difference := bucket.differences(shown):
-        raise RunError(
-            f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"
-        )
+    at_root = len(buckets) == 1
+    for number, bucket in enumerate(buckets.values(), start=1):
+        mine = shown if at_root else [one for one in shown if one.get("parent") == f"1:{number:x}"]
+        if difference := bucket.differences(mine):
+            raise RunError(
+                f"{what}: {difference}: this kernel or tc did not obey '{' '.join(bucket.arguments())}'"
+            )
 
 
 def unshape(interface: str, *, host: str, prefix: Sequence[str]) -> None:
-    """Take the token bucket away together with all frames that still wait in it. Raises `RunError`."""
+    """Take the token buckets away together with all frames that still wait in them. Raises `RunError`."""
     run(["tc", "qdisc", "delete", "dev", interface, "root"], what=f"{host}: token bucket", prefix=prefix)

@@ -11,6 +11,7 @@ from evaluation.live.messages import BuildRequest, controller_address
 from evaluation.live.programs import TWIN_PACKAGES, require, require_emulator
 from evaluation.live.real_boards import RealBoards
 from evaluation.runner import RunError
+from loko.entries import match_of
 from loko.lab import Backend, Lab, Switch
 from loko.plan import scenario_of
 
@@ -50,7 +51,7 @@ class Switches:
             self._coarse = CoarseSwitches(
                 coarse,
                 ports,
-                scenario=scenario_of(request.flows, entries=request.entries),
+                scenario=scenario_of(request.flows, entries=request.entries, match=match_of(lab)),
                 controller=controller_address(lab),
                 # The emulator shares its core with nobody; without it, that core is Open vSwitch's too.
                 cpus=cores.others if boards else cores.others | {cores.emulator},

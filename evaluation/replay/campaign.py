@@ -10,14 +10,13 @@ from io import BytesIO
 from typing import Any
 
 from evaluation.analysis import Box, host_of
-from evaluation.executor import each_done
 from evaluation.files import write_atomically
 from evaluation.folder import POINTS, run_file, run_files
 from evaluation.options import Options, Progress
 from evaluation.records import RecordWriter, records_in, summary
 from evaluation.replay.point import PlannedPoint
 from evaluation.result import Counters, HostResult, merge_counters
-from evaluation.runner import HostReport, Runner, RunRecords, Stall
+from evaluation.runner import HostReport, Runner, RunRecords, Stall, refuse_others
 from evaluation.virtual import VirtualRunner
 
 
@@ -33,12 +32,7 @@ class Run:
     def by(self, runner: Runner) -> bytes:
         """Have a runner carry it out; gives a file of its records. Raises `RunError`."""
         point = self.point
-        records = runner.run(
-            point.senders,
-            seconds=point.seconds,
-            seed=point.seeds[self.number],
-            echoes_per_s=point.echoes_per_s,
-        )
+        records = once(point, self.number, runner)
         file = BytesIO()
         with RecordWriter(file) as writer:
             writer.add(records, run=self.number, point=point.x)
@@ -163,28 +157,39 @@ def _carried(runs: Sequence[Run], options: Options) -> Generator[tuple[int, byte
         yield from _in_real_time(runs, options)
         return
     here = [replace(run, point=run.point.with_backend(options.backend)) for run in runs]
-    yield from each_done(
-        in_virtual_time, here, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs
-    )
+    yield from options.workers.each_done(in_virtual_time, here)
 
 
 def in_virtual_time(run: Run) -> bytes:
     """Carry out a run in the simulator. Raises `InputError` or `RunError`."""
-    point = run.point
-    with VirtualRunner(
+    with virtual_runner(run.point, run.capacity_factor) as runner:
+        return run.by(runner)
+
+
+def virtual_runner(point: PlannedPoint, capacity_factor: float | None) -> VirtualRunner:
+    """The simulator of a point's lab. Raises `InputError`."""
+    return VirtualRunner(
         point.lab,
         point.routed,
         entries=point.entries,
-        capacity_factor=run.capacity_factor,
+        capacity_factor=capacity_factor,
         openflow=point.openflow,
-    ) as runner:
-        return run.by(runner)
+    )
+
+
+def once(point: PlannedPoint, number: int, runner: Runner) -> RunRecords:
+    """One run of a point. Raises `RunError`."""
+    return runner.run(
+        point.senders, seconds=point.seconds, seed=point.seeds[number], echoes_per_s=point.echoes_per_s
+    )
 
 
 def _in_real_time(runs: Sequence[Run], options: Options) -> Generator[tuple[int, bytes]]:
     """One after the other: two live labs would take each other's processor. A lab serves all that fits it."""
     from evaluation.live.runner import LiveRunner  # noqa: PLC0415 - Linux only, needs root
 
+    for run in runs:  # before any lab is built
+        refuse_others(run.point.senders, LiveRunner.carries, options.mode)
     built: object = None
     with ExitStack() as stack:
         for place, run in enumerate(runs):

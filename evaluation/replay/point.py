@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluation.options import Options
@@ -38,6 +38,8 @@ class PlannedPoint:
     """Length of each run."""
     seeds: Sequence[int]
     """One for each run."""
+    guarantees_ns: Mapping[int, float]
+    """What each flow that is judged was promised, end to end, by number. No record depends on it."""
     echoes_per_s: float = 0
     """EchoRequests that the controller sends to each switch."""
     openflow: OpenFlow = OpenFlow.V1_0
@@ -62,7 +64,7 @@ class PlannedPoint:
             "admitted": [[one.flow.id, [hop.switch for hop in one.path]] for one in self.routed],
             "scheme": self.scheme,
             "entries": self.entries,
-            "traffic": [asdict(flow) for flow in self.senders],
+            "traffic": [flow.described() for flow in self.senders],
             "seconds": self.seconds,
             "echoes_per_s": self.echoes_per_s,
             "openflow": self.openflow.value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from evaluation.executor import Result, Task, each_done
+from evaluation.executor import Result, Task
 from evaluation.options import Options
 
 
@@ -20,9 +20,7 @@ def computed(
     Raises `InputError`, and what the function raises.
     """
     found: dict[int, Result] = {}
-    with closing(
-        each_done(function, tasks, executor=options.executor, scheduler=options.scheduler, jobs=options.jobs)
-    ) as done:
+    with closing(options.workers.each_done(function, tasks)) as done:
         for place, result in done:
             found[place] = result
             tell(tasks[place])

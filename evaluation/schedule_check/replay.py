@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from evaluation.runner import RunError
 from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from evaluation.traffic import FlowTraffic, Releases
+from evaluation.virtual import PoweredLab, lab_network
 from loko.document import InputError
-from loko.entries import FlowEntry, filler_entries
+from loko.entries import FlowEntry, filler_entries, five_tuple_entry
 from loko.flow import Flow
 from loko.lab import Lab
 
@@ -44,41 +45,32 @@ def replay(
         return Replay(packets=0, refutations=[], worst_ns={})
     chance = np.random.default_rng(seed)
     try:
-        network = lab_network(lab, _tables(lab, schedule), seed=seed)
-        planned = []
+        powered = PoweredLab(lab, lab_network(lab, _tables(lab, schedule), seed=seed), seed)
+        planned: list[NDArray[np.int64]] = []
+        traffic: list[FlowTraffic] = []
         for number, one in enumerate(sent):
             due_ns = _due_ns(one, schedule, cycles)
             off_ns = chance.choice([-1, 0, 1], due_ns.size) * round(schedule.guard_us * 1e3)
-            flow = wanted[one.id]
-            frame = frame_of(lab, _flow(flow))
-            network.add_pattern(
-                flow.source,
-                flow=number,
-                frame=frame,
-                sequence_offset=SEQUENCE_OFFSET,
-                shaper_rate_bps=lab.rate_bps(lab.links[0]),
-                shaper_burst_bytes=2 * flow.frame_bytes,
-                instants_ns=due_ns + off_ns,
-                destination=flow.destination,
-            )
+            sends = Releases(instants_ns=due_ns + off_ns)
+            traffic.append(FlowTraffic.of(number, _flow(wanted[one.id]), sends))
             planned.append(due_ns)
         duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
-        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
+        records = powered.run(traffic, duration_ns=duration_ns, drain_ns=_DRAIN_NS)
     except (KeyError, ValueError) as error:
         raise InputError(f"the emulator does not take the schedule: {error}") from None
-    if result.events:
-        raise RunError(f"{result.events[0].board}: {result.events[0].text}")
+    if records.events:
+        raise RunError(records.events[0])
     refutations: list[str] = []
     worst_ns: dict[str, int] = {}
     for number, one in enumerate(sent):
-        mine = result.flow == number
-        order = np.argsort(result.sequence[mine], kind="stable")
-        sent_ns, received_ns = result.sent_ns[mine][order], result.received_ns[mine][order]
+        mine = records.flow == number
+        order = np.argsort(records.sequence[mine], kind="stable")
+        sent_ns, received_ns = records.sent_ns[mine][order], records.received_ns[mine][order]
         refutations += _of_flow(one, schedule, planned[number], sent_ns=sent_ns, received_ns=received_ns)
         arrived = received_ns >= 0
         if arrived.any():
             worst_ns[one.id] = int((received_ns - sent_ns)[arrived].max())
-    return Replay(packets=int(result.flow.size), refutations=refutations, worst_ns=worst_ns)
+    return Replay(packets=int(records.flow.size), refutations=refutations, worst_ns=worst_ns)
 
 
 def _of_flow(
@@ -123,7 +115,7 @@ def _tables(lab: Lab, schedule: ScheduleDocument) -> dict[str, list[FlowEntry]]:
     tables = {}
     for name in lab.switches:
         own = [
-            FlowEntry(
+            five_tuple_entry(
                 priority=_PRIORITY,
                 nw_src=IPv4Address(entry.nw_src),
                 nw_dst=IPv4Address(entry.nw_dst),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from evaluation.adversary.carriage import DRAIN_NS, add_releases, judged
+from evaluation.adversary.carriage import DRAIN_NS, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.random_cases import random_lab
 from evaluation.adversary.release import LEAD_NS, critical, instants, refill_ns
@@ -24,8 +24,7 @@ from evaluation.live.runner import LiveRunner
 from evaluation.live.session import Session
 from evaluation.options import Builder
 from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
-from evaluation.virtual import VirtualRunner, lab_network
+from evaluation.virtual import PoweredLab, VirtualRunner, lab_network
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import HEARTBEAT
 from loko.controller.__main__ import admitted_tables
@@ -141,7 +140,7 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
     at = far[Endpoint(node=flow.source, port=1)]
     hops: list[Hop] = []
     while at.node in lab.switches and len(hops) <= len(lab.switches):
-        ports = [entry.output_port for entry in tables[at.node] if entry.tp_src == flow.udp_source]
+        ports = [entry.output_port for entry in tables[at.node] if entry.match.tp_src == flow.udp_source]
         if len(ports) != 1:
             break
         hops.append(Hop(switch=at.node, output_port=ports[0]))
@@ -151,7 +150,7 @@ def way(lab: Lab, tables: Tables, flow: Flow) -> tuple[Hop, ...]:
 
 def misplaced(found: Planned, tables: Tables) -> list[str]:
     """Flows whose frames would not take the admitted path, or that have entries beside it."""
-    own = {name: {entry.tp_src for entry in table} for name, table in tables.items()}
+    own = {name: {entry.match.tp_src for entry in table} for name, table in tables.items()}
     return [
         one.flow.id
         for one in found.admitted
@@ -186,14 +185,14 @@ def carried(found: Planned, tables: Tables, seed: int) -> Carried:
     bursts = [critical(case, rng) for _ in range(6)]
     period_ns = round(refill_ns(case)) + 20_000_000
     at_ns = [LEAD_NS + place * period_ns for place in range(len(bursts))]
-    network = lab_network(found.lab, tables, seed=seed)
-    add_releases(network, case, instants(case, at_ns, bursts), observed=False)
-    result = network.run(duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
-    sent = {number: seen["sent"] for number, seen in result.flows.items()}
+    powered = PoweredLab(found.lab, lab_network(found.lab, tables, seed=seed), seed)
+    traffic = released(case, instants(case, at_ns, bursts))
+    records = powered.run(traffic, duration_ns=at_ns[-1] + period_ns, drain_ns=DRAIN_NS)
+    sent = {number: seen["sent"] for number, seen in records.flows.items()}
     return Carried(
-        received={name: board["received"] for name, board in result.boards.items()},
+        received={name: board["received"] for name, board in records.boards.items()},
         expected=crossings(found, sent),
-        broken=judged(case, result).broken,
+        broken=judged(case, records).broken,
     )
 
 
@@ -271,7 +270,7 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
     assert refusal.switch == "s2"
     for install in (of_the_controller, of_the_evaluation):
         tables = install(found)
-        flows_of_s2 = [entry for entry in tables["s2"] if entry.tp_src != 9]
+        flows_of_s2 = [entry for entry in tables["s2"] if entry.match.tp_src != 9]
         assert len(flows_of_s2) == len(others)
         seen = carried(found, tables, seed=1)
         assert seen.received == seen.expected
@@ -282,8 +281,7 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
 def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
     found = around_a_full_switch()
     senders = [
-        FlowTraffic.conforming(number, one.flow, Senders(queue_frames=10))
-        for number, one in enumerate(found.admitted)
+        Senders(queue_frames=10).conforming(number, one.flow) for number, one in enumerate(found.admitted)
     ]
     with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
         records = runner.run(senders, seconds=2, seed=1)

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evaluation.kinds.slices.port import SENDERS, Release, carry
+from evaluation.kinds.slices.port import SENDERS, Release, Sending, carry
 from loko.slices.bound import Bound, delay_bound
 from loko.slices.document import HtbPort, TrtcmPort
 from loko.slices.goodput import counted_bps
@@ -120,15 +120,11 @@ def worst_us(
     else:
         at_once = int(rng.integers(1, 60))
         rival = np.repeat(np.arange(start_ns % 100_000, SPAN_NS, 2_000_000), at_once).astype(np.int64)
-    sent = carry(
-        port,
-        device,
-        {
-            0: Release(queue=0, host=SENDERS[0], frame_bytes=flow.frame_bytes, instants_ns=own),
-            1: Release(queue=1, host=SENDERS[1], frame_bytes=rival_frame, instants_ns=rival),
-        },
-        seed=seed,
-    )[0]
+    releases = {
+        0: Release(queue=0, host=SENDERS[0], frame_bytes=flow.frame_bytes, instants_ns=own),
+        1: Release(queue=1, host=SENDERS[1], frame_bytes=rival_frame, instants_ns=rival),
+    }
+    sent = carry(Sending(port, device, releases, seed))[0]
     if (sent.received_ns < 0).any():
         return float("inf")
     wire_ns = (8 + flow.frame_bytes) * 8e9 / port.link_rate_bps
@@ -231,7 +227,7 @@ def test_a_backlog_is_served_at_the_predicted_rate(
     )
     instants = np.zeros(_BACKLOG, dtype=np.int64)
     release = Release(queue=0, host=SENDERS[0], frame_bytes=frame, instants_ns=instants)
-    sent = carry(port, PROFILE, {0: release}, seed=1)[0]
+    sent = carry(Sending(port, PROFILE, {0: release}, 1))[0]
     # Arrivals wake the class as well: only what leaves after the last of them counts.
     received = sent.received_ns[sent.received_ns > sent.sent_ns.max() + 1_000_000]
     length = counted(Scheduler.HTB, frame)
@@ -260,7 +256,7 @@ def test_equation_1_is_no_bound_and_far_above_what_a_token_bucket_does_to_poisso
         gap_ns = 1514 * 8e9 / rate_bps / utilisation
         instants = np.cumsum(np.random.default_rng(1).exponential(gap_ns, 50_000)).astype(np.int64)
         release = Release(queue=0, host=SENDERS[0], frame_bytes=1518, instants_ns=instants)
-        sent = carry(port, PROFILE, {0: release}, seed=1)[0]
+        sent = carry(Sending(port, PROFILE, {0: release}, 1))[0]
         waited_ns = (sent.received_ns - sent.sent_ns)[10_000:]
         predicted = MeanLatency(groups_per_s=effective_rate(rate_bps, group, 1514), utilisation=utilisation)
         return float(waited_ns.mean() - waited_ns.min()) / 1e3, predicted.mean_us

@@ -79,7 +79,7 @@ class _Run:
             board = Board(profile=switch.profile.name, config=dict(switch.config), seed=seed * 1000 + number)
             board.connected(1_000_000)
             at = 2_000_000
-            table = [entry for entry in tables[name] if dummies or entry.tp_dst != _DISCARD]
+            table = [entry for entry in tables[name] if dummies or entry.match.tp_dst != _DISCARD]
             if not dummies:  # the service's have one priority, and stand in any order
                 table = [*(replace(entry, priority=100) for entry in table), *fillers]
             for segment in session_segments(table):

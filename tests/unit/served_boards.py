@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from loko.allocation import scheme_named
 from loko.controller.driver import OWN_MARK, Driver
 from loko.controller.manners import MANNERS
 from loko.controller.versions import WIRES
-from loko.entries import filler_entries
+from loko.entries import filler_entries, match_of
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
+from loko.network import Hop, visits
 from loko.scenario import OpenFlow, of_lokos_tables
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
@@ -84,7 +85,12 @@ class ServedBoards:
     def start(self) -> None:
         """Start the service from what is on disk."""
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
-        scenario = of_lokos_tables(entries=self.entries, packet_sizes_bytes=(64, 306), openflow=self.openflow)
+        scenario = of_lokos_tables(
+            entries=self.entries,
+            packet_sizes_bytes=(64, 306),
+            openflow=self.openflow,
+            match=match_of(self.lab),
+        )
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
         self.keeper = FlowKeeper(
             self.lab,
@@ -201,8 +207,8 @@ class ServedBoards:
             self.step()
         raise AssertionError(f"no answer: {self.log[-5:]}")
 
-    def request(self, wanted: Flow) -> Outcome:
-        return self.ask(self.keeper.request(self.now_ns, wanted))
+    def request(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Outcome:
+        return self.ask(self.keeper.request(self.now_ns, wanted, path))
 
     def release(self, flow_id: str) -> Outcome:
         return self.ask(self.keeper.release(self.now_ns, flow_id))
@@ -225,9 +231,10 @@ class ServedBoards:
         tables: dict[str, list[tuple[int, bytes]]] = {name: list(filling) for name in self.boards}
         for promise in self.keeper.promises.values():
             if promise.state is FlowState.INSTALLED:
-                for hop in promise.admitted.hops:
-                    output = self._output(hop.output_port)
-                    tables[hop.switch].append((OWN_MARK << 48 | promise.number, output))
+                for visit in visits(self.lab, promise.flow.source, promise.path):
+                    output = self._output(visit.output_port)
+                    cookie = OWN_MARK << 48 | visit.number << 32 | promise.number
+                    tables[visit.switch].append((cookie, output))
         return {name: sorted(entries) for name, entries in tables.items()}
 
     def _output(self, port: int) -> bytes:

@@ -12,14 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.evidence.attacks import star, succeeded
-from evaluation.adversary.carriage import (
-    DRAIN_NS,
-    RandomBursts,
-    add_bursts,
-    add_releases,
-    judged,
-    network_of,
-)
+from evaluation.adversary.carriage import bursts, carried, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import History, forgetful, random_history
 from evaluation.adversary.conformance import excess_bytes
@@ -66,23 +59,22 @@ def test_the_checker_is_the_definition(gaps: list[int], rate_bps: int, frames: i
 def test_whatever_the_adversary_asks_for_what_is_sent_conforms(seed: int, kind: str) -> None:
     case = drawn(seed).case
     rng = np.random.default_rng(seed)
-    bursts = {
+    pattern = {
         "critical": lambda: critical(case, rng),
         "varied": lambda: varied(critical(case, rng), rng, scale_ns=1e6),
         "scattered": lambda: scattered(case, rng, within_ns=20_000_000),
         "sustained": lambda: sustained(case, seconds=0.2),
     }[kind]()
     # The second round comes long before the buckets are full again.
-    releases = instants(case, [LEAD_NS, LEAD_NS + 3_000_000], [bursts, bursts])
-    network = network_of(case, seed=seed)
-    add_releases(network, case, releases, observed=True)
-    result = network.run(duration_ns=400_000_000, drain_ns=DRAIN_NS)
-    assert result.packets > 0
+    releases = instants(case, [LEAD_NS, LEAD_NS + 3_000_000], [pattern, pattern])
+    traffic = released(case, releases, observed=True)
+    records = carried(case, traffic, seed=seed, duration_ns=400_000_000)
+    assert len(records) > 0
     for number, flow in enumerate(case.flows):
-        sent_ns = result.sent_ns[result.flow == number].tolist()
+        sent_ns = records.sent_ns[records.flow == number].tolist()
         excess = excess_bytes(sent_ns, flow.frame_bytes, rate_bps=flow.rate_bps, burst_bytes=flow.burst_bytes)
         assert excess <= 0, flow
-        assert result.flows[number]["nonconforming"] == 0
+        assert records.flows[number]["nonconforming"] == 0
 
 
 @settings(deadline=None, max_examples=12)
@@ -175,14 +167,13 @@ def test_what_a_changing_set_sends_conforms_and_ends_before_its_release(seed: in
     )
     assert 0 < history.entries <= found.case.entries
     case = history.case(found.case)
-    network = network_of(case, seed=seed)
-    add_releases(network, case, history.offers(), observed=True)
-    result = network.run(duration_ns=duration_ns, drain_ns=DRAIN_NS)
+    traffic = released(case, history.offers(), observed=True)
+    records = carried(case, traffic, seed=seed, duration_ns=duration_ns)
     for number, life in enumerate(history.lives):
         assert all(life.since_ns <= at_ns <= life.until_ns for at_ns in life.offers_ns)
-        assert result.flows[number]["nonconforming"] == 0
+        assert records.flows[number]["nonconforming"] == 0
         if life.until_ns < duration_ns:
-            sent_ns = result.sent_ns[result.flow == number]
+            sent_ns = records.sent_ns[records.flow == number]
             last_ns = life.until_ns + case.admitted[number].delays_ns[0]  # no frame waits longer for its link
             assert (sent_ns <= last_ns).all()
 
@@ -239,13 +230,12 @@ def test_a_failure_is_narrowed_down() -> None:
 
 def test_lost_and_late_packets_are_counted_without_records() -> None:
     case = filled("fifth-rate", star(), PAIRS, rate_bps=200_000, burst_bytes=306)
-    network = network_of(case, seed=1)
-    add_bursts(network, case, RandomBursts(load=0.9))
-    result = network.run(duration_ns=2_000_000_000, drain_ns=DRAIN_NS)
-    assert not judged(case, result).broken
-    longest_ns = max(seen["max_delay_ns"] for seen in result.flows.values())
+    records = carried(case, bursts(case, load=0.9), seed=1, duration_ns=2_000_000_000)
+    assert len(records) == 0
+    assert not judged(case, records).broken
+    longest_ns = max(seen["max_delay_ns"] for seen in records.flows.values())
     hurried = tuple(one._replace(delays_ns=(longest_ns - 1,) * len(one.delays_ns)) for one in case.admitted)
-    assert len(judged(replace(case, admitted=hurried), result).broken) == 1
+    assert len(judged(replace(case, admitted=hurried), records).broken) == 1
 
 
 def test_every_guaranteed_scheme_is_drawn() -> None:

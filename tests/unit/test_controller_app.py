@@ -114,13 +114,14 @@ def test_sets_up_both_switches_and_ends_cleanly(controller: Controller) -> None:
     assert not controller.ready.exists()
 
 
-def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path) -> None:
-    running = Controller(tmp_path, "--openflow", "1.3")
+@pytest.mark.parametrize(("forwarding", "entries"), [("per-flow", 17), ("vlan-stack", 3)])
+def test_sets_up_emulated_boards_in_openflow_1_3(tmp_path: Path, forwarding: str, entries: int) -> None:
+    running = Controller(tmp_path, "--openflow", "1.3", "--forwarding", forwarding)
     words = ["evaluation.emulation", "two-switch", "--controller", f"127.0.0.1:{running.address[1]}"]
     boards = subprocess.Popen([sys.executable, "-m", *words], stdin=subprocess.PIPE)
     try:
         wait_for(running.ready.exists, "the ready file")
-        assert json.loads(running.ready.read_text())["switches"]["s2"]["entries"] == 17
+        assert json.loads(running.ready.read_text())["switches"]["s2"]["entries"] == entries
         assert running.end() == 0
     finally:
         running.process.kill()

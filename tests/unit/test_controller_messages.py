@@ -27,9 +27,9 @@ from loko.controller.wire import (
     encode,
     entry_of,
 )
-from loko.entries import FlowEntry
+from loko.entries import five_tuple_entry
 
-ENTRY = FlowEntry(
+ENTRY = five_tuple_entry(
     priority=116,
     nw_src=IPv4Address("10.0.0.4"),
     nw_dst=IPv4Address("10.0.0.2"),
@@ -79,7 +79,7 @@ def test_whole_session_is_one_message_a_segment() -> None:
 addresses = st.integers(1, 2**32 - 1).map(IPv4Address)
 ports = st.integers(1, 65535)
 entries = st.builds(
-    FlowEntry,
+    five_tuple_entry,
     priority=st.integers(0, 65535),
     nw_src=addresses,
     nw_dst=addresses,
@@ -95,8 +95,8 @@ def test_entry_survives_the_wire(flow, xid, cookie) -> None:
     entry = entry_of(flow, cookie=cookie)
     data = add_entry(flow, xid)
     match = parser.OFPMatch.parse(data, of.OFP_HEADER_SIZE)
-    assert (match.nw_src, match.nw_dst) == (int(flow.nw_src), int(flow.nw_dst))
-    assert (match.tp_src, match.tp_dst, match.dl_type) == (flow.tp_src, flow.tp_dst, 0x0800)
+    assert (match.nw_src, match.nw_dst) == (int(flow.match.nw_src), int(flow.match.nw_dst))
+    assert (match.tp_src, match.tp_dst, match.dl_type) == (flow.match.tp_src, flow.match.tp_dst, 0x0800)
     assert parser.OFPActionOutput.parser(data, of.OFP_FLOW_MOD_SIZE).port == flow.output_port
     counters = struct.pack("!IIHHH6xQQQ", 0, 0, flow.priority, 0, 0, cookie, 0, 0)
     body = struct.pack("!HH", 1, 0) + struct.pack("!HBx", 96, 0) + entry.match + counters + entry.actions
@@ -113,8 +113,8 @@ def test_entry_survives_the_wire_of_1_3(flow, xid, cookie, garbage) -> None:
     told = dict(message.match.items())
     assert told["eth_type"] == 0x0800
     assert told["ip_proto"] == 17
-    assert (told["udp_src"], told["udp_dst"]) == (flow.tp_src, flow.tp_dst)
-    assert (told["ipv4_src"], told["ipv4_dst"]) == (str(flow.nw_src), str(flow.nw_dst))
+    assert (told["udp_src"], told["udp_dst"]) == (flow.match.tp_src, flow.match.tp_dst)
+    assert (told["ipv4_src"], told["ipv4_dst"]) == (str(flow.match.nw_src), str(flow.match.nw_dst))
     assert message.instructions[0].actions[0].port == flow.output_port
     assert (message.cookie, message.priority, message.table_id) == (cookie, flow.priority, 0)
     reordered = entry.match[27:] + entry.match[:27]

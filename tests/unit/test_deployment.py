@@ -41,8 +41,8 @@ def test_hosts_send_what_is_admitted(one: Deployment) -> None:
         deployed = deploy(one, system)
         assert deployed.shown == {0, 1}
         for admitted, sender in zip(deployed.flows, deployed.senders, strict=True):
-            assert 0 <= admitted.flow.rate_bps - sender.shaper_rate_bps < 1
-            assert 0 <= admitted.flow.burst_bytes - sender.shaper_burst_bytes < 1
+            assert 0 <= admitted.flow.rate_bps - sender.bucket.rate_bps < 1
+            assert 0 <= admitted.flow.burst_bytes - sender.bucket.burst_bytes < 1
 
 
 @pytest.mark.parametrize("name", ["fig3a", "fig3b"])

@@ -18,7 +18,7 @@ from loko.controller.manners import LEAK_LIMIT, LISTABLE_13, MANNERS
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import BarrierReply, TableCount
 from loko.controller.wire13 import Add, DeleteStrict, Entry13, Listed, decode, encode, entry_of
-from loko.entries import FlowEntry
+from loko.entries import five_tuple_entry
 from loko.scenario import OpenFlow
 
 MARK = 0x4C6F
@@ -31,7 +31,7 @@ BARRIER, FLOW_MOD, MULTIPART = 20, 14, 18
 
 
 def entry(number: int, *, mark: int = MARK, port: int = 3, priority: int = 100) -> Entry13:
-    flow = FlowEntry(
+    flow = five_tuple_entry(
         priority=priority,
         nw_src=IPv4Address("10.0.0.1"),
         nw_dst=IPv4Address("10.0.0.2"),

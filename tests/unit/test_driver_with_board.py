@@ -13,7 +13,7 @@ from loko.controller.driver import Driver, Phase
 from loko.controller.manners import LISTABLE, REFRESH_NS
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.wire import Add, DeleteStrict, Entry, encode, entry_of
-from loko.entries import FlowEntry
+from loko.entries import five_tuple_entry
 
 MARK = 0x4C6F
 S = 1_000_000_000
@@ -21,7 +21,7 @@ CRIPPLING = ("wedged", "hangs", "was split", "longer than", "a DELETE has left",
 
 
 def entry(number: int, *, mark: int = MARK, port: int = 3) -> Entry:
-    flow = FlowEntry(
+    flow = five_tuple_entry(
         priority=100,
         nw_src=IPv4Address("10.0.0.1"),
         nw_dst=IPv4Address("10.0.0.2"),

@@ -88,6 +88,6 @@ def test_wrong_numbers_are_refused_in_one_line(capfd: pytest.CaptureFixture[str]
 def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that are faster or slower than equation 6: else the campaign would end before its page."""
     monkeypatch.setattr(attacks, "_damage", lambda _case: {"worst": 0.0, "lost": 0})
-    rows = list(attacks._capacity())
+    rows = [attacked() for attacked in attacks._capacity()]
     assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
     assert {row["capacity"] for row in rows if row["told"]} == {one for one in attacks._CAPACITIES if one < 1}

@@ -87,7 +87,7 @@ class Lab:
 
 
 def planned(name: str) -> list[tuple[str, int, int]]:
-    return [(str(entry.nw_src), entry.tp_src, entry.priority) for entry in TABLES[name]]
+    return [(str(entry.match.nw_src), entry.match.tp_src, entry.priority) for entry in TABLES[name]]
 
 
 def ready(openflow: OpenFlow = OpenFlow.V1_0) -> Lab:

@@ -197,12 +197,12 @@ def test_tables_end_with_the_used_entries_in_increasing_priority() -> None:
         assert len(table) == 17
         assert [entry.priority for entry in table] == sorted({entry.priority for entry in table})
         hosts = {host.ip.ip for host in LAB.hosts.values()}
-        assert not any({entry.nw_src, entry.nw_dst} & hosts for entry in table[:13])
+        assert not any({entry.match.nw_src, entry.match.nw_dst} & hosts for entry in table[:13])
         assert [entry.output_port for entry in table[13:]] == ports
-        assert table[13].nw_src == IPv4Address("10.0.0.1")
+        assert table[13].match.nw_src == IPv4Address("10.0.0.1")
         # Zero would be a wildcard on the board.
-        assert all(entry.tp_src and entry.tp_dst and int(entry.nw_src) for entry in table)
-        assert len({(entry.nw_src, entry.nw_dst) for entry in table}) == 17
+        assert all(entry.match.tp_src and entry.match.tp_dst and int(entry.match.nw_src) for entry in table)
+        assert len({(entry.match.nw_src, entry.match.nw_dst) for entry in table}) == 17
 
 
 def test_tables_must_hold_their_flows() -> None:

@@ -79,9 +79,9 @@ def test_entries_lead_along_the_path() -> None:
     result = scheduled(flows(), slots=4)
     for one in result.scheduled:
         for hop in one.path:
-            (entry,) = [e for e in result.entries[hop.switch] if e.tp_src == one.timed.udp_source]
+            (entry,) = [e for e in result.entries[hop.switch] if e.match.tp_src == one.timed.udp_source]
             assert entry.output_port == hop.output_port
-            assert entry.nw_src == LAB.hosts[one.timed.source].ip.ip
+            assert entry.match.nw_src == LAB.hosts[one.timed.source].ip.ip
     assert sum(map(len, result.entries.values())) == sum(len(one.path) for one in result.scheduled)
 
 

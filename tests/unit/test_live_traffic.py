@@ -21,10 +21,10 @@ from evaluation.live.capture import (
     sent_by,
 )
 from evaluation.live.carriage import Capture, records, refuse
-from evaluation.live.generator import Pattern, script
+from evaluation.live.generator import pattern_of, script
 from evaluation.live.shaping import TokenBucket
 from evaluation.runner import LOST, RunError, Stall
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Bucket, FlowTraffic, Greedy, RandomBursts, Releases, Tcp, TimeTriggered
 from loko.lab import load_lab
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
@@ -37,13 +37,24 @@ FLOW = FlowTraffic(
     udp_source=5001,
     udp_destination=6001,
     frame_bytes=306,
-    shaper_rate_bps=786_667,
-    shaper_burst_bytes=612,
-    offered_rate_bps=786_667,
-    offered_burst_bytes=612,
-    queue_bytes=160 * 306,
-    observed=True,
+    sends=RandomBursts(
+        bucket=Bucket(rate_bps=786_667, burst_bytes=612),
+        offered_rate_bps=786_667,
+        burst_bytes=612,
+        queue_bytes=160 * 306,
+    ),
 )
+
+
+def sending(frame_bytes: int = 306, **changes: float) -> FlowTraffic:
+    """The same with other bursts."""
+    return replace(FLOW, frame_bytes=frame_bytes, sends=replace(FLOW.sends, **changes))
+
+
+def shaped(frame_bytes: int = 306, **changes: float) -> FlowTraffic:
+    """The same with another bucket."""
+    return sending(frame_bytes, bucket=replace(FLOW.bucket, **changes))
+
 
 EMPTY_REPORT = BoardsReport(
     counters={"s1": {"received": 5}},
@@ -64,26 +75,26 @@ def test_the_bucket_counts_frames_without_fcs():
 
 
 def test_a_bucket_of_one_frame_holds_one_frame_after_rounding():
-    bucket = TokenBucket.of(replace(FLOW, shaper_burst_bytes=306))
+    bucket = TokenBucket.of(shaped(burst_bytes=306))
     assert bucket.burst_bytes - 1 >= 302
 
 
 @given(burst=st.integers(306, 100_000), size=st.integers(74, 1518))
 def test_a_bucket_lets_no_more_frames_pass_at_once_than_allowed(burst, size):
     burst = max(burst, size)
-    bucket = TokenBucket.of(replace(FLOW, shaper_burst_bytes=burst, frame_bytes=size))
+    bucket = TokenBucket.of(shaped(size, burst_bytes=burst))
     frames = bucket.burst_bytes // (size - 4)
     assert burst // size <= frames <= (burst + 3) // size
 
 
 def test_a_bucket_below_a_frame_is_refused():
     with pytest.raises(RunError, match=r"flow 0 \(H1->H3\): a bucket of 305 bytes never lets a frame of 306"):
-        TokenBucket.of(replace(FLOW, shaper_burst_bytes=305))
+        TokenBucket.of(shaped(burst_bytes=305))
 
 
 def test_a_rate_below_one_byte_per_second_is_refused():
     with pytest.raises(RunError, match="too low"):
-        TokenBucket.of(replace(FLOW, shaper_rate_bps=7))
+        TokenBucket.of(shaped(rate_bps=7))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +115,7 @@ def test_what_the_kernel_shows_is_compared(shown, difference):
 
 
 def test_the_script_is_mgens():
-    text = script(replace(FLOW, offered_burst_bytes=4 * 306, offered_rate_bps=979_200), H3)
+    text = script(sending(burst_bytes=4 * 306, offered_rate_bps=979_200), H3)
     # 4 frames of 306 bytes at 979.2 kbit/s: a burst every 10 ms; 326 bytes of line time a frame.
     assert text == (
         "0.0 ON 1 UDP SRC 5001 DST 10.0.0.3/6001 "
@@ -114,7 +125,7 @@ def test_the_script_is_mgens():
 
 @given(st.integers(1, 200), st.integers(74, 1518))
 def test_a_burst_ends_between_its_last_frame_and_the_next(frames, size):
-    pattern = Pattern.of(replace(FLOW, frame_bytes=size, offered_burst_bytes=frames * size))
+    pattern = pattern_of(sending(size, burst_bytes=frames * size))
     duration_s = float(pattern.text().rsplit(" ", 1)[1].rstrip("]"))
     interval_s = 1 / pattern.line_rate_pps
     assert (frames - 1) * interval_s < duration_s < frames * interval_s
@@ -124,17 +135,41 @@ def test_a_burst_ends_between_its_last_frame_and_the_next(frames, size):
     ("change", "reason"),
     [
         ({"frame_bytes": 73}, "at least 74 bytes, not 73"),
-        ({"offered_burst_bytes": 305}, "no frame of 306"),
+        ({"burst_bytes": 305}, "no frame of 306"),
         ({"offered_rate_bps": 0}, "at 0 bit/s"),
     ],
 )
 def test_what_mgen_cannot_send_is_refused(change, reason):
     with pytest.raises(RunError, match=reason):
-        Pattern.of(replace(FLOW, **change))
+        pattern_of(sending(**change))
 
 
-def test_a_host_sends_one_flow():
-    with pytest.raises(RunError, match="flows 0 and 1 both leave from H1"):
+def test_a_greedy_sender_offers_twice_what_passes():
+    greedy = replace(FLOW, sends=Greedy(bucket=Bucket(rate_bps=979_200, burst_bytes=612)))
+    # 400 frames of 306 bytes pass in a second.
+    assert script(greedy, H3).endswith("PERIODIC [800.000 260]\n")
+    assert TokenBucket.of(greedy).limit_bytes > 302
+    fast = replace(FLOW, sends=Greedy(bucket=Bucket(rate_bps=99e6, burst_bytes=612)))
+    assert script(fast, H3).endswith("PERIODIC [38343.558 260]\n")  # the line's
+
+
+@pytest.mark.parametrize(
+    ("sends", "what"),
+    [
+        (Releases(instants_ns=np.array([0, 5]), bucket=FLOW.bucket), "frames at given instants"),
+        (TimeTriggered(offset_ns=0, period_ns=1_000_000), "frames in slots"),
+        (Tcp(payload_bytes=10_000), "a TCP connection"),
+    ],
+)
+def test_a_way_of_sending_that_live_runs_do_not_have_is_refused_in_one_line(sends, what):
+    with pytest.raises(RunError, match=rf"^flow 0 \(H1->H3\): --mode live cannot send {what} \(") as error:
+        refuse([replace(FLOW, sends=sends)], load_lab("two-switch"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_host_tells_its_flows_apart_by_their_ports():
+    refuse([FLOW, replace(FLOW, flow=1, destination="H4", udp_source=5002)], load_lab("two-switch"))
+    with pytest.raises(RunError, match="flows 0 and 1 both leave H1 by UDP port 5001"):
         refuse([FLOW, replace(FLOW, flow=1, destination="H4")], load_lab("two-switch"))
 
 

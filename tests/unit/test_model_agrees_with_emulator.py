@@ -21,7 +21,7 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser13
 from loko.controller.messages import barrier_request, features_request, hello
 from loko.device import load_profile
 from loko.document import PROFILES
-from loko.scenario import Action, Case, Match, OpenFlow, Priorities, UsedEntry
+from loko.scenario import TABLE_1_MATCHES, Action, Case, Match, OpenFlow, Priorities, UsedEntry
 from loko.service import capacity_frames, processing
 
 OPENFLOW_1_0 = ofproto_protocol.ProtocolDesc(version=1)
@@ -74,6 +74,7 @@ def match_of(match: Match, number: int) -> Any:
             "dl_src": "02:00:00:00:00:01",
             "dl_dst": f"02:00:00:00:01:{number:02x}",
         },
+        Match.FIVE_TUPLE_AND_PORT: {**five_tuple, "in_port": 1 + number},
     }
     return parser.OFPMatch(**fields[match])
 
@@ -145,7 +146,7 @@ def emulated_ns(case: Case, profile: Path) -> int:
 cases = st.builds(
     Case,
     entries=st.integers(1, 128),
-    match=st.sampled_from(sorted(Match, key=str)),
+    match=st.sampled_from([*TABLE_1_MATCHES, Match.FIVE_TUPLE_AND_PORT]),
     action=st.sampled_from(sorted(Action, key=str)),
     used_entry=st.sampled_from(sorted(UsedEntry, key=str)),
     priorities=st.sampled_from(sorted(Priorities, key=str)),
@@ -175,6 +176,7 @@ HELD_13: dict[str, Any] = {
     "ipv4_dst": "10.2.0.1",
     "tcp_src": 4000,
     "tcp_dst": 5000,
+    "vlan_vid": 0x1005,
 }
 LACKED_13: dict[str, Any] = {
     "in_port": 3,
@@ -187,6 +189,7 @@ LACKED_13: dict[str, Any] = {
     "ipv4_dst": "10.9.0.1",
     "tcp_src": 9,
     "tcp_dst": 9,
+    "vlan_vid": 0x1006,
 }
 FIELDS_13 = {
     Match.PORT: ("in_port",),
@@ -194,8 +197,10 @@ FIELDS_13 = {
     Match.DL_DST: ("eth_dst",),
     Match.MASKED_NW_DST: ("eth_type", "ipv4_dst"),
     Match.FIVE_TUPLE: ("eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "tcp_src", "tcp_dst"),
-    Match.ALL: tuple(HELD_13),
+    Match.ALL: tuple(name for name in HELD_13 if name != "vlan_vid"),
+    Match.DL_VLAN: ("vlan_vid",),
 }
+FIELDS_13[Match.FIVE_TUPLE_AND_PORT] = ("in_port", *FIELDS_13[Match.FIVE_TUPLE])
 
 
 def match_13(match: Match, failing: str | None) -> Any:
@@ -275,6 +280,25 @@ def test_processing_time_of_openflow_1_3_is_the_longest(quiet_profile: Path, cas
     emulated = {failing: emulated_13_ns(case, quiet_profile, failing) for failing in FIELDS_13[case.match]}
     # Whichever field fails, an entry takes no longer than the model says; and one of them takes that long.
     assert max(emulated.values()) == pytest.approx(modelled_ns, abs=4), emulated
+
+
+@pytest.mark.parametrize("entries", [1, 3, 128])
+@pytest.mark.parametrize("frame_bytes", [68, 314, 1518])
+def test_processing_time_of_a_tag_that_is_matched_and_popped(
+    quiet_profile: Path, entries: int, frame_bytes: int
+) -> None:
+    """Tables of VLAN stacks."""
+    case = Case(
+        entries=entries,
+        match=Match.DL_VLAN,
+        action=Action.STRIP_VLAN,
+        used_entry=UsedEntry.LAST,
+        priorities=Priorities.INCREASING,
+        frame_bytes=frame_bytes,
+        openflow=OpenFlow.V1_3,
+    )
+    modelled_ns = processing(load_profile(quiet_profile), case).switch_ns - VLAN_TAG_BYTES * 80
+    assert emulated_13_ns(case, quiet_profile, "vlan_vid") == pytest.approx(modelled_ns, abs=4)
 
 
 @pytest.mark.parametrize("frame_bytes", [64, 65, 128, 129, 306, 548, 790, 1032, 1274, 1516])

@@ -98,3 +98,10 @@ def test_services_logic_loads_neither_framework() -> None:
     )
     loaded = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
     assert not {name.split(".")[0] for name in loaded} & {"os_ken", "fastapi", "uvicorn", "sqlite3"}
+
+
+def test_admission_and_scheduling_know_nothing_of_each_other() -> None:
+    """One by one, or all at once: two ways to decide, of which neither is made to fit the other."""
+    for room, other in (("admission", "schedule"), ("schedule", "admission")):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            assert not {name for name in imported_by(path) if f"loko.{other}" in name}, path

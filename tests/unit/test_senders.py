@@ -26,7 +26,7 @@ from evaluation.kinds.versions.production import carried_flows
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST
 from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import FlowTraffic, RandomBursts
 from evaluation.virtual import VirtualRunner
 from loko.document import InputError
 from loko.scenario import OpenFlow
@@ -64,22 +64,26 @@ def test_the_kinds_that_send_are_these() -> None:
 def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
     assert figure.senders == Senders()
     for one in sent(figure, None):
-        assert one.offered_rate_bps == pytest.approx(one.shaper_rate_bps, abs=1)
-        assert one.offered_burst_bytes == one.shaper_burst_bytes // one.frame_bytes * one.frame_bytes
-        assert (one.queue_bytes, one.shaper_latency_ns) == (160 * one.frame_bytes, 0)
+        bucket = one.bucket
+        assert one.sends == RandomBursts(
+            bucket=replace(bucket, latency_ns=0),
+            offered_rate_bps=pytest.approx(bucket.rate_bps, abs=1),
+            burst_bytes=bucket.burst_bytes // one.frame_bytes * one.frame_bytes,
+            queue_bytes=160 * one.frame_bytes,
+        )
 
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
 def test_every_number_reaches_every_sender(figure: SendingFigure) -> None:
     for before, after in zip(sent(figure, None), sent(figure, LONG), strict=True):
-        assert after == replace(
-            before,
-            offered_rate_bps=after.offered_rate_bps,
-            offered_burst_bytes=50 * before.frame_bytes,
+        sends = RandomBursts(
+            bucket=replace(before.bucket, latency_ns=7),
+            offered_rate_bps=pytest.approx(0.8 * before.bucket.rate_bps, abs=1),
+            burst_bytes=50 * before.frame_bytes,
             queue_bytes=200 * before.frame_bytes,
-            shaper_latency_ns=7,
         )
-        assert after.offered_rate_bps == pytest.approx(0.8 * before.shaper_rate_bps, abs=1)
+        assert after.sends == sends
+        assert after == replace(before, sends=after.sends)
 
 
 def test_a_choice_replaces_only_what_it_names() -> None:

@@ -45,5 +45,5 @@ def test_a_train_is_what_leaves_between_two_pauses() -> None:
 def test_the_cases_are_the_paper_s_senders() -> None:
     rates = {case.rate_bps for case in CASES if case.shaped}
     assert {45_000_000, 450_000_000} <= rates
-    assert all(case.flow.shaper_burst_bytes == case.flow.frame_bytes == 306 for case in CASES)
+    assert all(case.flow.bucket.burst_bytes == case.flow.frame_bytes == 306 for case in CASES)
     assert any(case.senders.burst_frames > 300 for case in CASES)

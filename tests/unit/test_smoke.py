@@ -74,6 +74,6 @@ def test_a_flow_that_does_not_arrive_fails():
 def test_senders_keep_to_the_admitted_token_buckets():
     flows = EVERY[1].flows
     for flow, sender in zip(flows, senders(flows), strict=True):
-        assert sender.shaper_rate_bps == flow.rate_bps
-        assert sender.shaper_burst_bytes == flow.burst_bytes
+        assert sender.bucket.rate_bps == flow.rate_bps
+        assert sender.bucket.burst_bytes == flow.burst_bytes
         assert sender.observed

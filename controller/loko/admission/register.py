@@ -10,7 +10,7 @@ from loko.admission.answer import Admitted
 from loko.document import InputError
 from loko.flow import DoubleFlowError, FiveTuple, Flow
 from loko.lab import Lab
-from loko.network import Hop, ShortestPaths
+from loko.network import Hop, ShortestPaths, visits
 
 
 class OnPath(Protocol):
@@ -44,12 +44,16 @@ _LEAST_SWITCHES: Final = 8
 class Register(Generic[Route]):
     """The admitted flows of a lab, by id and by what tells them apart on the wire. Each call is O(path)."""
 
-    def __init__(self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route]) -> None:
+    def __init__(
+        self, lab: Lab, prepare: Callable[[str, tuple[Hop, ...]], Route], *, single_visits: str = ""
+    ) -> None:
         """`prepare` makes of a source and a path what the scheme needs.
 
         Of shortest paths it is kept, for those that were asked for last: for so many as a bound allows.
+        `single_visits` says why no path may visit a switch twice; without it, one may.
         """
         self.lab = lab
+        self._single_visits = single_visits
         self._prepare = prepare
         self._paths = ShortestPaths(lab)
         self._admitted: dict[str, Admitted] = {}
@@ -64,8 +68,8 @@ class Register(Generic[Route]):
     def route(self, flow: Flow, path: Sequence[Hop] | None) -> Route:
         """The path asked for, or the shortest, as the scheme has prepared it.
 
-        Raises `InputError` if it does not lead from the flow's source to its destination, `DoubleFlowError`
-        if the flow's id or its hosts and ports are in use.
+        Raises `InputError` if it does not lead from the flow's source to its destination, or visits a switch
+        as it may not; `DoubleFlowError` if the flow's id or its hosts and ports are in use.
         """
         if flow.id in self._admitted or flow[1:5] in self._five_tuples:
             raise self._double(flow)
@@ -74,6 +78,8 @@ class Register(Generic[Route]):
         if path is None or path is known.path:
             return known
         self._refuse_broken(flow, path)
+        if len({hop.switch for hop in path}) < len(path):
+            self._refuse_revisits(flow, path)
         return self._prepare(flow.source, tuple(path))
 
     def add(self, admitted: Admitted) -> None:
@@ -118,18 +124,20 @@ class Register(Generic[Route]):
     def _refuse_broken(self, flow: Flow, path: Sequence[Hop]) -> None:
         lab = self.lab
         end = lab.far_end(flow.source, 1)
-        seen: set[str] = set()
         for hop in path:
-            node = hop.switch
-            if end is None or end.node != node or node in seen or node not in lab.switches:
+            if end is None or end.node != hop.switch or hop.switch not in lab.switches:
                 break
-            seen.add(node)
-            end = lab.far_end(node, hop.output_port)
+            end = lab.far_end(hop.switch, hop.output_port)
         else:
             if end is not None and end.node == flow.destination and path:
                 return
         ways = ", ".join(f"{hop.switch}:{hop.output_port}" for hop in path)
         raise InputError(
-            f"path [{ways}] does not lead from {flow.source} to {flow.destination} without a loop;"
+            f"path [{ways}] does not lead from {flow.source} to {flow.destination};"
             " give the switches in order, each with the port that a frame leaves by"
         )
+
+    def _refuse_revisits(self, flow: Flow, path: Sequence[Hop]) -> None:
+        again = next(visit for visit in visits(self.lab, flow.source, path) if visit.of > 1)
+        if self._single_visits:
+            raise InputError(f"path: it visits {again.switch} {again.of} times: {self._single_visits}")

@@ -30,6 +30,8 @@ ROUNDING: Final = 1e-9
 """Relative slack of comparisons, so that shares which add up to the whole fit in binary floating point."""
 _BITS_NS_PER_BYTE_S: Final = 8e9
 _ULP: Final = sys.float_info.epsilon
+_MOST_FLOWS: Final = 1_000_000
+"""Of a switch whose entries are no flow's: so many sums keep within the rounding that is forgiven."""
 _NO_ROOM: Final = -math.inf
 _new: Final = tuple.__new__
 """Makes a named tuple of all its values in their order: in half the time of its own call."""
@@ -54,19 +56,23 @@ class LokoAdmission:
         control: TokenBucket = NOTHING,
         *,
         fillers: int = 0,
+        entry_per_flow: bool = True,
     ) -> None:
         """Start empty. `allocations` has one for each switch; `control` is reserved at each (r_CP, b_CP).
 
-        Of the planned entries, `fillers` are no flow's.
+        Of the planned entries, `fillers` are no flow's. Without `entry_per_flow` none is, and entries limit
+        nothing.
         """
         self.allocations = allocations
         """Of each switch."""
-        self._register = Register(lab, self._prepare)
+        self._register = Register(
+            lab, self._prepare, single_visits=_single_visits(allocations) if entry_per_flow else ""
+        )
         self._clock = Clock()
         self._owes = False  # until a flow is released
         self._remedy = self._remedy_on(None)
         """One for all refusals on shortest paths: it takes time to make, and few are read."""
-        self._control, self._fillers = control, fillers
+        self._control, self._fillers, self._entry_per_flow = control, fillers, entry_per_flow
         self._limits: dict[int, _Limits] = {}
         """By identity of the allocation."""
         alike = {id(allocation): allocation for allocation in allocations.values()}
@@ -186,7 +192,8 @@ class LokoAdmission:
             free_bytes = limits.max_burst_bytes * (1 + ROUNDING) - limits.control.burst_bytes
             yield Demand(name, "rate", rate_bps, free_bps)
             yield Demand(name, "burst", burst_bytes, free_bytes)
-            yield Demand(name, "entries", 1.0, float(limits.max_entries))
+            if self._entry_per_flow:
+                yield Demand(name, "entries", 1.0, float(limits.max_entries))
 
     def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
         """Of each switch on the path, how long a flow counts there after its last frame was sent.
@@ -203,12 +210,16 @@ class LokoAdmission:
     def _limits_of(self, allocation: Allocation) -> _Limits:
         known = self._limits.get(id(allocation))
         if known is None:
-            known = self._limits[id(allocation)] = _Limits(allocation, self._control, self._fillers)
+            known = self._limits[id(allocation)] = _Limits(
+                allocation, self._control, self._fillers, entry_per_flow=self._entry_per_flow
+            )
         return known
 
     def _prepare(self, _source: str, path: tuple[Hop, ...]) -> _Route:
         every, limits = self._switches, self._limits_of_all
         switches = tuple([every[hop.switch] for hop in path])
+        if len(set(switches)) < len(switches):
+            return _RevisitingRoute(path, switches, tuple([one.limits.delay_ns for one in switches]), ())
         if limits is None:
             return _Route(path, switches, tuple([switch.limits.delay_ns for switch in switches]), ())
         return _new(_Route, (path, switches, limits.delays_ns[len(path)], limits.sizes))
@@ -228,9 +239,7 @@ class _Route(NamedTuple):
         switches, delays_ns = self.switches, self.delays_ns
         rate_bps, burst_bytes, frame_bytes = flow[5:]
         if frame_bytes not in self.sizes:
-            for switch in switches:
-                if frame_bytes not in switch.limits.sizes:
-                    raise switch.uncovered(frame_bytes)
+            self._refuse_uncovered(frame_bytes)
         here_bytes = burst_bytes
         # Bursts are added up on the way: in a full network most flows are refused before its end.
         for switch, delay_ns in zip(switches, delays_ns):  # noqa: B905 - `strict` takes longer than a switch
@@ -240,6 +249,11 @@ class _Route(NamedTuple):
                     return refusal
             here_bytes += rate_bps * delay_ns / _BITS_NS_PER_BYTE_S  # as `_bursts_bytes`
         return _new(Admitted, (flow, self.path, self._bursts_bytes(rate_bps, burst_bytes), delays_ns))
+
+    def _refuse_uncovered(self, frame_bytes: int) -> None:
+        for switch in self.switches:
+            if frame_bytes not in switch.limits.sizes:
+                raise switch.uncovered(frame_bytes)
 
     def fits_ns(self, flow: Flow) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
@@ -255,6 +269,48 @@ class _Route(NamedTuple):
         return tuple(accumulate(growths, initial=burst_bytes))[:-1]
 
 
+class _RevisitingRoute(_Route):
+    """A path that visits a switch several times: there the flow counts as one for each visit.
+
+    Each of them has the rate of the flow, and the burst that it has grown to by then (docs/model.md, section
+    15). So they are asked for together.
+    """
+
+    __slots__ = ()
+
+    def decide(self, flow: Flow, remedy: _Remedy) -> Admitted | Refusal:
+        self._refuse_uncovered(flow.frame_bytes)
+        for switch, bursts in self._visits(flow).items():
+            rate_bps = len(bursts) * flow.rate_bps
+            refusal = switch.refusal(flow, rate_bps, math.fsum(bursts), remedy, visits=len(bursts))
+            if refusal is not None:
+                return refusal
+        bursts_bytes = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
+        return Admitted(flow, self.path, bursts_bytes, self.delays_ns)
+
+    def fits_ns(self, flow: Flow) -> float:
+        return max(
+            switch.fits_ns(len(bursts) * flow.rate_bps, math.fsum(bursts), visits=len(bursts))
+            for switch, bursts in self._visits(flow).items()
+        )
+
+    def _visits(self, flow: Flow) -> dict[_Switch, list[float]]:
+        """The flow's burst at each visit to a switch."""
+        found: dict[_Switch, list[float]] = {}
+        bursts = self._bursts_bytes(flow.rate_bps, flow.burst_bytes)
+        for switch, burst_bytes in zip(self.switches, bursts, strict=True):
+            found.setdefault(switch, []).append(burst_bytes)
+        return found
+
+
+def _single_visits(allocations: Mapping[str, Allocation]) -> str:
+    """Why no path may visit a switch twice, if the tables are not made for it."""
+    scenarios = {id(one.service.scenario): one.service.scenario for one in allocations.values()}
+    if all(scenario.compares_ports for scenario in scenarios.values()):
+        return ""
+    return "entries that tell the visits apart compare ports, which is not planned for; take another path"
+
+
 class _Limits:
     """What may be used of a switch, and what it promises: of all switches with one allocation."""
 
@@ -265,6 +321,7 @@ class _Limits:
         "control",
         "delay_ns",
         "delays_ns",
+        "entry_per_flow",
         "free_bps",
         "latency_ns",
         "max_burst_bytes",
@@ -274,7 +331,9 @@ class _Limits:
         "sizes",
     )
 
-    def __init__(self, allocation: Allocation, control: TokenBucket, fillers: int) -> None:
+    def __init__(
+        self, allocation: Allocation, control: TokenBucket, fillers: int, *, entry_per_flow: bool
+    ) -> None:
         service = allocation.service
         scenario = service.scenario
         table = service.profile.table.entries.value
@@ -286,7 +345,9 @@ class _Limits:
         """What is used without any flow."""
         self.max_rate_bps = allocation.max_rate_bps
         self.max_burst_bytes = allocation.max_burst_bytes
-        self.max_entries = (table if isinstance(scenario.entries, Unknown) else scenario.entries) - fillers
+        planned = table if isinstance(scenario.entries, Unknown) else scenario.entries
+        self.entry_per_flow = entry_per_flow
+        self.max_entries = planned - fillers if entry_per_flow else _MOST_FLOWS
         certain = 1 - (self.max_entries + 4) * _ULP
         self.certain_bps, self.certain_bytes = self.max_rate_bps * certain, self.max_burst_bytes * certain
         """What may be used, less than rounding can come to in a full table."""
@@ -389,7 +450,7 @@ class _Switch:
         """Of flows that were released and count no longer; 0 if there is none."""
         return max(self.debt.amount, 0.0) if self.owes() else 0.0
 
-    def fits_ns(self, rate_bps: float, burst_bytes: float) -> float:
+    def fits_ns(self, rate_bps: float, burst_bytes: float, visits: int = 1) -> float:
         """From when on a flow fits, if nothing else comes; infinite if it does not even then."""
         leaving = [one.kept for one in self.debt.leaving]
         limits = self.limits
@@ -397,7 +458,7 @@ class _Switch:
         enough = limits.max_burst_bytes - math.fsum(
             [*self.bursts, *(-burst for _, burst in leaving), burst_bytes]
         )
-        if left_bps < 0 or enough < 0 or self.entries - len(leaving) >= limits.max_entries:
+        if left_bps < 0 or enough < 0 or self.entries - len(leaving) + visits > limits.max_entries:
             return math.inf
         return self.debt.paid_ns(self._spare(), enough)
 
@@ -410,10 +471,12 @@ class _Switch:
             _new(Share, ("burst", self.used_bytes, limits.max_burst_bytes, "bytes")),
             _new(Share, ("entries", self.entries, limits.max_entries, "entries")),
         )
-        return _new(Usage, (shares, limits.delay_ns))
+        return _new(Usage, (shares if limits.entry_per_flow else shares[:-1], limits.delay_ns))
 
-    def refusal(self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy) -> Refusal | None:
-        """The first limit that the flow would exceed, if any, with the burst that it has here."""
+    def refusal(
+        self, flow: Flow, rate_bps: float, burst_bytes: float, remedy: _Remedy, visits: int = 1
+    ) -> Refusal | None:
+        """The first limit that the flow would exceed, if any, with what all its visits together have here."""
         if self.debt.is_open or self.summed != self.entries:
             self._know()
         limits = self.limits
@@ -426,9 +489,9 @@ class _Switch:
             return _new(
                 Refusal, (flow, self.name, "burst", used_bytes, burst_bytes, allowed, "bytes", remedy, 1)
             )
-        if self.entries >= limits.max_entries:
+        if self.entries + visits > limits.max_entries:
             used, allowed = float(self.entries), float(limits.max_entries)
-            return Refusal(flow, self.name, "entries", used, 1.0, allowed, "entries", remedy)
+            return Refusal(flow, self.name, "entries", used, float(visits), allowed, "entries", remedy)
         return None
 
     def _know(self) -> None:

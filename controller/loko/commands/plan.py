@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -22,12 +22,18 @@ from loko.commands.choices import (
     mix_of,
     wrong_input_ends,
 )
+from loko.commands.forwarding import (
+    forwarding_values,
+    print_forwarding,
+    refuse_stacks,
+    stack_admission,
+)
 from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
 from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
 from loko.control_traffic import HEARTBEAT, NO_MESSAGES, ControlTraffic, described, parse_control
 from loko.controller.manners import refuse_version
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES
+from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Lab, load_lab, stays_loaded
 from loko.largest import Largest, largest
 from loko.mix import Mix
@@ -40,6 +46,7 @@ from loko.schemes import Choice, SchemeName, admission_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 from loko.split import echo_traffic
+from loko.vlan_stack import Forwarding
 from loko.what_if import Changes, changed, changes
 
 _RESERVING = frozenset({SchemeName.LOKO, SchemeName.PACKETS})
@@ -80,6 +87,13 @@ def plan(
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
+    forwarding: Annotated[
+        Forwarding,
+        typer.Option(
+            help="How switches forward: by an entry for each flow, or by a stack of VLAN tags that the"
+            " sending host puts in front of each frame; then both are shown."
+        ),
+    ] = Forwarding.PER_FLOW,
     control: ControlOption = None,
     echoes_per_s: Annotated[
         float | None,
@@ -143,6 +157,7 @@ def plan(
             echoes_per_s=echoes_per_s,
             fillers=fillers,
             openflow=openflow,
+            forwarding=forwarding,
             limit_s=time_limit if find_largest else None,
         )
         for switch in asked.lab.switches.values():
@@ -151,6 +166,7 @@ def plan(
         for name in schemes:
             asked.refuse_control(name)
         choices = [choice_of(asked.lab, name, allocation, epsilon) for name in schemes]
+        asked.refuse_forwarding(choices, sheet)
         if sheet is not None:
             refuse_sheet(sheet, choices)
         answers = [asked.answer(choice) for choice in choices]
@@ -188,6 +204,8 @@ class _Answer:
     """If it was asked for."""
     changes: Changes | None
     """What differs from the plan of the flows as they are, in a what-if."""
+    per_flow: Plan | None
+    """With an entry for each flow, if the plan is for another forwarding."""
 
     def as_values(self) -> dict[str, Any]:
         values = {**self.plan.as_values(), "openflow": self.openflow.value, "reserved": self.reserved}
@@ -195,6 +213,8 @@ class _Answer:
             values["largest"] = self.largest.as_values()
         if self.changes is not None:
             values["what_if"] = self.changes.as_values()
+        if self.per_flow is not None:
+            values |= forwarding_values(self.plan, self.per_flow)
         return values
 
 
@@ -213,6 +233,7 @@ class _Asked:
     echoes_per_s: float | None
     fillers: int | None
     openflow: OpenFlow
+    forwarding: Forwarding
     limit_s: float | None
     """How long to look for the largest set; none: not at all."""
 
@@ -229,6 +250,12 @@ class _Asked:
         knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
         if not knows and (self.echoes_per_s is not None or self.control is not None):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
+
+    def refuse_forwarding(self, choices: Sequence[Choice], sheet: Path | None) -> None:
+        """Raises `InputError` for what does not go with the forwarding."""
+        if self.forwarding is Forwarding.VLAN_STACK:
+            for choice in choices:
+                refuse_stacks(choice, sheet=sheet, fillers=self.fillers)
 
     def answer(self, choice: Choice) -> _Answer:
         """By one scheme. Raises `InputError`."""
@@ -251,6 +278,9 @@ class _Asked:
             openflow=self.openflow,
             largest=found if isinstance(found, Largest) else None,
             changes=self._changes(choice, result),
+            per_flow=None
+            if self.forwarding is Forwarding.PER_FLOW
+            else replace(self, forwarding=Forwarding.PER_FLOW).answer(choice).plan,
         )
 
     def by_packets(self) -> Plan | None:
@@ -286,12 +316,22 @@ class _Asked:
         return changes(before.plan if isinstance(before, Largest) else before, result)
 
     def _admission(self, choice: Choice, requests: Sequence[Request]) -> Admission:
+        if self.forwarding is Forwarding.VLAN_STACK:
+            return stack_admission(
+                self.lab,
+                choice,
+                [request.flow for request in requests],
+                openflow=self.openflow,
+                traffic=self.traffic,
+                echoes_per_s=self.echoes_per_s or 0.0,
+            )
         expected: Mix | None = mix_of(self.lab, choice, self.mix)
         scenario = scenario_of(
             [request.flow for request in requests],
             entries=self.entries,
             mix=expected,
             openflow=self.openflow,
+            match=match_of(self.lab),
         )
         return admission_of(
             self.lab,
@@ -311,10 +351,12 @@ def _deadlines_ns(requests: Sequence[Request]) -> dict[str, float]:
 def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
     console = Console()
     first = answers[0]
-    if len(answers) == 1:
+    ids = [request.flow.id for request in asked.requests]
+    if first.per_flow is not None:
+        print_forwarding(console, ids, first.plan, first.per_flow, asked.entries)
+    elif len(answers) == 1:
         print_plan(console, first.plan)
     else:
-        ids = [request.flow.id for request in asked.requests]
         print_comparison(console, ids, [answer.plan for answer in answers])
     for answer in answers:
         said = f"{answer.plan.scheme}: " if len(answers) > 1 else ""
@@ -328,7 +370,9 @@ def _print(answers: Sequence[_Answer], asked: _Asked) -> None:
         for answer in answers:
             typer.echo(f"{answer.plan.scheme}: reserved of each switch: {answer.reserved}")
         return
-    is_hinted = len(asked.requests) <= _HINTED and asked.limit_s is None
+    is_hinted = (
+        len(asked.requests) <= _HINTED and asked.limit_s is None and asked.forwarding is Forwarding.PER_FLOW
+    )
     if (
         first.plan.refused
         and first.choice.scheme is SchemeName.LOKO

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -177,7 +176,17 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "table_entries": result.table_entries,
         "entries": {
             name: [
-                {**asdict(entry), "nw_src": str(entry.nw_src), "nw_dst": str(entry.nw_dst)} for entry in table
+                {
+                    "priority": entry.priority,
+                    "nw_src": str(entry.match.nw_src),
+                    "nw_dst": str(entry.match.nw_dst),
+                    "tp_src": entry.match.tp_src,
+                    "tp_dst": entry.match.tp_dst,
+                    "output_port": entry.output_port,
+                    "dl_type": entry.match.dl_type,
+                    "nw_proto": entry.match.nw_proto,
+                }
+                for entry in table
             ]
             for name, table in result.entries.items()
         },

@@ -16,15 +16,17 @@ from typing import Annotated, Final
 
 import typer
 
+from loko.admission import Admission
 from loko.allocation import FIFTH_RATE
 from loko.commands.choices import OpenFlowOption, wrong_input_ends
+from loko.commands.forwarding import refuse_stacks, stack_admission
 from loko.control_traffic import AS_PRINTED, HEARTBEAT
 from loko.controller.fixed_tables import FixedTables
 from loko.controller.relay import interpreter
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, switch_entries
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, match_of, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
@@ -32,6 +34,7 @@ from loko.plan import plan, scenario_of
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
 from loko.schemes import admission_of, choice_named
+from loko.vlan_stack import Forwarding, stack_entries
 
 TICK_S: Final = 0.05
 _LOG: Final = logging.getLogger("loko.controller")
@@ -68,6 +71,13 @@ def main(
         Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
+    forwarding: Annotated[
+        Forwarding,
+        typer.Option(
+            help="By an entry for each flow, or by stacks of VLAN tags: then the tables are the same whatever"
+            " flows there are, and hosts tag their frames."
+        ),
+    ] = Forwarding.PER_FLOW,
     listen: Annotated[str, typer.Option(help="Address and TCP port.")] = "127.0.0.1:6633",
     ready: Annotated[Path | None, typer.Option(help="File that exists while every switch is set up.")] = None,
     echo_rate: Annotated[
@@ -92,7 +102,9 @@ def main(
             the_lab = the_lab.as_printed()
         decided = {} if paths is None else load_paths(paths)
         requested = load_flows(flows)
-        tables = admitted_tables(the_lab, requested, allocation, entries, decided, openflow=openflow)
+        tables = admitted_tables(
+            the_lab, requested, allocation, entries, decided, openflow=openflow, forwarding=forwarding
+        )
         if ready is not None and not os.access(ready.parent, os.W_OK):
             raise InputError(f"--ready {ready}: its folder is missing or cannot be written to")
         python = interpreter(framework, framework_python)
@@ -214,20 +226,29 @@ def admitted_tables(
     paths: Mapping[str, Sequence[Hop]] = MappingProxyType({}),
     *,
     openflow: OpenFlow = OpenFlow.V1_0,
+    forwarding: Forwarding = Forwarding.PER_FLOW,
 ) -> dict[str, tuple[FlowEntry, ...]]:
     """The tables of the flows on the paths on which they were admitted; see `plan` for `paths`.
 
     Ends the program with status 1 if a flow is refused. Raises `InputError`.
     """
     choice = choice_named(allocation or lab.allocation or FIFTH_RATE.name)
-    mix = lab.mix if choice.is_optimised else None
-    scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow)
     reserved = AS_PRINTED if lab.is_as_printed else HEARTBEAT
-    result = plan(lab, requested, admission_of(lab, choice, scenario, traffic=reserved), paths)
+    control: Admission
+    if forwarding is Forwarding.VLAN_STACK:
+        refuse_stacks(choice)
+        control = stack_admission(lab, choice, requested, openflow=openflow, traffic=reserved)
+    else:
+        mix = lab.mix if choice.is_optimised else None
+        scenario = scenario_of(requested, entries=entries, mix=mix, openflow=openflow, match=match_of(lab))
+        control = admission_of(lab, choice, scenario, traffic=reserved)
+    result = plan(lab, requested, control, paths)
     if result.refused:
         for refusal in result.refused:
             typer.echo(f"refused: {refusal}", err=True)
         raise typer.Exit(1)
+    if forwarding is Forwarding.VLAN_STACK:
+        return stack_entries(lab)
     return switch_entries(lab, result.accepted, entries=entries)
 
 

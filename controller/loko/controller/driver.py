@@ -30,6 +30,8 @@ from loko.controller.manners import (
 )
 from loko.controller.notices import Failed, Installed, Note, Notice, Rejected, Removed
 from loko.controller.wire import (
+    BARRIER_BYTES,
+    SEGMENT_BYTES,
     Add,
     Barrier,
     BarrierReply,
@@ -52,6 +54,8 @@ REPLY_TIMEOUT_NS: Final = 5_000_000_000
 """Silence after which a connection counts as dead. The board itself gives up after 6 s (quirk 7)."""
 RETRY_NS: Final = 10_000_000_000
 """Time until an entry that was refused is tried again."""
+_LEAST_BATCH: Final = 2
+"""FLOW_MODs that fit into a segment however long they are: a board stores no longer entries (quirk 122)."""
 
 Segment = list[Request]
 """Requests that are written at once."""
@@ -165,6 +169,8 @@ class Driver:
         self._leaving.pop(entry.cookie, None)
         self._rejected.pop(entry.cookie, None)
         self._wanted[entry.cookie] = entry
+        fit = (SEGMENT_BYTES - BARRIER_BYTES) // entry.flow_mod_bytes
+        self._batch = min(self._batch, max(fit, _LEAST_BATCH))
 
     def unwant(self, entry: Entry) -> None:
         """From now on keep an entry away; `Removed` tells when it is."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loko.controller.driver import OWN_MARK, Phase, Segment, driver_of
+from loko.controller.hazards import refuse_entries
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.versions import WIRES
 from loko.controller.wire import Reply
@@ -38,7 +39,12 @@ class FixedTables:
         tables: Mapping[str, Sequence[FlowEntry]],
         openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """`tables` says by name what each switch shall hold. Raises `InputError` as `driver_of`."""
+        """`tables` says by name what each switch shall hold.
+
+        Raises `InputError` as `driver_of`, and as `refuse_entries`.
+        """
+        for name, switch in lab.switches.items():
+            refuse_entries(switch, openflow, tables[name])
         self.drivers = {
             name: driver_of(switch, openflow=openflow, fixed=True) for name, switch in lab.switches.items()
         }

@@ -62,20 +62,6 @@ def add_entry(entry: FlowEntry, xid: int) -> bytes:
     return encode(Add(xid, entry_of(entry, cookie=0)))
 
 
-def add_queued(entry: FlowEntry, queue: int, xid: int) -> bytes:
-    """FLOW_MOD that appends an entry which enqueues to a queue of its output port (OpenFlow 1.0.1, 5.2.4)."""
-    match = parser.OFPMatch(
-        dl_type=entry.dl_type,
-        nw_proto=entry.nw_proto,
-        nw_src=int(entry.nw_src),
-        nw_dst=int(entry.nw_dst),
-        tp_src=entry.tp_src,
-        tp_dst=entry.tp_dst,
-    )
-    action = parser.OFPActionEnqueue(entry.output_port, queue)
-    return flow_mod(match, [action], priority=entry.priority, xid=xid)
-
-
 def flow_mod(
     match: Any,
     actions: Sequence[Any],

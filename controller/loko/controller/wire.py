@@ -9,13 +9,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from loko.entries import FlowEntry
+from loko.document import InputError
+from loko.entries import Action, Enqueue, Fields, FlowEntry, Output, PopVlan, PushVlan, SetVlan
 
 VERSION: Final = 1
 SEGMENT_BYTES: Final = 536
 """TCP segment size of the board (MSS option in its SYN); it reassembles nothing (quirks 10 and 11)."""
+
+BARRIER_BYTES: Final = 8
+"""A BARRIER_REQUEST, of either version."""
 
 _HELLO, _ERROR, _FEATURES_REQUEST, _FLOW_MOD = 0, 1, 5, 14
 _STATS_REQUEST, _STATS_REPLY, _BARRIER_REQUEST, _BARRIER_REPLY = 16, 17, 18, 19
@@ -23,16 +28,40 @@ _FLOW_STATS, _TABLE_STATS, _MORE = 1, 3, 1
 _ADD, _DELETE_STRICT = 0, 4
 _ANY_PORT: Final = 0xFFFF
 _NO_BUFFER: Final = 0xFFFF_FFFF
-_FIVE_TUPLE_WILDCARDS: Final = 0x0030_000F
-"""nw_tos, dl_vlan_pcp; in_port, dl_vlan, dl_src, dl_dst (OpenFlow 1.0.0, section 5.2.3)."""
-_COMPARED: Final = 0x000F_FFFF
-"""All but dl_vlan_pcp and nw_tos, which mean nothing beside a wildcard for VLANs."""
 _NOTHING_FIXED: Final = 0x003F_FFFF
+_WILDCARDS: Final = {
+    "in_port": 1 << 0,
+    "dl_vlan": 1 << 1,
+    "dl_src": 1 << 2,
+    "dl_dst": 1 << 3,
+    "dl_type": 1 << 4,
+    "nw_proto": 1 << 5,
+    "tp_src": 1 << 6,
+    "tp_dst": 1 << 7,
+    "nw_src": 0x3F << 8,
+    "nw_dst": 0x3F << 14,
+    "dl_vlan_pcp": 1 << 20,
+    "nw_tos": 1 << 21,
+}
+"""The bits that leave a field open (OpenFlow 1.0.0, section 5.2.3). Those of an address are the number of its
+last bits that are; from 32 on all are."""
+_PREFIXES: Final = {"nw_src": 8, "nw_dst": 14}
+_WHOLE_ADDRESS: Final = 32
+_MACS: Final = frozenset({"dl_src", "dl_dst"})
+_NO_MAC: Final = "00:00:00:00:00:00"
 
 _HEADER: Final = struct.Struct("!BBHI")
-_MATCH: Final = struct.Struct("!IH6x6xHxxHBBxxIIHH")
+_MATCH: Final = struct.Struct("!IH6s6sHBxHBBxxIIHH")
+_IN_MATCH: Final = (
+    *("in_port", "dl_src", "dl_dst", "dl_vlan", "dl_vlan_pcp", "dl_type", "nw_tos", "nw_proto"),
+    *("nw_src", "nw_dst", "tp_src", "tp_dst"),
+)
+"""The fields in the order in which they stand there, behind the wildcards."""
 _FLOW_MOD_BODY: Final = struct.Struct("!QHHHHIHH")
 _OUTPUT: Final = struct.Struct("!HHHH")
+_SET_VLAN_VID: Final = struct.Struct("!HHHxx")
+_STRIP_VLAN: Final = struct.Struct("!HH4x")
+_ENQUEUE: Final = struct.Struct("!HHH6xI")
 _LISTED: Final = struct.Struct("!HBx40sIIHHH6xQQQ")
 _COUNTED: Final = struct.Struct("!B3x32sIIIQQ")
 
@@ -50,41 +79,74 @@ class Entry:
     @property
     def fields(self) -> tuple[object, ...]:
         """What is compared with what a switch lists: the match, however its open fields are written."""
-        wildcards, in_port, vlan, dl_type, tos, proto, source, destination, tp_src, tp_dst = _MATCH.unpack(
-            self.match
-        )
-        if wildcards & _COMPARED == _FIVE_TUPLE_WILDCARDS & _COMPARED:
-            return (dl_type, proto, source, destination, tp_src, tp_dst)
-        return (wildcards, in_port, vlan, dl_type, tos, proto, source, destination, tp_src, tp_dst)
+        return tuple(self._set_fields().items())
+
+    @property
+    def flow_mod_bytes(self) -> int:
+        """Length of the longest message that is about it: the one that adds it."""
+        return _HEADER.size + len(self.match) + _FLOW_MOD_BODY.size + len(self.actions)
+
+    def _set_fields(self) -> dict[str, tuple[int | bytes, int]]:
+        """By name, the value of each field that is not open, and how many of its last bits are."""
+        wildcards, *values = _MATCH.unpack(self.match)
+        found = {}
+        for name, value in zip(_IN_MATCH, values, strict=True):
+            open_bits = (wildcards & _WILDCARDS[name]) >> _PREFIXES.get(name, 0)
+            if open_bits == 0 or (name in _PREFIXES and open_bits < _WHOLE_ADDRESS):
+                found[name] = (value, open_bits)
+        # Without a VLAN its priority means nothing, nor does a type of service without IP. One of 0 is taken
+        # for an open one: switches differ in how they list it, and no entry of this project asks for it.
+        if "dl_vlan" not in found:
+            found.pop("dl_vlan_pcp", None)
+        if "dl_type" not in found or found.get("nw_tos", (0, 0))[0] == 0:
+            found.pop("nw_tos", None)
+        return found
 
     def __str__(self) -> str:
-        _, _, _, dl_type, _, proto, source, destination, tp_src, tp_dst = _MATCH.unpack(self.match)
-        return (
-            f"type {dl_type:#06x} protocol {proto} {_dotted(source)}:{tp_src} ->"
-            f" {_dotted(destination)}:{tp_dst} cookie {self.cookie:#x}"
-        )
+        said = [_field_text(name, *field) for name, field in self._set_fields().items()]
+        return f"{' '.join(said) or 'every frame'} cookie {self.cookie:#x}"
 
 
 def entry_of(flow: FlowEntry, *, cookie: int) -> Entry:
-    """A planned entry as the switch gets it."""
-    match = _MATCH.pack(
-        _FIVE_TUPLE_WILDCARDS,
-        0,
-        0,
-        flow.dl_type,
-        0,
-        flow.nw_proto,
-        int(flow.nw_src),
-        int(flow.nw_dst),
-        flow.tp_src,
-        flow.tp_dst,
-    )
+    """A planned entry as the switch gets it. Raises `InputError` for what OpenFlow 1.0 cannot say."""
     return Entry(
         cookie=cookie,
         priority=flow.priority,
-        match=match,
-        actions=_OUTPUT.pack(0, 8, flow.output_port, 0xFFFF),
+        match=_match_of(flow.match),
+        actions=b"".join(map(_action_of, flow.actions)),
     )
+
+
+def _match_of(match: Fields) -> bytes:
+    wildcards = _NOTHING_FIXED
+    values: list[int | bytes] = []
+    for name in _IN_MATCH:
+        value = getattr(match, name)
+        if value is not None:
+            wildcards &= ~_WILDCARDS[name]
+        if isinstance(value, IPv4Network):
+            wildcards |= (_WHOLE_ADDRESS - value.prefixlen) << _PREFIXES[name]
+            value = value.network_address
+        if name in _MACS:
+            value = bytes.fromhex((value or _NO_MAC).replace(":", ""))
+        values.append(value if isinstance(value, bytes) else int(value or 0))
+    return _MATCH.pack(wildcards, *values)
+
+
+def _action_of(action: Action) -> bytes:
+    match action:
+        case Output(port=port):
+            return _OUTPUT.pack(0, _OUTPUT.size, port, 0xFFFF)
+        case SetVlan(vid=vid):
+            return _SET_VLAN_VID.pack(1, _SET_VLAN_VID.size, vid)
+        case PopVlan():
+            return _STRIP_VLAN.pack(3, _STRIP_VLAN.size)
+        case Enqueue(port=port, queue=queue):
+            return _ENQUEUE.pack(11, _ENQUEUE.size, port, queue)
+        case PushVlan(vid=vid):
+            raise InputError(
+                f"push-vlan {vid}: OpenFlow 1.0 cannot put a tag in front of another; ask for 1.3"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,5 +312,10 @@ def _message(kind: int, xid: int, body: bytes = b"") -> bytes:
     return _HEADER.pack(VERSION, kind, _HEADER.size + len(body), xid) + body
 
 
-def _dotted(address: int) -> str:
-    return ".".join(str(byte) for byte in address.to_bytes(4, "big"))
+def _field_text(name: str, value: int | bytes, open_bits: int) -> str:
+    if isinstance(value, bytes):
+        return f"{name} {value.hex(':')}"
+    if name in _PREFIXES:
+        prefix = f"/{_WHOLE_ADDRESS - open_bits}" if open_bits else ""
+        return f"{name} {IPv4Address(value)}{prefix}"
+    return f"{name} {value:#06x}" if name == "dl_type" else f"{name} {value}"

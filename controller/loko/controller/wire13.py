@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from loko.controller.wire import (
@@ -27,7 +27,18 @@ from loko.controller.wire import (
     TableStats,
     one_segment,
 )
-from loko.entries import FlowEntry
+from loko.entries import (
+    PROTOCOL_TCP,
+    UNTAGGED,
+    Action,
+    Enqueue,
+    Fields,
+    FlowEntry,
+    Output,
+    PopVlan,
+    PushVlan,
+    SetVlan,
+)
 
 VERSION: Final = 4
 _HEADER: Final = struct.Struct("!BBHI")
@@ -50,22 +61,57 @@ _MATCH_HEADER: Final = struct.Struct("!HH")
 _OXM_MATCH: Final = 1
 _OXM_CLASS: Final = 0x8000
 _OXM_HEADER: Final = struct.Struct("!HBB")
-_ETH_TYPE, _IP_PROTO, _IPV4_SRC, _IPV4_DST, _UDP_SRC, _UDP_DST = 5, 10, 11, 12, 15, 16
+_TCP_SRC: Final = 13
+_UDP_SRC: Final = 15
+_OXMS: Final = {
+    "in_port": 0,
+    "dl_dst": 3,
+    "dl_src": 4,
+    "dl_vlan": 6,
+    "dl_vlan_pcp": 7,
+    "dl_type": 5,
+    "nw_tos": 8,
+    "nw_proto": 10,
+    "nw_src": 11,
+    "nw_dst": 12,
+    "tp_src": _UDP_SRC,
+    "tp_dst": 16,
+}
+"""By field of OpenFlow 1.0, in the order in which a match has them: what 1.3 calls it."""
+_OXM_BYTES: Final = {
+    "in_port": 4,
+    "dl_vlan": 2,
+    "dl_vlan_pcp": 1,
+    "dl_type": 2,
+    "nw_tos": 1,
+    "nw_proto": 1,
+    "tp_src": 2,
+    "tp_dst": 2,
+}
+"""Of the fields that are numbers."""
+_TAGGED: Final = 0x1000
+"""OFPVID_PRESENT."""
+_TAG_TYPE: Final = 0x8100
 _ADDRESS_BYTES: Final = 4
 _NAMES: Final = {
-    _OXM_HEADER.pack(_OXM_CLASS, field << 1, size): name
-    for field, size, name in (
-        (_ETH_TYPE, 2, "type"),
-        (_IP_PROTO, 1, "protocol"),
-        (_IPV4_SRC, _ADDRESS_BYTES, "from"),
-        (_IPV4_DST, _ADDRESS_BYTES, "to"),
-        (_UDP_SRC, 2, "source port"),
-        (_UDP_DST, 2, "destination port"),
+    _OXM_HEADER.pack(_OXM_CLASS, _OXMS[field] << 1, _OXM_BYTES.get(field, _ADDRESS_BYTES)): name
+    for field, name in (
+        ("in_port", "in port"),
+        ("dl_vlan", "VLAN"),
+        ("dl_type", "type"),
+        ("nw_proto", "protocol"),
+        ("nw_src", "from"),
+        ("nw_dst", "to"),
+        ("tp_src", "source port"),
+        ("tp_dst", "destination port"),
     )
 }
 """Of the fields of this project's own matches, by header."""
 _APPLY_ACTIONS: Final = struct.Struct("!HH4x")
 _OUTPUT: Final = struct.Struct("!HHIH6x")
+_PUSH_VLAN: Final = struct.Struct("!HHHxx")
+_POP_VLAN: Final = struct.Struct("!HH4x")
+_SET_QUEUE: Final = struct.Struct("!HHI")
 _SEND_ALL: Final = 0xFFFF
 
 
@@ -80,6 +126,11 @@ class Entry13(Entry):
         """What the entry means, in whichever order its OXMs stand."""
         return (self.table, self.priority, tuple(sorted(_oxms(self.match))), self.actions)
 
+    @property
+    def flow_mod_bytes(self) -> int:
+        """Length of the longest message that is about it: the one that adds it."""
+        return _HEADER.size + _FLOW_MOD_BODY.size + len(_match(self.match)) + len(self.actions)
+
     def __str__(self) -> str:
         oxms = " ".join(_oxm_text(header, value) for header, value in _oxms(self.match))
         return f"table {self.table} priority {self.priority} {oxms or 'every frame'} cookie {self.cookie:#x}"
@@ -88,22 +139,55 @@ class Entry13(Entry):
 def entry_of(flow: FlowEntry, *, cookie: int) -> Entry13:
     """A planned entry as the switch gets it.
 
-    The fields stand in the order of `loko.scenario.Match.oxms`: what they cost depends on it, and no match
-    begins with a shorter one (quirk 124).
+    The fields stand in the order in which they are listed below, as those of `loko.scenario.Match.oxms`: what
+    they cost depends on it. Each is behind those that it presupposes.
     """
-    match = b"".join(
-        (
-            _oxm(_ETH_TYPE, flow.dl_type.to_bytes(2, "big")),
-            _oxm(_IP_PROTO, flow.nw_proto.to_bytes(1, "big")),
-            _oxm(_IPV4_SRC, flow.nw_src.packed),
-            _oxm(_IPV4_DST, flow.nw_dst.packed),
-            _oxm(_UDP_SRC, flow.tp_src.to_bytes(2, "big")),
-            _oxm(_UDP_DST, flow.tp_dst.to_bytes(2, "big")),
-        )
+    actions = b"".join(map(_action_of, flow.actions))
+    instructions = _APPLY_ACTIONS.pack(4, _APPLY_ACTIONS.size + len(actions)) + actions
+    return Entry13(
+        cookie=cookie, priority=flow.priority, match=b"".join(_oxms_of(flow.match)), actions=instructions
     )
-    output = _OUTPUT.pack(0, _OUTPUT.size, flow.output_port, _SEND_ALL)
-    instructions = _APPLY_ACTIONS.pack(4, _APPLY_ACTIONS.size + len(output)) + output
-    return Entry13(cookie=cookie, priority=flow.priority, match=match, actions=instructions)
+
+
+def _oxms_of(match: Fields) -> Iterator[bytes]:
+    for name, field in _OXMS.items():
+        value = getattr(match, name)
+        if value is None:
+            continue
+        is_of_tcp = name in {"tp_src", "tp_dst"} and match.nw_proto == PROTOCOL_TCP
+        yield _oxm(field - is_of_tcp * (_UDP_SRC - _TCP_SRC), *_oxm_value(name, value))
+
+
+def _oxm_value(name: str, value: int | str | IPv4Address | IPv4Network) -> tuple[bytes, bytes]:
+    """A field's value, and its mask if it has one."""
+    match value:
+        case IPv4Network():
+            return value.network_address.packed, value.netmask.packed
+        case IPv4Address():
+            return value.packed, b""
+        case str():
+            return bytes.fromhex(value.replace(":", "")), b""
+    if name == "dl_vlan":
+        value = 0 if value == UNTAGGED else _TAGGED | value
+    if name == "nw_tos":
+        value >>= 2  # the DSCP
+    return value.to_bytes(_OXM_BYTES[name], "big"), b""
+
+
+def _action_of(action: Action) -> bytes:
+    match action:
+        case Output(port=port):
+            return _OUTPUT.pack(0, _OUTPUT.size, port, _SEND_ALL)
+        case Enqueue(port=port, queue=queue):
+            return _SET_QUEUE.pack(21, _SET_QUEUE.size, queue) + _action_of(Output(port))
+        case PopVlan():
+            return _POP_VLAN.pack(18, _POP_VLAN.size)
+        case PushVlan(vid=vid):
+            return _PUSH_VLAN.pack(17, _PUSH_VLAN.size, _TAG_TYPE) + _action_of(SetVlan(vid))
+        case SetVlan(vid=vid):
+            oxm = _oxm(_OXMS["dl_vlan"], (_TAGGED | vid).to_bytes(2, "big"))
+            size = _padded(4 + len(oxm))
+            return (struct.pack("!HH", 25, size) + oxm).ljust(size, b"\0")
 
 
 def encode(request: Request) -> bytes:
@@ -189,8 +273,9 @@ def _padded(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _oxm(field: int, value: bytes) -> bytes:
-    return _OXM_HEADER.pack(_OXM_CLASS, field << 1, len(value)) + value
+def _oxm(field: int, value: bytes, mask: bytes = b"") -> bytes:
+    header = _OXM_HEADER.pack(_OXM_CLASS, field << 1 | bool(mask), len(value) + len(mask))
+    return header + value + mask
 
 
 def _oxms(match: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -207,7 +292,8 @@ def _oxm_text(header: bytes, value: bytes) -> str:
     known = _NAMES.get(header)
     if known is None:
         return f"{header.hex()}={value.hex()}"
-    return f"{known} {IPv4Address(value) if len(value) == _ADDRESS_BYTES else int.from_bytes(value, 'big')}"
+    is_address = known in {"from", "to"}
+    return f"{known} {IPv4Address(value) if is_address else int.from_bytes(value, 'big')}"
 
 
 def _message(kind: int, xid: int, body: bytes = b"") -> bytes:

@@ -27,6 +27,7 @@ from loko.packets.staircase import Grid, Staircase
 from loko.packets.switch import Kind, Load, SwitchUse
 from loko.scenario import Scenario, Unknown
 
+_SINGLE_VISITS: Final = "how its frames meet there is not bounded; take another path, or scheme loko"
 _KEPT_FLOWS: Final = 1024
 """Sorts of flows of which it is kept what they bring to switches of one kind."""
 _new: Final = tuple.__new__
@@ -157,7 +158,7 @@ class PacketAdmission:
         `loko.schemes.admission_of`. Raises `InputError` if a switch has no worst case or cannot forward even
         a single frame in time.
         """
-        self._register = Register(lab, self._prepare)
+        self._register = Register(lab, self._prepare, single_visits=_SINGLE_VISITS)
         self._clock = Clock()
         self._owes = False  # until a flow is released
         self._routes: dict[str, Route] = {}

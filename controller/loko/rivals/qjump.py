@@ -34,6 +34,7 @@ from loko.service import service_curve
 
 UNKNOWN_EPSILON_NS: Final = 4000.0
 """Epsilon of the QJump paper, for devices without a known processing time (section 2.3)."""
+_SINGLE_VISITS: Final = "QJump's epsilon counts each switch once; take another path, or another scheme"
 
 
 class Epsilon(Enum):
@@ -105,7 +106,7 @@ class QJumpAdmission:
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
-        self._register = Register(lab, PathAlone.prepare)
+        self._register = Register(lab, PathAlone.prepare, single_visits=_SINGLE_VISITS)
         self._parameters = parameters
         self._clock = Clock()
         self._senders = {

@@ -11,7 +11,7 @@ import numpy as np
 from loko.allocation import Frontier
 from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
-from loko.entries import EVALUATION_ENTRIES, FlowEntry, flow_entry
+from loko.entries import EVALUATION_ENTRIES, FlowEntry, path_entries
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.network import Hop, RoutedFlow, refuse_ends
@@ -290,8 +290,8 @@ def tables(
     """The entries of every switch. Raises `InputError` with this remedy for more than a table may have."""
     found: dict[str, list[FlowEntry]] = {name: [] for name in lab.switches}
     for one in scheduled:
-        for hop in one.path:
-            found[hop.switch].append(flow_entry(lab, one.routed.flow, hop.output_port))
+        for visit, entry in path_entries(lab, one.routed):
+            found[visit.switch].append(entry)
     for name, table in found.items():
         if len(table) > entries:
             raise InputError(

@@ -8,6 +8,7 @@ has heard of.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.versions import WIRES
 from loko.controller.wire import Entry, Reply
 from loko.document import InputError
-from loko.entries import FlowEntry, flow_entry
+from loko.entries import FlowEntry, path_entries
 from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
 from loko.network import Hop
@@ -49,6 +50,8 @@ from loko.serve.outcome import (
 
 _FILLER: Final = 1 << 47
 """In a cookie: the entry is a filler, not a flow's."""
+_VISIT: Final = 32
+"""In a flow's cookie: the flow's number has so many bits; above it stands which visit to the switch it is."""
 PATIENCE_NS: Final = 30_000_000_000
 """Time for all switches to confirm a flow; then it is taken back."""
 
@@ -61,10 +64,10 @@ class Promise:
     admitted: Admitted
     state: FlowState
     since_ns: int
-    waiting: set[str]
-    """Switches that have yet to confirm its state."""
     entries: Sequence[tuple[str, Entry]]
-    """What stands for it in the tables, switch by switch."""
+    """What stands for it in the tables, visit by visit: each switch with the entry there."""
+    unconfirmed: set[tuple[str, int]]
+    """Of these the ones, by switch and cookie, of which the switch has yet to confirm its state."""
     has_sent: bool = False
     """Whether its host was told of it, so that frames of it may be on their way."""
     staying: list[tuple[str, Entry]] = field(default_factory=list)
@@ -84,6 +87,25 @@ class Promise:
     def path(self) -> tuple[Hop, ...]:
         """Where it passes."""
         return self.admitted.path
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Those on its path, in order, each once."""
+        return tuple(dict.fromkeys(hop.switch for hop in self.admitted.path))
+
+    @property
+    def waiting(self) -> set[str]:
+        """Switches that have yet to confirm its state."""
+        return {switch for switch, _ in self.unconfirmed}
+
+    def await_all(self, switch: str | None = None) -> None:
+        """Nothing is confirmed any more, at a switch or at all of them."""
+        self.unconfirmed |= {(name, entry.cookie) for name, entry in self.entries if switch in (None, name)}
+
+    def is_first(self, switch: str, cookie: int) -> bool:
+        """Whether frames come into the network by this entry."""
+        name, entry = self.entries[0]
+        return (name, entry.cookie) == (switch, cookie)
 
 
 class FlowKeeper:
@@ -280,22 +302,24 @@ class FlowKeeper:
         """The refusal of an admitted flow for which the entries of others leave no place."""
         too_many: dict[str, int] = {}
         first: Share | None = None
-        for hop in admitted.path:
-            if foreign := len(self.drivers[hop.switch].strangers):
-                entries = self.admission.usage(hop.switch).share("entries")
+        own = Counter(hop.switch for hop in admitted.path)
+        for switch in own:
+            if foreign := len(self.drivers[switch].strangers):
+                entries = self.admission.usage(switch).share("entries")
                 entries = entries._replace(used=entries.used + foreign)
                 if entries.used > entries.allowed:
-                    too_many[hop.switch] = math.ceil(entries.used - entries.allowed)
+                    too_many[switch] = math.ceil(entries.used - entries.allowed)
                     first = first or entries
         if first is None:
             return None
+        limiting = next(iter(too_many))
         return Denied(
             Refusal(
                 flow=admitted.flow,
-                switch=next(iter(too_many)),
+                switch=limiting,
                 quantity=first.quantity,
-                used=first.used - 1,
-                requested=1,
+                used=first.used - own[limiting],
+                requested=own[limiting],
                 allowed=first.allowed,
                 unit=first.unit,
                 advice="remove entries of others, "
@@ -310,10 +334,11 @@ class FlowKeeper:
             admitted=admitted,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            waiting={hop.switch for hop in admitted.path},
             entries=self._entries(self._last_number, admitted),
+            unconfirmed=set(),
             tickets=[self._ticket],
         )
+        promise.await_all()
         self._note(promise)
         stored = StoredFlow(
             number=promise.number, flow=promise.flow, path=promise.path, state=FlowState.ACCEPTED
@@ -327,7 +352,7 @@ class FlowKeeper:
         """Begin to remove a flow. Without frames on their way its entries go at once, else upstream first."""
         promise.state = FlowState.REMOVING
         promise.since_ns = now_ns
-        promise.waiting = {hop.switch for hop in promise.admitted.path}
+        promise.await_all()
         self._effects.writes.append(Change(promise.number, FlowState.REMOVING))
         self._begin_removal(now_ns, promise)
         self._tell_flow(promise, "is being removed")
@@ -354,10 +379,10 @@ class FlowKeeper:
         """
         if not promise.staying or now_ns < promise.clear_ns:
             return
-        first = promise.entries[0][0]
+        first, entry = promise.entries[0]
         if len(promise.staying) == len(promise.entries):
             self._unwant(promise, promise.staying[:1])
-        if first not in promise.waiting or not self.drivers[first].ready:
+        if (first, entry.cookie) not in promise.unconfirmed or not self.drivers[first].ready:
             self._unwant(promise, promise.staying)
         self._poll(now_ns, promise)
 
@@ -408,8 +433,8 @@ class FlowKeeper:
     # Switches.
 
     def _poll(self, now_ns: int, promise: Promise) -> None:
-        for hop in promise.admitted.path:
-            self._carry(now_ns, hop.switch, self.drivers[hop.switch].poll(now_ns))
+        for switch in promise.switches:
+            self._carry(now_ns, switch, self.drivers[switch].poll(now_ns))
 
     def _carry(self, now_ns: int, switch: str, segments: Iterable[Segment]) -> None:
         """Take up what a driver has to say, then send what it sends."""
@@ -434,14 +459,15 @@ class FlowKeeper:
             self._tell_switch(switch, "table compared; keeping it")
 
     def _promise_of(self, cookie: int) -> Promise | None:
-        return self._by_number.get(cookie & 0xFFFF_FFFF_FFFF)
+        return None if cookie & _FILLER else self._by_number.get(cookie & ((1 << _VISIT) - 1))
 
     def _installed(self, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
-        if promise is None or promise.state is FlowState.REMOVING or switch not in promise.waiting:
+        confirmed = (switch, cookie)
+        if promise is None or promise.state is FlowState.REMOVING or confirmed not in promise.unconfirmed:
             return
-        promise.waiting.discard(switch)
-        if promise.waiting:
+        promise.unconfirmed.discard(confirmed)
+        if promise.unconfirmed:
             return
         if promise.state is FlowState.ACCEPTED:
             promise.state = FlowState.INSTALLED
@@ -455,8 +481,8 @@ class FlowKeeper:
     def _removed(self, now_ns: int, switch: str, cookie: int) -> None:
         promise = self._promise_of(cookie)
         if promise is not None and promise.state is FlowState.REMOVING:
-            promise.waiting.discard(switch)
-            if promise.has_sent and switch == promise.entries[0][0]:
+            promise.unconfirmed.discard((switch, cookie))
+            if promise.has_sent and promise.is_first(switch, cookie):
                 promise.cut_ns = now_ns
                 promise.clear_ns = now_ns + self.admission.passage_ns(promise.flow.id)
             self._review_removal(now_ns, promise)
@@ -472,19 +498,19 @@ class FlowKeeper:
             self._tell_flow(promise, f"is taken back: {text}", warning=True)
             self._take_back(now_ns, promise, NotTaken(promise.flow.id, switch, reason))
         else:
-            promise.waiting.add(switch)
+            promise.unconfirmed.add((switch, cookie))
             self._tell_flow(promise, f"{text}; trying again", warning=True)
 
     def _lost(self, now_ns: int, switch: str, reason: str) -> None:
         self._was_ready[switch] = False
         for promise in list(self._promises.values()):
-            if all(hop.switch != switch for hop in promise.admitted.path):
+            if switch not in promise.switches:
                 continue
             if promise.state is FlowState.ACCEPTED:
                 outcome = Unavailable(promise.flow.id, switch, reason, Became.TAKEN_BACK)
                 self._take_back(now_ns, promise, outcome)
             elif promise.state is FlowState.INSTALLED:
-                promise.waiting.add(switch)
+                promise.await_all(switch)
                 self._tell_flow(promise, f"is interrupted at {switch}: {reason}", warning=True)
             else:
                 self._review_removal(now_ns, promise)
@@ -508,10 +534,11 @@ class FlowKeeper:
             admitted=answer,
             state=stored.state,
             since_ns=0,
-            waiting={hop.switch for hop in answer.path},
             entries=self._entries(stored.number, answer),
+            unconfirmed=set(),
             has_sent=stored.state is not FlowState.ACCEPTED,
         )
+        promise.await_all()
         self._note(promise)
         if promise.has_sent:
             for switch, entry in promise.entries:
@@ -529,10 +556,10 @@ class FlowKeeper:
         self._by_number[promise.number] = promise
 
     def _entries(self, number: int, admitted: Admitted) -> list[tuple[str, Entry]]:
-        cookie = OWN_MARK << 48 | number
+        """Each with a cookie of its own: what names an entry at its switch."""
         return [
-            (hop.switch, self._entry_of(flow_entry(self.lab, admitted.flow, hop.output_port), cookie=cookie))
-            for hop in admitted.path
+            (visit.switch, self._entry_of(entry, cookie=OWN_MARK << 48 | visit.number << _VISIT | number))
+            for visit, entry in path_entries(self.lab, admitted)
         ]
 
     def _answer(self, outcome: Outcome) -> None:

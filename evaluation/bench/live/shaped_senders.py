@@ -65,7 +65,12 @@ class Case:
             burst_bytes=float(FRAME_BYTES),
             frame_bytes=FRAME_BYTES,
         )
-        return FlowTraffic.conforming(0, flow, self.senders)
+        return self.senders.conforming(0, flow)
+
+    @property
+    def offered_bps(self) -> int:
+        """What the generator hands over."""
+        return int(self.rate_bps * self.senders.offered_load)
 
 
 _FULL: Final = Senders(offered_load=1.5)
@@ -145,7 +150,7 @@ def measure(case: Case, seconds: float) -> Seen:
         neighbour = ["ip", "neigh", "add", str(_SINK), "lladdr", _SINK_MAC, "dev", _NEAR, "nud", "permanent"]
         run(neighbour, what=what)
         if case.shaped:
-            shape(_NEAR, TokenBucket.of(flow), host=_NEAR, prefix=())
+            shape(_NEAR, {flow.udp_source: TokenBucket.of(flow)}, host=_NEAR, prefix=())
         generator = Generator(flow, _SINK, (), folder, line_rate_bps=case.line_rate_bps)
         stack.callback(generator.cancel)
         generator.wait()
@@ -162,8 +167,8 @@ def measure(case: Case, seconds: float) -> Seen:
     return Seen(
         name=case.name,
         shaped=case.shaped,
-        token_us=FRAME_BYTES * 8e6 / (flow.shaper_rate_bps if case.shaped else flow.offered_rate_bps),
-        offered_pps=flow.offered_rate_bps / (8 * FRAME_BYTES),
+        token_us=FRAME_BYTES * 8e6 / (flow.bucket.rate_bps if case.shaped else case.offered_bps),
+        offered_pps=case.offered_bps / (8 * FRAME_BYTES),
         accepted_pps=(sent + dropped) / span_s,
         sent_pps=sent / span_s,
         frame_us=1e6 * span_s / sent,
@@ -206,7 +211,7 @@ def _burst(stamps: NDArray[np.int64] | None, flow: FlowTraffic) -> float | None:
     """Median length of trains without a gap of several frames, those at the ends left out."""
     if stamps is None or len(stamps) < 2:
         return None
-    return train_length(stamps, frame_ns=FRAME_BYTES * 8e9 / flow.shaper_rate_bps)
+    return train_length(stamps, frame_ns=FRAME_BYTES * 8e9 / flow.bucket.rate_bps)
 
 
 def train_length(stamps: NDArray[np.int64], *, frame_ns: float) -> float | None:

@@ -19,7 +19,15 @@ from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import ROUNDS, Combination, Design, Extent, Key, Part, Procedure, Taken
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
-from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
+from loko.scenario import (
+    TABLE_1_ENTRIES,
+    TABLE_1_FRAME_BYTES,
+    TABLE_1_MATCHES,
+    Action,
+    Match,
+    Priorities,
+    UsedEntry,
+)
 
 PAPER_SAMPLES: Final = 100
 SIZES: Final = (64, 306, 790, 1516)
@@ -181,7 +189,7 @@ def _one_factor_at_a_time() -> Iterator[Chosen]:
     yield from ((Table(entries=short, match=five, action=action), SIZES) for action in Action)
     for entries in (middle, long):
         yield Table(entries=entries, match=five, action=Action.OUTPUT), SIZES
-    for match in Match:
+    for match in TABLE_1_MATCHES:
         if match is not five:
             yield Table(entries=long, match=match, action=Action.OUTPUT), _ENDS
     for used, priorities in product(UsedEntry, Priorities):

@@ -1,4 +1,8 @@
-"""From an attack's document to its rows, findings and picture."""
+"""From an attack's document to its rows, findings and picture.
+
+No points of `evaluation.replay`: what is sent next depends on what hurt before. A search is a task, and the
+runner of figures carries each pattern.
+"""
 
 from __future__ import annotations
 

@@ -63,8 +63,7 @@ def deploy(figure: Deployment, system: System, how: Senders | None = None) -> De
         flows=result.accepted,
         guarantee_ns=guarantees.pop(),
         senders=tuple(
-            FlowTraffic.conforming(number_of(flow), flow, figure.senders if how is None else how)
-            for flow in flows
+            (figure.senders if how is None else how).conforming(number_of(flow), flow) for flow in flows
         ),
         shown=frozenset(
             number_of(flow) for flow in flows if f"{flow.source}->{flow.destination}" in figure.observed

@@ -15,7 +15,7 @@ from evaluation.replay.point import carriage
 
 def _estimate_s(figure: Deployment) -> dict[str, float]:
     systems = [deploy(figure, system) for system in figure.systems]
-    bits_per_s = sum(sender.shaper_rate_bps for one in systems for sender in one.senders)
+    bits_per_s = sum(sender.bucket.rate_bps for one in systems for sender in one.senders)
     packets = bits_per_s * figure.runs * figure.seconds / (8 * figure.frame_bytes)
     live = len(systems) * live_s(figure.runs, figure.seconds)
     estimates = {"virtual": virtual_s(packets), "live": live, "hardware": live}

@@ -44,6 +44,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
             senders=deployed.senders,
             seconds=seconds,
             seeds=[seed_of(options.seed, figure.name, deployed.system.label, run) for run in range(runs)],
+            guarantees_ns=dict.fromkeys(deployed.shown, deployed.guarantee_ns),
         )
         for number, deployed in enumerate(systems)
     ]
@@ -54,7 +55,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
     left_out = 0
     for number, (deployed, point) in enumerate(zip(systems, points, strict=True)):
         gathered, kept = Distribution(deployed.guarantee_ns, deployed.shown), 0
-        tallies.append(Tally(dict.fromkeys(deployed.shown, deployed.guarantee_ns)))
+        tallies.append(Tally(point.guarantees_ns))
         for run, records in enumerate(records_of(point, options)):
             gathered.add(records)
             tallies[-1].add(records)
@@ -75,7 +76,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         findings={
             **{name: value for each in findings for name, value in each.items()},
             **{
-                f"{deployed.system.key}_rate_mbps": deployed.senders[0].shaper_rate_bps / 1e6
+                f"{deployed.system.key}_rate_mbps": deployed.senders[0].bucket.rate_bps / 1e6
                 for deployed in systems
             },
             **{

@@ -1,26 +1,29 @@
-"""One replay: the flows that a system has accepted, and what somebody does to them."""
+"""One replay: the flows that a system has accepted, and what somebody does to them.
+
+The runner of figures carries it, as a task of its own. It is no point of `evaluation.replay`: a controller
+sends heartbeats meanwhile, and a row is kept of each flow, not of each packet.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-import switch_emulator
 from numpy.typing import NDArray
 
-from evaluation.adversary.carriage import add_control
 from evaluation.analysis import box_of
 from evaluation.chart import BoxStatistics
 from evaluation.kinds.duel.accepted import Promised, single_frames
 from evaluation.kinds.duel.document import Arena, DuelFigure
+from evaluation.planned_control import all_that_may_be_sent
 from evaluation.replay.point import seed_of
-from evaluation.runner import RunError
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
+from evaluation.runner import RunError, RunRecords
+from evaluation.traffic import Bucket, FlowTraffic, RandomBursts, Sends, TimeTriggered
+from evaluation.virtual import VirtualRunner
 from loko.control_traffic import HEARTBEAT
-from loko.entries import switch_entries
 from loko.flow import Flow
-from loko.lab import Lab, load_lab
+from loko.lab import load_lab
 from loko.network import Routed, RoutedFlow, shortest_path
 
 _DRAIN_NS: Final = 200_000_000
@@ -97,23 +100,24 @@ def carry_out(replay: Replay) -> Carried:
         figure, replay.arena.requests, ends.source, ends.destination, rate_kbps=figure.rate_kbps
     )
     routed: list[Routed] = [*promised, RoutedFlow(stray, shortest_path(lab, ends.source, ends.destination))]
-    tables = switch_entries(lab, routed, entries=figure.entries)
     chance = np.random.default_rng(_seed(replay))
     duration_ns = round(replay.seconds * 1e9)
-    try:
-        network = lab_network(lab, tables, seed=int(chance.integers(2**62)))
-        first_ns = {name: int(chance.integers(*_FIRST_HEARTBEATS_NS)) for name in lab.switches}
-        add_control(network, lab, HEARTBEAT, duration_ns=duration_ns, first_ns=first_ns)
-        if replay.scenario.deed == "best-effort":  # first, so that its chances do not depend on the others
-            number, rate_bps = replay.arena.requests, replay.scenario.size * 1e3
-            _add_bursts(network, lab, number, stray, rate_bps, is_shaped=False)
-        _add_promised(network, lab, replay, chance)
-        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
-    except ValueError as error:
-        raise RunError(f"lab '{lab.name}': {error}") from None
-    if result.events:
-        raise RunError(f"{result.events[0].board}: {result.events[0].text}")
-    return _judged(replay, stray, result)
+    with VirtualRunner(lab, routed, entries=figure.entries) as runner:
+        powered = runner.powered(seed=int(chance.integers(2**62)))
+    first_ns = {name: int(chance.integers(*_FIRST_HEARTBEATS_NS)) for name in lab.switches}
+    traffic = _sent(replay, chance)
+    if replay.scenario.deed == "best-effort":  # first, so that its chances do not depend on the others
+        sends = _bursts(stray, replay.scenario.size * 1e3, is_shaped=False)
+        traffic = [FlowTraffic.of(replay.arena.requests, stray, sends), *traffic]
+    records = powered.run(
+        traffic,
+        duration_ns=duration_ns,
+        planned=all_that_may_be_sent(lab, HEARTBEAT, duration_ns=duration_ns, first_ns=first_ns),
+        drain_ns=_DRAIN_NS,
+    )
+    if records.events:
+        raise RunError(records.events[0])
+    return _judged(replay, stray, records)
 
 
 def _seed(replay: Replay) -> int:
@@ -121,81 +125,56 @@ def _seed(replay: Replay) -> int:
     return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
 
 
-def _add_promised(
-    network: switch_emulator.Network, lab: Lab, replay: Replay, chance: np.random.Generator
-) -> None:
-    """Let every flow send as promised, but for what the scenario has done.
+def _sent(replay: Replay, chance: np.random.Generator) -> list[FlowTraffic]:
+    """Every flow sends as promised, but for what the scenario has done.
 
     A rogue sends so many times its rate at random instants; one with a slot does not look for it. A host
     whose clock is fast sends more often by as much: bucket and slots are counted by its own clock.
     """
     figure, promised, (deed, size) = replay.figure, replay.promised, replay.scenario
     duration_ns, guard_ns = round(replay.seconds * 1e9), round(figure.guard_us * 1e3)
+    found = []
     for number, one in enumerate(promised):
         fast = 1.0
+        sends: Sends
         if deed == "drift" and one.flow.source == promised[0].flow.source:
             fast += size / 1e6
         if deed == "rogue" and number == 0:
-            _add_bursts(network, lab, number, one.flow, size * one.flow.rate_bps)
+            sends = _bursts(one.flow, size * one.flow.rate_bps)
         elif one.turn is None:
-            _add_bursts(network, lab, number, one.flow, fast * one.flow.rate_bps)
+            sends = _bursts(one.flow, fast * one.flow.rate_bps)
         else:
-            own_ns = np.arange(one.turn.every_ns + one.turn.offset_ns, fast * duration_ns, one.turn.every_ns)
-            off_ns = guard_ns * chance.choice([-1, 0, 1], own_ns.size)
-            _add_instants(network, lab, number, one.flow, np.rint(own_ns / fast).astype(np.int64) + off_ns)
+            turn = one.turn
+            slots = TimeTriggered(
+                offset_ns=turn.every_ns + turn.offset_ns, period_ns=turn.every_ns, clock_rate=fast
+            )
+            count = slots.instants_ns(duration_ns).size
+            sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
+        found.append(FlowTraffic.of(number, one.flow, sends))
+    return found
 
 
-def _add_bursts(
-    network: switch_emulator.Network,
-    lab: Lab,
-    number: int,
-    flow: Flow,
-    rate_bps: float,
-    *,
-    is_shaped: bool = True,
-) -> None:
+def _bursts(flow: Flow, rate_bps: float, *, is_shaped: bool = True) -> RandomBursts:
     """Single frames at random instants, at this rate on the mean, through a bucket of it if there is one."""
-    network.add_source(
-        flow.source,
-        flow=number,
-        frame=frame_of(lab, flow),
-        sequence_offset=SEQUENCE_OFFSET,
-        shaper_rate_bps=rate_bps if is_shaped else lab.rate_bps(lab.links[0]),
-        shaper_burst_bytes=flow.burst_bytes,
+    return RandomBursts(
+        bucket=Bucket(rate_bps=rate_bps, burst_bytes=flow.burst_bytes) if is_shaped else None,
         offered_rate_bps=rate_bps,
         burst_bytes=flow.burst_bytes,
         queue_bytes=_QUEUE_FRAMES * flow.frame_bytes,
-        destination=flow.destination,
     )
 
 
-def _add_instants(
-    network: switch_emulator.Network, lab: Lab, number: int, flow: Flow, instants_ns: NDArray[np.int64]
-) -> None:
-    """A frame at each of these instants."""
-    network.add_pattern(
-        flow.source,
-        flow=number,
-        frame=frame_of(lab, flow),
-        sequence_offset=SEQUENCE_OFFSET,
-        shaper_rate_bps=lab.rate_bps(lab.links[0]),
-        shaper_burst_bytes=2 * flow.frame_bytes,
-        instants_ns=instants_ns,
-        destination=flow.destination,
-    )
-
-
-def _judged(replay: Replay, stray: Flow, result: switch_emulator.RunResult) -> Carried:
+def _judged(replay: Replay, stray: Flow, records: RunRecords) -> Carried:
     rows: list[FlowRow] = []
     ratios: list[NDArray[np.float64]] = []
     every = [(number, one.flow, one.guarantee_ns) for number, one in enumerate(replay.promised)]
     if replay.scenario.deed == "best-effort":
         every.append((replay.arena.requests, stray, 0.0))
     for number, flow, guarantee_ns in every:
-        mine = result.flow == number
-        received_ns = result.received_ns[mine]
+        mine = records.flow == number
+        received_ns = records.received_ns[mine]
         arrived = received_ns >= 0
-        delay_ns = (received_ns - result.sent_ns[mine])[arrived]
+        delay_ns = (received_ns - records.sent_ns[mine])[arrived]
         if guarantee_ns:
             ratios.append(delay_ns / guarantee_ns)
         rows.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.integrated_switch.document import IntegratedSwitch
 from evaluation.kinds.integrated_switch.production import compute
 from evaluation.kinds.measured import MEASURED
@@ -16,4 +16,5 @@ KIND: Final = Kind(
     document=IntegratedSwitch,
     produce=OneByOne(compute, MEASURED),
     estimate_s=lambda figure: {mode: _SECONDS[mode] for mode in figure.modes if mode in _SECONDS},
+    honours=IN_TASKS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.maximum_throughput.document import MaximumThroughput
 from evaluation.kinds.maximum_throughput.production import compute
 from evaluation.kinds.measured import MEASURED
@@ -21,4 +21,6 @@ def _estimate_s(figure: MaximumThroughput) -> dict[str, float]:
     return {"virtual": 3 + count * _CASE_CPU_S / len(os.sched_getaffinity(0))}
 
 
-KIND: Final = Kind(document=MaximumThroughput, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s)
+KIND: Final = Kind(
+    document=MaximumThroughput, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s, honours=IN_TASKS
+)

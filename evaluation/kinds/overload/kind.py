@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.measured import MEASURED
 from evaluation.kinds.overload.document import Overload
 from evaluation.kinds.overload.production import compute
@@ -21,4 +21,6 @@ def _estimate_s(figure: Overload) -> dict[str, float]:
     return {mode: times[mode] for mode in figure.modes if mode in times}
 
 
-KIND: Final = Kind(document=Overload, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s)
+KIND: Final = Kind(
+    document=Overload, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s, honours=IN_TASKS
+)

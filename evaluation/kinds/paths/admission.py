@@ -56,14 +56,14 @@ def admit_paths(figure: Paths, seed: int, how: Senders | None = None) -> Admitte
         requested=len(requested),
         flows=result.accepted,
         senders=tuple(
-            FlowTraffic.conforming(number, admitted.flow, figure.senders if how is None else how)
+            (figure.senders if how is None else how).conforming(number, admitted.flow)
             for number, admitted in enumerate(result.accepted)
         ),
     )
 
 
 def _requests(figure: Paths, lab: Lab, chance: random.Random) -> list[Flow]:
-    """Sources in random order, since in a live run a host shapes one flow."""
+    """One flow of each host, in random order."""
     ends: dict[tuple[str, int], list[str]] = {}
     for source in lab.hosts:
         for destination in lab.hosts:

@@ -35,8 +35,6 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     admitted = admit_paths(figure, options.seed, senders)
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
-    tally = Tally({length: admitted.guarantee_ns(length) for length in sorted(set(admitted.hops))})
-    worst = dict.fromkeys(tally.boxes, 0.0)
     rows = []
     point = PlannedPoint(
         figure=figure.name,
@@ -49,14 +47,18 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
         senders=admitted.senders,
         seconds=seconds,
         seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
+        guarantees_ns={number: admitted.guarantee_ns(length) for number, length in enumerate(admitted.hops)},
     )
+    by_hops = {admitted.hops[number]: each for number, each in point.guarantees_ns.items()}
+    tally = Tally(dict(sorted(by_hops.items())))
+    worst = dict.fromkeys(tally.boxes, 0.0)
     replay([point], options, progress)
     for run, records in enumerate(records_of(point, options)):
         rows.append(rows_of(records, run=run, point=point.x))
         by_length = replace(records, flow=hops[records.flow])
         tally.add(by_length)
         for length in worst:
-            worst[length] = max(worst[length], _worst(by_length, length, admitted.guarantee_ns(length)))
+            worst[length] = max(worst[length], _worst(by_length, length, by_hops[length]))
     forget(figure.name, options)
     points = [box.point(float(length), guaranteed=True) for length, box in tally.boxes.items()]
     profile = next(iter(admitted.lab.switches.values())).profile.name

@@ -10,7 +10,14 @@ from pydantic import Field, model_validator
 from evaluation.bench.cases import Table, tables
 from evaluation.kinds.measured import MeasuredFigure
 from loko.document import Strict
-from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match, Priorities, UsedEntry
+from loko.scenario import (
+    TABLE_1_ENTRIES,
+    TABLE_1_FRAME_BYTES,
+    TABLE_1_MATCHES,
+    Action,
+    Priorities,
+    UsedEntry,
+)
 
 Dimension = Literal["entries", "frame_bytes", "match", "action", "order"]
 """What is on the x axis; ``order`` is that of the priorities with the entry that is used."""
@@ -33,7 +40,7 @@ class Part(Strict):
 
     entries: Sequence[int] = TABLE_1_ENTRIES
     frame_bytes: Sequence[int] = TABLE_1_FRAME_BYTES
-    match: Sequence[MatchName] = tuple(one.value for one in Match)
+    match: Sequence[MatchName] = tuple(one.value for one in TABLE_1_MATCHES)
     action: Sequence[ActionName] = tuple(one.value for one in Action)
     priorities: Sequence[Literal["increasing", "decreasing"]] = tuple(one.value for one in Priorities)
     used_entry: Sequence[Literal["first", "last"]] = tuple(one.value for one in UsedEntry)

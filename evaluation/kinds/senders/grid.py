@@ -1,24 +1,29 @@
-"""The replay of the senders of a grid; what is done is kept, so that it goes on where it stopped."""
+"""The replay of the senders of a grid; what is done is kept, so that it goes on where it stopped.
+
+Each sender is a point (`evaluation.replay.point`), carried out as all are. Only counts are kept of it: the
+records of a thousand runs would take gigabytes, and nothing is asked of them but how many were lost or late.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from evaluation.executor import each_done
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution
 from evaluation.kinds.deployment.document import Deployment, System
-from evaluation.kinds.experiments import experiments
+from evaluation.kinds.experiments import experiments_named
 from evaluation.kinds.senders.likelihood import Tried
 from evaluation.options import Options
 from evaluation.provenance import commit
+from evaluation.replay.campaign import once, virtual_runner
+from evaluation.replay.point import PlannedPoint
 from evaluation.senders import Senders
-from evaluation.virtual import VirtualRunner
 from loko.document import InputError
 
 
@@ -44,7 +49,7 @@ class Trial:
 
 def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
     """The deployment and its system with this admission scheme. Raises `InputError`."""
-    found = experiments().get(figure)
+    found = experiments_named([figure]).get(figure)
     if isinstance(found, Deployment):
         for system in found.systems:
             if system.scheme == scheme:
@@ -56,14 +61,27 @@ def carry_out(trial: Trial) -> list[list[int]]:
     """Packets, lost and late ones of each run."""
     figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
+    point = PlannedPoint(
+        figure=trial.figure,
+        x=0.0,
+        label=trial.figure,
+        lab=deployed.lab,
+        routed=deployed.flows,
+        scheme=trial.scheme,
+        entries=figure.entries,
+        senders=deployed.senders,
+        seconds=trial.seconds,
+        seeds=[
+            int(np.random.default_rng([trial.seed, run, hash_of(trial.senders)]).integers(2**62))
+            for run in range(trial.runs)
+        ],
+        guarantees_ns=dict.fromkeys(deployed.shown, deployed.guarantee_ns),
+    )
     counts = []
-    with VirtualRunner(
-        deployed.lab, deployed.flows, entries=figure.entries, capacity_factor=trial.capacity_factor
-    ) as runner:
+    with virtual_runner(point, trial.capacity_factor) as runner:
         for run in range(trial.runs):
-            seed = int(np.random.default_rng([trial.seed, run, hash_of(trial.senders)]).integers(2**62))
             one = Distribution(deployed.guarantee_ns, deployed.shown)
-            one.add(runner.run(deployed.senders, seconds=trial.seconds, seed=seed))
+            one.add(once(point, run, runner))
             counts.append([one.packets, one.lost, one.late])
     return counts
 
@@ -86,14 +104,9 @@ def tried(trials: Sequence[Trial], options: Options, kept: Path) -> Iterator[tup
             yield place, _tried(trial, done[trial.key()])
         else:
             missing.append(place)
-    with kept.open("a", encoding="utf-8") as file:
-        for place, counts in each_done(
-            carry_out,
-            [trials[place] for place in missing],
-            executor=options.executor,
-            scheduler=options.scheduler,
-            jobs=options.jobs,
-        ):
+    carried = options.workers.each_done(carry_out, [trials[place] for place in missing])
+    with kept.open("a", encoding="utf-8") as file, closing(carried):
+        for place, counts in carried:
             trial = trials[missing[place]]
             file.write(json.dumps([trial.key(), counts]) + "\n")
             file.flush()

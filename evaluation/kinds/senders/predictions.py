@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from evaluation.claims import judge_beside
 from evaluation.figure import Figure, LabFigure
 from evaluation.kinds import kind_named
-from evaluation.kinds.experiments import experiments
+from evaluation.kinds.experiments import experiments_named
 from evaluation.kinds.senders.document import Predicted
 from evaluation.kinds.sweep.checks import Measured
 from evaluation.kinds.sweep.document import Sweep
@@ -53,7 +53,7 @@ def predict(
 
     A capacity factor is the Zodiac's: figures of other switches are left out with one.
     """
-    known = experiments()
+    known = experiments_named([f"{paper}/{one.figure}" for one in figures])
     name = hashlib.sha256(f"{senders.model_dump_json()} {capacity_factor}".encode()).hexdigest()[:12]
     out = options.out / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from evaluation.kinds import Kind
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slices.document import Messages, Slices
 from evaluation.kinds.slices.production import compute, parameters
 from evaluation.outcome import OneByOne
@@ -23,4 +23,5 @@ KIND: Final = Kind(
     document=Slices,
     produce=OneByOne(compute, parameters),
     estimate_s=_estimate_s,
+    honours=IN_TASKS,
 )

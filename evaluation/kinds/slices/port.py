@@ -1,10 +1,14 @@
-"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live."""
+"""A sliced port: senders, the switch with its queues, one receiver; in virtual time, or live.
+
+No point of `evaluation.replay`: nothing is admitted here, and entries put what is sent into the queues of a
+port, which a lab does not have. What is sent is data of the same vocabulary, and a sending is a task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 import switch_emulator
@@ -13,12 +17,12 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.confined import carry_confined
 from evaluation.kinds.slices.htb_port import Request
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import flow_of
-from evaluation.virtual import SEQUENCE_OFFSET, frame_of
+from evaluation.traffic import FlowTraffic, Instants, Releases, flow_of
+from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
 from loko.controller.framing import whole_messages
-from loko.controller.messages import add_queued, barrier_request, features_request, hello
+from loko.controller.messages import add_entry, barrier_request, features_request, hello
 from loko.document import PROFILES, find
-from loko.entries import flow_entry
+from loko.entries import Enqueue, flow_entry
 from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.slices.document import HtbPort, Port
@@ -35,7 +39,6 @@ _ERROR: Final = 1
 _TO_SEND_NS: Final = 100_000_000
 """For what is released last, which leaves its host one by one."""
 _DRAIN_NS: Final = 2_000_000_000
-_MOST_BURST_BYTES: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +57,31 @@ class Release:
     queue: int
     host: str
     frame_bytes: int
-    instants_ns: NDArray[np.int64]
+    instants_ns: Instants
     """What is released at one instant leaves as fast as the host's link carries it."""
 
 
-def carry(port: Port, device: str, releases: Mapping[int, Release], *, seed: int) -> dict[int, Sent]:
-    """What becomes of each release, by its number. At most one release a host. Raises `RunError`."""
+class Sending(NamedTuple):
+    """All that is sent at a time. What becomes of it depends on nothing else."""
+
+    port: Port
+    device: str
+    releases: Mapping[int, Release]
+    """By number; at most one a host."""
+    seed: int
+
+
+def carry(sending: Sending) -> dict[int, Sent]:
+    """What becomes of each release, by its number. Raises `RunError`."""
+    port, device, releases, seed = sending
     lab = load_lab(LAB)
     try:
         network = _network(lab, port, device, seed)
         _install(network, lab, releases)
         for number, release in releases.items():
-            network.add_pattern(
-                release.host,
-                flow=number,
-                frame=frame_of(lab, _flow(number, release)),
-                sequence_offset=SEQUENCE_OFFSET,
-                shaper_rate_bps=port.link_rate_bps,
-                shaper_burst_bytes=_MOST_BURST_BYTES,
-                instants_ns=release.instants_ns,
-                destination=RECEIVER,
-            )
+            sends = Releases(instants_ns=release.instants_ns)
+            traffic = FlowTraffic.of(number, _flow(number, release), sends)
+            add_sender(network, lab, traffic, line_rate_bps=port.link_rate_bps)
         last_ns = max(int(release.instants_ns.max()) for release in releases.values())
         result = network.run(duration_ns=last_ns + _TO_SEND_NS, drain_ns=_DRAIN_NS)
     except ValueError as error:
@@ -123,7 +130,8 @@ def _install(network: switch_emulator.Network, lab: Lab, releases: Mapping[int, 
     segments = [hello(1), features_request(2)]
     for xid, (number, release) in enumerate(releases.items(), start=3):
         entry = flow_entry(lab, _flow(number, release), _SLICED_PORT)
-        segments.append(add_queued(entry, release.queue, xid))
+        queued = replace(entry, actions=(Enqueue(_SLICED_PORT, release.queue),))
+        segments.append(add_entry(queued, xid))
     segments.append(barrier_request(len(segments) + 1))
     messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
     errors = [message for message in messages if message[1] == _ERROR]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
 from evaluation.kinds.slices.document import Bursts, Case, Messages, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
-from evaluation.kinds.slices.port import SENDERS, Release, Sent, carry, carry_live
+from evaluation.kinds.slices.port import SENDERS, Release, Sending, Sent, carry, carry_live
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
+from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, TableResult
 from evaluation.runner import LOST, RunError
 from loko.device import load_device
@@ -70,7 +71,9 @@ class _Sendings:
             self.all, share = carry_live(port, release)
             self.findings["switch_cpu_percent"] = 100 * share
         else:
-            self.all = carry(port, figure.device, {0: release}, seed=options.seed)[0]
+            sending = Sending(port, figure.device, {0: release}, options.seed)
+            (carried,) = computed(carry, [sending], options, lambda _: None)
+            self.all = carried[0]
         self.each = [
             Sent(sent, received)
             for sent, received in zip(

@@ -15,7 +15,7 @@ def packets(sweep: Sweep) -> int:
     """Packets of all flows at the paper's scale, as far as the shapers let them pass."""
     setting = prepare(sweep)
     bits_per_s = sum(
-        min(flow.shaper_rate_bps, flow.offered_rate_bps)
+        flow.bucket.rate_bps * min(1.0, sweep.senders.offered_load)
         for x in sweep.x.values
         for flow in traffic(setting, x)
     )

@@ -64,6 +64,7 @@ class Plan:
     def point(self, x: float) -> PlannedPoint:
         """What is sent at x. Every run of every point of every figure has a seed of its own."""
         sweep, seed = self.sweep, self.options.seed
+        senders = traffic(self.setting, x, self.senders)
         return PlannedPoint(
             figure=sweep.name,
             x=x,
@@ -72,9 +73,10 @@ class Plan:
             routed=self.setting.admitted(),
             scheme=sweep.allocation,
             entries=sweep.entries,
-            senders=traffic(self.setting, x, self.senders),
+            senders=senders,
             seconds=self.seconds,
             seeds=[seed_of(seed, sweep.name, repr(x), run) for run in range(self.runs)],
+            guarantees_ns={one.flow: self.setting.guarantee_ns for one in senders if one.observed},
             echoes_per_s=sweep.echoes_per_s(x),
         )
 
@@ -164,7 +166,7 @@ def _kept(plan: Plan) -> dict[float, PointResult]:
 
 def _judged(plan: Plan, point: PlannedPoint) -> PointResult:
     """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
-    tally = Tally({one.flow: plan.setting.guarantee_ns for one in point.senders if one.observed})
+    tally = Tally(point.guarantees_ns)
     for records in records_of(point, plan.options):
         tally.add(records)
     guaranteed = point.x in plan.sweep.guaranteed

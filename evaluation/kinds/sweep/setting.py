@@ -95,7 +95,7 @@ def senders(
         bucket = setting.shares.first if flow.share == 1 else setting.shares.second
         if bucket.rate_bps == 0:
             continue
-        conforming = FlowTraffic.conforming(
+        conforming = how.conforming(
             number,
             flow_of(
                 number,
@@ -105,7 +105,6 @@ def senders(
                 burst_bytes=burst_multiplier * bucket.burst_bytes,
                 frame_bytes=sweep.frame_bytes,
             ),
-            how,
         )
         found.append(replace(conforming, observed=flow.label in sweep.observed))
     return tuple(found)

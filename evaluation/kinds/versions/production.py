@@ -74,6 +74,9 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
             # The same of both versions.
             seeds=[seed_of(options.seed, figure.name, run) for run in range(runs)],
             openflow=version,
+            guarantees_ns=dict.fromkeys(
+                range(len(senders)), switches * found[version, figure.entries].delay_ns
+            ),
         )
     replay(list(points.values()), options, progress)
     carried: dict[OpenFlow, Carried] = {}
@@ -81,7 +84,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     for version, point in points.items():
         of_version = list(records_of(point, options))
         rows += [rows_of(records, run=run, point=point.x) for run, records in enumerate(of_version)]
-        carried[version] = _carried(of_version, switches * found[version, figure.entries].delay_ns)
+        carried[version] = _carried(of_version, max(point.guarantees_ns.values()))
     forget(figure.name, options)
     labels = [flow.label for flow in figure.flows]
     outcome = Outcome(
@@ -126,7 +129,7 @@ def carried_flows(
             frame_bytes=figure.frame_bytes,
         )
         routed.append(RoutedFlow(admitted, shortest_path(lab, flow.source, flow.destination)))
-        senders.append(FlowTraffic.conforming(number, admitted, how))
+        senders.append(how.conforming(number, admitted))
     return routed, senders
 
 

@@ -1,0 +1,92 @@
+"""What a board would make of entries that another switch bears: told in one line before they are sent.
+
+docs/driver.md lists the quirks. What depends on the order of messages is the driver's own business.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from loko.controller import wire13
+from loko.device import Profile
+from loko.document import InputError
+from loko.entries import UNTAGGED, Enqueue, FlowEntry, PopVlan, PushVlan, SetVlan
+from loko.lab import Switch
+from loko.scenario import OpenFlow
+
+_MOST_ACTIONS: Final = 4
+"""OpenFlow 1.0: slots of an entry."""
+_MOST_BYTES_13: Final = 96
+"""OpenFlow 1.3: of a match, and of instructions (quirk 122)."""
+_VIDS: Final = range(1, 4095)
+
+
+def refuse_entries(switch: Switch, openflow: OpenFlow, entries: Sequence[FlowEntry]) -> None:
+    """Raises `InputError` for a table that a board would not keep, or not carry out, as it is meant.
+
+    Other switches take anything that the version can say.
+    """
+    if not switch.backend.is_board or not isinstance(switch.profile, Profile):
+        return
+    hazards = _hazards_of_all(entries) if openflow is OpenFlow.V1_0 else _hazards_of_all_13(entries)
+    for entry in entries:
+        for hazard in _hazards(entry) if openflow is OpenFlow.V1_0 else _hazards_13(entry):
+            raise InputError(f"{switch.name}: {hazard}")
+    for hazard in hazards:
+        raise InputError(f"{switch.name}: {hazard}")
+
+
+def _hazards(entry: FlowEntry) -> Iterator[str]:
+    yield from _hazards_of_both(entry)
+    if entry.match.dl_vlan is not None:
+        yield "in OpenFlow 1.0 it takes each VLAN tag for any other (quirk 62); ask for 1.3"
+    if entry.match.dl_vlan_pcp is not None or entry.match.nw_tos is not None:
+        yield "in OpenFlow 1.0 it does not compare dl_vlan_pcp and nw_tos (quirk 63); ask for 1.3"
+    if sum(isinstance(action, PopVlan | PushVlan | SetVlan) for action in entry.actions) > 1:
+        yield "in OpenFlow 1.0 an entry's second VLAN action goes to a wrong place (quirk 74); ask for 1.3"
+    if len(entry.actions) > _MOST_ACTIONS:
+        yield f"an entry has {len(entry.actions)} actions, of which it keeps {_MOST_ACTIONS}; leave some out"
+
+
+def _hazards_of_all(entries: Sequence[FlowEntry]) -> Iterator[str]:
+    counts = sorted({len(entry.actions) for entry in entries})
+    if len(counts) > 1:
+        yield (
+            f"its entries have {counts[0]} to {counts[-1]} actions, and in OpenFlow 1.0 the shorter do what"
+            " longer ones have left (quirk 55); give all as many"
+        )
+
+
+def _hazards_13(entry: FlowEntry) -> Iterator[str]:
+    yield from _hazards_of_both(entry)
+    sent = wire13.entry_of(entry, cookie=0)
+    longest = max(len(sent.match), len(sent.actions))
+    if longest > _MOST_BYTES_13:
+        yield (
+            f"an entry has {longest} bytes of match or actions, of which it keeps {_MOST_BYTES_13}"
+            " (quirk 122); leave some out"
+        )
+
+
+def _hazards_of_all_13(entries: Sequence[FlowEntry]) -> Iterator[str]:
+    """Sorted, a match that others begin with stands before the first of these."""
+    sent = sorted((entry.priority, wire13.entry_of(entry, cookie=0).match) for entry in entries)
+    for (priority, match), (other, longer) in itertools.pairwise(sent):
+        if priority == other and longer.startswith(match):
+            yield (
+                f"an entry of priority {priority} would be replaced by one whose match begins with its own"
+                " (quirk 124); give them different priorities"
+            )
+
+
+def _hazards_of_both(entry: FlowEntry) -> Iterator[str]:
+    if any(isinstance(action, Enqueue) for action in entry.actions):
+        yield "it has no queues, and takes no notice of enqueue (quirks 57 and 158); use output"
+    vids = [action.vid for action in entry.actions if isinstance(action, PushVlan | SetVlan)]
+    if entry.match.dl_vlan not in {None, UNTAGGED}:
+        vids.append(entry.match.dl_vlan or 0)
+    for vid in vids:
+        if vid not in _VIDS:
+            yield f"VLAN {vid} is none (quirks 59 and 148); use 1 to 4094"

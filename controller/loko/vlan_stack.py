@@ -1,0 +1,179 @@
+"""Source routing by stacks of VLAN tags (predictability paper, section IV and fig. 15).
+
+The sending host puts a tag for each switch of the path in front of a frame, the first switch's outermost. A
+switch matches the outermost tag, takes it off, and sends the frame out of the port that the tag stands for.
+So a table has an entry for each port, whatever flows there are, and never changes. What it costs are the
+tags: a frame of l bytes on a path of n switches leaves its host with l + 4 n.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from loko.admission import Admitted, Demand, LokoAdmission, Refusal
+from loko.allocation import Allocation
+from loko.calculus import NOTHING, TokenBucket
+from loko.document import InputError
+from loko.entries import Fields, FlowEntry, Output, PopVlan
+from loko.flow import Flow
+from loko.lab import Lab
+from loko.network import Hop, longest_path
+from loko.scenario import Action, Match, OpenFlow, Priorities, Scenario
+
+TAG_BYTES: Final = 4
+LONGEST_FRAME_BYTES: Final = 1518
+"""With FCS and all tags: up to here what a board needs for a frame is known."""
+_TAG: Final = struct.Struct("!HH")
+_TAG_TYPE: Final = 0x8100
+_ADDRESSES_BYTES: Final = 12
+_FIRST_VID: Final = 2
+"""Of port 1: VID 1 is the default VLAN of many switches."""
+_LAST_VID: Final = 4094
+
+
+class Forwarding(Enum):
+    """How switches know where a frame goes."""
+
+    PER_FLOW = "per-flow"
+    """By an entry for each flow, at each visit to a switch."""
+    VLAN_STACK = "vlan-stack"
+    """By the tags that its host has put in front of it."""
+
+
+def vid_of(port: int) -> int:
+    """The VID that stands for an output port. Raises `InputError` if there are too many ports."""
+    vid = port - 1 + _FIRST_VID
+    if vid > _LAST_VID:
+        raise InputError(f"port {port}: VLAN tags tell {_LAST_VID - _FIRST_VID + 1} ports apart, no more")
+    return vid
+
+
+def stack_of(path: Sequence[Hop]) -> tuple[int, ...]:
+    """The VIDs that a host puts in front of frames for a path, the outermost first."""
+    return tuple(vid_of(hop.output_port) for hop in path)
+
+
+def tagged_frame(frame: bytes, path: Sequence[Hop]) -> bytes:
+    """A frame, without FCS, as its host sends it along a path."""
+    tags = b"".join(_TAG.pack(_TAG_TYPE, vid) for vid in stack_of(path))
+    return frame[:_ADDRESSES_BYTES] + tags + frame[_ADDRESSES_BYTES:]
+
+
+def stack_entries(lab: Lab) -> dict[str, tuple[FlowEntry, ...]]:
+    """The table of every switch of the lab: an entry for each port that a cable leads from."""
+    tables = {}
+    for name in lab.switches:
+        ports = [port for port, _ in lab.ways(name)]
+        tables[name] = tuple(
+            FlowEntry(
+                priority=priority,
+                match=Fields(dl_vlan=vid_of(port)),
+                actions=(PopVlan(), Output(port)),
+            )
+            for priority, port in zip(range(len(ports), 0, -1), ports, strict=True)
+        )
+    return tables
+
+
+def stack_scenario(lab: Lab, flows: Sequence[Flow], openflow: OpenFlow) -> Scenario:
+    """What such tables make sure of: few entries, any of which may be used, and frames with 0 to n tags.
+
+    n is the longest path of the lab (`loko.network.longest_path`). Raises `InputError` without any flow.
+    """
+    if not flows:
+        raise InputError("no flows to plan for; list at least one")
+    sizes = {
+        size
+        for flow in flows
+        for size in range(flow.frame_bytes, flow.frame_bytes + TAG_BYTES * longest_path(lab) + 1, TAG_BYTES)
+        if size <= LONGEST_FRAME_BYTES
+    }
+    return Scenario(
+        entries=max(len(lab.ways(name)) for name in lab.switches),
+        match=Match.DL_VLAN,
+        action=Action.STRIP_VLAN,
+        packet_sizes_bytes=tuple(sorted(sizes)),
+        priorities=Priorities.DECREASING,
+        openflow=openflow,
+    )
+
+
+class StackAdmission(LokoAdmission):
+    """Loko's admission for flows whose frames carry a tag for each switch that lies before them.
+
+    At every switch a flow counts as it leaves its host, with all tags: as if no switch took one off. That is
+    never too little, since a frame only gets shorter (docs/planning.md). Entries limit nothing.
+    """
+
+    def __init__(
+        self, lab: Lab, allocations: Mapping[str, Allocation], control: TokenBucket = NOTHING
+    ) -> None:
+        """As `LokoAdmission`, with allocations for `stack_scenario`."""
+        super().__init__(lab, allocations, control, entry_per_flow=False)
+        self._most_tags = longest_path(lab)
+
+    @property
+    def scheme(self) -> str:
+        """The allocation schemes in use, and the forwarding."""
+        return f"{super().scheme}, {Forwarding.VLAN_STACK.value}"
+
+    def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """What `request` would answer, without admitting anything."""
+        sent = self._sent(flow, path)
+        return sent if isinstance(sent, Refusal) else _told(flow, super().check(sent, path))
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """As `LokoAdmission.request`. Bursts in the answer are counted as the flow's own, without tags."""
+        sent = self._sent(flow, path)
+        return sent if isinstance(sent, Refusal) else _told(flow, super().request(sent, path))
+
+    def demands(self, admitted: Admitted) -> Iterator[Demand]:
+        """As `LokoAdmission.demands`."""
+        factor = _growth(admitted.flow, len(admitted.path))
+        bursts = tuple(burst_bytes * factor for burst_bytes in admitted.bursts_bytes)
+        sent = tagged_flow(admitted.flow, len(admitted.path))
+        return super().demands(admitted._replace(flow=sent, bursts_bytes=bursts))
+
+    def _sent(self, flow: Flow, path: Sequence[Hop] | None) -> Flow | Refusal:
+        """The flow with its tags, or why it cannot have them."""
+        hops = self._register.route(flow, path).path
+        tags = len(hops)
+        if tags > self._most_tags:
+            return _refusal(flow, hops[0], "tags", (0, tags, self._most_tags), "tags")
+        if flow.frame_bytes + tags * TAG_BYTES > LONGEST_FRAME_BYTES:
+            lengths = flow.frame_bytes, tags * TAG_BYTES, LONGEST_FRAME_BYTES
+            return _refusal(flow, hops[0], "frame with its tags", lengths, "bytes")
+        return tagged_flow(flow, tags)
+
+
+def tagged_flow(flow: Flow, tags: int) -> Flow:
+    """A flow as its host sends it, with so many tags in front of every frame."""
+    factor = _growth(flow, tags)
+    return flow._replace(
+        rate_bps=flow.rate_bps * factor,
+        burst_bytes=flow.burst_bytes * factor,
+        frame_bytes=flow.frame_bytes + tags * TAG_BYTES,
+    )
+
+
+def _growth(flow: Flow, tags: int) -> float:
+    return (flow.frame_bytes + tags * TAG_BYTES) / flow.frame_bytes
+
+
+def _told(flow: Flow, answer: Admitted | Refusal) -> Admitted | Refusal:
+    """The answer about a flow with tags, for the flow as it was asked for."""
+    if isinstance(answer, Refusal):
+        return answer._replace(flow=flow)
+    factor = _growth(flow, len(answer.path))
+    bursts = tuple(burst_bytes / factor for burst_bytes in answer.bursts_bytes)
+    return answer._replace(flow=flow, bursts_bytes=bursts)
+
+
+def _refusal(
+    flow: Flow, first: Hop, quantity: str, numbers: tuple[float, float, float], unit: str
+) -> Refusal:
+    used, requested, allowed = numbers
+    return Refusal(flow, first.switch, quantity, used, requested, allowed, unit, "send shorter frames")

@@ -1,0 +1,23 @@
+"""What takes long to make and is only looked at: one worker makes it for all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The folder of this name, filled by `make` in one of the workers of this run."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    complete = folder / ".complete"
+    with FileLock(f"{folder}.lock"):
+        if not complete.exists():
+            folder.mkdir()
+            make(folder)
+            complete.touch()
+    return folder

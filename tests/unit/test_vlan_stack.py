@@ -1,0 +1,300 @@
+"""Source routing by stacks of VLAN tags, on emulated boards with the entries that the controller made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import switch_emulator
+import typer
+from typer.testing import CliRunner
+
+from evaluation.emulation.cabled import CabledLab
+from evaluation.virtual import frame_of
+from loko.admission import Admitted, Refusal
+from loko.allocation import scheme_named
+from loko.commands.plan import plan as plan_command
+from loko.controller import messages, messages13
+from loko.controller.hazards import refuse_entries
+from loko.document import InputError
+from loko.flow import Flow
+from loko.lab import Endpoint, Lab, load_lab
+from loko.lab_allocation import allocations_of
+from loko.network import Hop, longest_path, shortest_path
+from loko.scenario import OpenFlow
+from loko.vlan_stack import (
+    StackAdmission,
+    stack_entries,
+    stack_of,
+    stack_scenario,
+    tagged_flow,
+    tagged_frame,
+)
+
+LAB = load_lab("two-switch")
+RING = load_lab("ring")
+US = 1_000
+MS = 1_000_000
+S = 1_000_000_000
+APP = typer.Typer()
+APP.command("plan")(plan_command)
+
+
+def flow(number: int = 0, source: str = "H1", destination: str = "H3", **values: float) -> Flow:
+    fields = {"rate_bps": 1e5, "burst_bytes": 306.0, "frame_bytes": 306, **values}
+    return Flow(
+        id=f"f{number}",
+        source=source,
+        destination=destination,
+        udp_source=5000 + number,
+        udp_destination=6000,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def admission(lab: Lab, flows: Sequence[Flow], scheme: str = "fifth-rate") -> StackAdmission:
+    scenario = stack_scenario(lab, flows, OpenFlow.V1_3)
+    return StackAdmission(lab, allocations_of(lab, scheme_named(scheme), scenario))
+
+
+class Cables(CabledLab):
+    """Boards that forward by tags, cabled as in their lab, with what comes to each host."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.boards = {
+            name: switch_emulator.Board(config={**switch.config, "openflow_version": 4})
+            for name, switch in lab.switches.items()
+        }
+        self.came: list[tuple[str, bytes, int]] = []
+        for name, entries in stack_entries(lab).items():
+            board, at_ns = self.boards[name], S
+            board.connected(at_ns)
+            for data in messages13.session_segments(entries):
+                at_ns += 10 * MS
+                board.segment(at_ns, data)
+            board.advance(at_ns + 10 * MS)
+            assert len(board.flows13()) == len(entries)
+            board.outputs()
+        super().__init__(lab, self.boards)
+        self.now_ns = 2 * S
+
+    def send(self, host: str, frame: bytes, at_ns: int) -> None:
+        self._at(at_ns, lambda now_ns: self._carry(Endpoint(node=host, port=1), frame, now_ns))
+
+    def _received(self, host: str, frame: bytes, now_ns: int) -> None:
+        self.came.append((host, frame, now_ns))
+
+
+def numbered(lab: Lab, one: Flow, number: int) -> bytes:
+    return frame_of(lab, one)[:-4] + number.to_bytes(4, "big")
+
+
+# Frames through boards.
+
+
+@pytest.mark.parametrize("frame_bytes", [68, 306, 1510])
+@pytest.mark.parametrize("ends", [("H1", "H3"), ("H1", "H2"), ("H4", "H1")])
+def test_each_board_takes_off_its_tag_and_the_host_gets_the_frame(
+    ends: tuple[str, str], frame_bytes: int
+) -> None:
+    one, path = flow(0, *ends, frame_bytes=frame_bytes), shortest_path(LAB, *ends)
+    cables, frame = Cables(LAB), frame_of(LAB, flow(0, *ends, frame_bytes=frame_bytes))
+    cables.send(one.source, tagged_frame(frame, path), 2 * S)
+    cables.advance(3 * S)
+    assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
+
+
+def test_a_path_of_several_switches_around_the_ring() -> None:
+    """Eight tags, one for each switch."""
+    ends = "h1a", "h8b"
+    one, path = flow(0, *ends), shortest_path(RING, *ends)
+    assert len(path) == 8
+    cables, frame = Cables(RING), frame_of(RING, one)
+    cables.send(one.source, tagged_frame(frame, path), 2 * S)
+    cables.advance(3 * S)
+    assert [(host, data) for host, data, _ in cables.came] == [(one.destination, frame)]
+
+
+def test_a_frame_without_a_tag_goes_nowhere() -> None:
+    cables = Cables(LAB)
+    cables.send("H1", frame_of(LAB, flow()), 2 * S)
+    cables.advance(3 * S)
+    assert cables.came == []
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sizes"), [("full-rate", (306,)), ("fifth-rate", (306,)), ("fifth-rate", (100, 400))]
+)
+def test_no_frame_is_later_than_its_guarantee(scheme: str, sizes: Sequence[int]) -> None:
+    """As many flows as fit, all their bursts at one instant, and then each as soon as its bucket lets it."""
+    pairs = [("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"), ("H1", "H2")]
+    asked = [
+        flow(
+            number,
+            *pairs[number % 5],
+            rate_bps=2e5,
+            frame_bytes=sizes[number % len(sizes)],
+            burst_bytes=sizes[number % len(sizes)],
+        )
+        for number in range(20)
+    ]
+    control = admission(LAB, asked, scheme)
+    granted = [one for one in map(control.request, asked) if isinstance(one, Admitted)]
+    assert granted
+    cables = Cables(LAB)
+    free_ns = dict.fromkeys(LAB.hosts, 2 * S)
+    sent: dict[bytes, tuple[int, float]] = {}
+    for turn in range(4):
+        for number, one in enumerate(granted):
+            own = one.flow
+            frame = numbered(LAB, own, 100 * turn + number)
+            on_wire = tagged_frame(frame, one.path)
+            due_ns = 2 * S + round(turn * own.frame_bytes * 8e9 / own.rate_bps)
+            at_ns = max(due_ns, free_ns[own.source])
+            free_ns[own.source] = at_ns + (len(on_wire) + 24) * 80
+            sent[frame] = at_ns, one.guarantee_ns
+            cables.send(own.source, on_wire, at_ns)
+    cables.advance(4 * S)
+    assert {frame for _, frame, _ in cables.came} == sent.keys()
+    used = [(at_ns - sent[frame][0]) / sent[frame][1] for _, frame, at_ns in cables.came]
+    assert 0.1 < max(used) <= 1
+
+
+def test_in_openflow_1_0_the_board_takes_each_tag_for_any_other() -> None:
+    """Why that version is refused (quirk 62): the frame leaves by the port of the first entry."""
+    board, at_ns = switch_emulator.Board(), S
+    board.connected(at_ns)
+    for data in messages.session_segments(stack_entries(LAB)["s1"]):
+        at_ns += 10 * MS
+        board.segment(at_ns, data)
+    board.advance(at_ns)
+    board.outputs()
+    frame = tagged_frame(frame_of(LAB, flow()), [Hop(switch="s1", output_port=3)])
+    board.frame(2 * S, 2, frame)
+    board.advance(2 * S + 10 * MS)
+    (left,) = [output.port for output in board.outputs() if output.kind == "frame"]
+    assert left != 1 << 2
+
+
+# Tables and limits.
+
+
+@pytest.mark.parametrize("lab", [LAB, RING], ids=["two-switch", "ring"])
+def test_tables_have_an_entry_for_each_port_whatever_flows_there_are(lab: Lab) -> None:
+    for name, table in stack_entries(lab).items():
+        assert [entry.output_port for entry in table] == [port for port, _ in lab.ways(name)]
+        assert len({entry.match for entry in table}) == len(table)
+        refuse_entries(lab.switches[name], OpenFlow.V1_3, table)
+        with pytest.raises(InputError, match=rf"^{name}: in OpenFlow 1.0 it takes each VLAN tag"):
+            refuse_entries(lab.switches[name], OpenFlow.V1_0, table)
+
+
+def test_a_flow_counts_with_the_tags_that_it_leaves_its_host_with() -> None:
+    control, one = admission(LAB, [flow()]), flow()
+    granted = control.request(one)
+    assert isinstance(granted, Admitted)
+    assert granted.flow == one
+    assert granted.bursts_bytes[0] == pytest.approx(306)
+    assert tagged_flow(one, 2).frame_bytes == 314
+    assert control.usage("s1").used("burst") == pytest.approx(314)
+    assert control.usage("s2").used("rate") == pytest.approx(1e5 * 314 / 306)
+    assert [share.quantity for share in control.usage("s1").shares] == ["rate", "burst"]
+    control.release("f0", now_ns=0)
+    control.advance(60 * S)
+    assert control.usage("s1").used("burst") == 0
+
+
+def test_tables_do_not_limit_the_number_of_flows() -> None:
+    flows = [flow(number, rate_bps=1.0, burst_bytes=64, frame_bytes=64) for number in range(20)]
+    control = admission(LAB, flows)
+    most = control.usage("s1").share("burst").allowed
+    assert sum(isinstance(control.request(one), Admitted) for one in flows) == min(20, int(most // 72))
+    assert most // 72 > len(stack_entries(LAB)["s1"])
+
+
+@pytest.mark.parametrize(("frame_bytes", "fits"), [(1510, True), (1511, False), (1518, False)])
+def test_a_frame_that_its_tags_make_too_long_is_refused(frame_bytes: int, *, fits: bool) -> None:
+    one = flow(frame_bytes=frame_bytes, burst_bytes=frame_bytes, rate_bps=1e4)
+    answer = admission(LAB, [one]).check(one)
+    if fits:
+        assert isinstance(answer, Admitted)
+    else:
+        assert isinstance(answer, Refusal)
+        assert str(answer) == (
+            f"f0: frame with its tags at s1: {frame_bytes} used + 8 requested > 1518 bytes allowed"
+        )
+
+
+def test_a_longer_path_than_planned_for_is_refused() -> None:
+    hosts = list(RING.hosts)
+    long_way = shortest_path(RING, hosts[0], hosts[1])
+    control = admission(RING, [flow(0, hosts[0], hosts[1])])
+    control._most_tags = len(long_way) - 1
+    answer = control.check(flow(0, hosts[0], hosts[1]))
+    assert isinstance(answer, Refusal)
+    assert f"tags at {long_way[0].switch}" in str(answer)
+    assert longest_path(RING) >= len(long_way)
+
+
+def test_stack_is_outermost_first() -> None:
+    path = [Hop(switch="s1", output_port=3), Hop(switch="s2", output_port=1)]
+    assert stack_of(path) == (4, 2)
+    assert (
+        tagged_frame(bytes(range(14)), path).hex()
+        == "000102030405060708090a0b" + "81000004" + "81000002" + "0c0d"
+    )
+
+
+# The command.
+
+
+def call(*arguments: str, folder: Path, **values: object):
+    listed = [{**flow(number)._asdict(), **values} for number in range(3)]
+    (folder / "flows.json").write_text(json.dumps(listed))
+    return CliRunner().invoke(APP, ["two-switch", str(folder / "flows.json"), *arguments])
+
+
+STACKS = ("--forwarding", "vlan-stack", "--openflow", "1.3")
+
+
+def test_plan_shows_both_ways(tmp_path: Path) -> None:
+    done = call(*STACKS, "--json", folder=tmp_path)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert (told["forwarding"], told["scheme"]) == ("vlan-stack", "fifth-rate, vlan-stack")
+    assert told["entries"] == {"s1": 3, "s2": 3}
+    assert told["per_flow"]["entries"] == {"s1": 3, "s2": 3}
+    by_stacks, by_flows = told["accepted"][0], told["per_flow"]["accepted"][0]
+    assert by_stacks["guarantee_ns"] < by_flows["guarantee_ns"]
+    done = call(*STACKS, folder=tmp_path)
+    assert (
+        "entries of a switch: 3, whatever the flows; with one for each flow 3, filled up to 17" in done.output
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ("--forwarding", "vlan-stack"),
+            "s1: in OpenFlow 1.0 it takes each VLAN tag for any other",
+        ),
+        ((*STACKS, "--scheme", "packets"), "--forwarding vlan-stack: scheme packets does not know of tags"),
+        ((*STACKS, "--allocation", "optimised"), "--forwarding vlan-stack: allocation optimised"),
+        ((*STACKS, "--fillers", "3"), "--forwarding vlan-stack: says nothing with --fillers"),
+    ],
+)
+def test_what_does_not_go_with_stacks_is_one_line(arguments, error, tmp_path: Path) -> None:
+    done = call(*arguments, folder=tmp_path)
+    assert done.exit_code == 2
+    assert done.output.startswith(f"error: {error}")
+    assert len(done.output.splitlines()) == 1
+
+
+def test_frames_that_are_too_long_are_told(tmp_path: Path) -> None:
+    done = call(*STACKS, "--quiet", folder=tmp_path, frame_bytes=1518, burst_bytes=1518)
+    assert done.exit_code == 1
+    done = call(*STACKS, folder=tmp_path, frame_bytes=1518, burst_bytes=1518)
+    assert "f0: frame with its tags at s1: 1518 used + 8 requested > 1518 bytes allowed" in done.output
