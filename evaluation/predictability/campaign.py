@@ -20,7 +20,7 @@ from evaluation.predictability import priority_queueing, processing_time, throug
 from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
 from evaluation.predictability.processing_time import Times
 from evaluation.predictability.subject import Subject, subject_of
-from evaluation.predictability.table_iii import VALUES, Dimension, Scenario, varied
+from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, Scenario, varied
 from evaluation.predictability.throughput import Throughput
 from evaluation.provenance import commit
 from loko.device import profile_text
@@ -62,7 +62,12 @@ class Part:
 
 def parts(device: str, size: Size, seed: int) -> list[Part]:
     """All parts. Raises `InputError` if the device cannot be measured."""
-    throughput.shoelace(subject_of(device).ports)
+    subject = subject_of(device)
+    if subject.ports < OTHER_PORT:
+        raise InputError(
+            f"device '{device}': priority queueing needs {OTHER_PORT} ports, it has {subject.ports}"
+        )
+    throughput.shoelace(subject)
     common: dict[str, Any] = {"device": device, "size": size, "seed": seed}
     found = [
         Part(name=_pt_name(dimension, value), scenario=scenario, **common)

@@ -26,8 +26,9 @@ HIGH_BYTES: Final = 100
 LOW_BYTES: Final = (1000, 500, 100)
 """One after the other, as in figure 5."""
 BURST_FRAMES: Final = 5
-_PAUSE_NS: Final = 150_000
-"""From one burst to the next, roughly: longer than a scheduler's pauses."""
+_PAUSES_NS: Final = (75_000, 750_000)
+"""From one burst to the next: longer than a scheduler's pauses, and of many lengths. After pauses of one
+length, frames of low priority would always be as far on the wire when the scheduler looks again."""
 _LOW_UDP: Final = 6000
 _HIGH_UDP: Final = 6001
 _US: Final = 1e3
@@ -60,7 +61,7 @@ def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
         np.where(one.received_ns == LOST, -1, one.received_ns - one.sent_ns - subject.wire_ns(HIGH_BYTES))
         for one in parts
     ]
-    part_ns = (bursts + 1) * _PAUSE_NS
+    part_ns = max(int(one.sent_ns[-1]) for one in parts) + _PAUSES_NS[1]
     return Delays(
         refused=False,
         lost=sum(one.lost for one in parts),
@@ -75,8 +76,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
 
     The switch is a fresh one, so that nothing waits of other lengths.
     """
-    phases_ns = np.random.default_rng(seed).integers(0, _PAUSE_NS // 2, bursts)
-    begins_ns = np.arange(bursts) * _PAUSE_NS + _PAUSE_NS // 4 + phases_ns
+    begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts))
     slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
     streams = [
         Stream(
@@ -92,7 +92,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
             enters=IN_PORT,
             leaves=OUT_PORT,
             frame=frame(low_bytes, udp_out=_LOW_UDP),
-            instants_ns=evenly(int((bursts + 1) * _PAUSE_NS / gap_ns), gap_ns),
+            instants_ns=evenly(int((begins_ns[-1] + _PAUSES_NS[1]) / gap_ns), gap_ns),
         )
         streams.append(low)
     entries = [_entry(_LOW_UDP, 0), _entry(_HIGH_UDP, subject.queues - 1)]

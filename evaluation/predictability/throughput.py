@@ -17,7 +17,8 @@ from evaluation.predictability.marks import Mark, Thresholds, Verdict
 from evaluation.predictability.subject import RefusedError, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
-from loko.document import InputError
+from loko.lab import Lab
+from loko.shoelace import HOSTS, laced_path, shoelace_lab
 
 FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
 _MBPS: Final = 1e6
@@ -38,31 +39,33 @@ class Passage:
     refused: bool = False
 
 
-def shoelace(ports: int) -> dict[int, int]:
-    """The cables, from port to port. Raises `InputError` if so many ports cannot be laced."""
-    if ports < 2 or ports % 2:
-        raise InputError(f"{ports} ports: a shoelace joins pairs: use an even number of ports, at least 2")
-    return {port: port + 1 for port in range(2, ports, 2)}
+def shoelace(subject: Subject) -> Lab:
+    """The wiring. Raises `InputError` if so many ports cannot be laced."""
+    return shoelace_lab(subject.device, subject.ports)
 
 
-def entries(ports: int) -> list[bytes]:
-    """The entries of a shoelace, two for each pair of ports."""
-    pairs = [(port, port + 1) for port in range(1, ports, 2)]
-    hops = [hop for a, b in pairs for hop in ((a, b), (b, a))]
-    return [
-        flow_mod(
-            parser.OFPMatch(in_port=come),
-            [parser.OFPActionOutput(leave, 0xFFFF)],
-            priority=100,
-            xid=come,
-        )
-        for come, leave in hops
-    ]
+def cables(lab: Lab) -> dict[int, int]:
+    """What leads from a port of the switch to another one."""
+    return {lace.a.port: lace.b.port for lace in lab.laces}
+
+
+def entries(lab: Lab) -> list[bytes]:
+    """The entries of a shoelace: a frame that comes in by a port leaves by its pair."""
+    leads = cables(lab)
+    leads |= {b: a for a, b in leads.items()}
+    found = []
+    for source, first in zip(HOSTS, (1, len(leads) + 2), strict=True):
+        come = first
+        for hop in laced_path(lab, source):
+            match, leave = parser.OFPMatch(in_port=come), parser.OFPActionOutput(hop.output_port, 0xFFFF)
+            found.append(flow_mod(match, [leave], priority=100, xid=come))
+            come = leads.get(hop.output_port, 0)
+    return found
 
 
 def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
     """Send so many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
-    cables = shoelace(subject.ports)
+    lab = shoelace(subject)
     gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / _MBPS / rate_mbps
     ends = ((1, subject.ports), (subject.ports, 1))
     streams = [
@@ -70,7 +73,7 @@ def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: in
         for a, b in ends
     ]
     try:
-        found = carry(subject, entries(subject.ports), streams, seed=seed, cables=cables)
+        found = carry(subject, entries(lab), streams, seed=seed, cables=cables(lab))
     except RefusedError:
         return Passage(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
     sent = sum(len(one.sent_ns) for one in found)

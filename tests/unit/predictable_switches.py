@@ -12,6 +12,7 @@ IDEAL = "ideal-1g"
 def mutated(folder: Path, *, append: str = "", ports: int = 8, **values: int) -> str:
     """The path of the ideal switch's profile with other values, more text, and fewer ports."""
     text = profile_text(IDEAL, count=ports, **values)
-    path = folder / "mutant.toml"
+    # Read profiles are remembered by their paths.
+    path = folder / f"mutant{len(list(folder.glob('mutant*.toml')))}.toml"
     path.write_text(text + append, encoding="utf-8")
     return str(path)

@@ -19,7 +19,7 @@ from evaluation.predictability.subject import Stream, Subject, carry, evenly, su
 from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
 from loko.document import InputError
 
-SMALL = Size(packets=200, bursts=500, lace_packets=300)
+SMALL = Size(packets=200, bursts=300, lace_packets=300)
 SEVEN = {
     "hp-e3800": "+--",
     "hp-2920": "+--",
@@ -39,8 +39,7 @@ def marks(device: str, size: Size = SMALL) -> str:
 
 @pytest.mark.parametrize("device", SEVEN)
 def test_the_verdict_agrees_with_table_i(device: str) -> None:
-    size = Size(packets=200, bursts=2_000, lace_packets=300)
-    assert marks(device, size) == SEVEN[device] + "??"
+    assert marks(device) == SEVEN[device] + "??"
 
 
 def test_the_ideal_switch_is_fit_in_all_that_is_judged(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
     for check_ns in (0, 4_000, 9_000):
         subject = subject_of(mutated(tmp_path, check_ns=check_ns))
         delays = priority_queueing.measure(subject, bursts=1_000, seed=3)
-        assert max(priority_queueing.excesses_us(subject, delays)) == pytest.approx(check_ns / 1e3, abs=0.5)
+        assert max(priority_queueing.excesses_us(subject, delays)) == pytest.approx(check_ns / 1e3, abs=0.7)
 
 
 def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
@@ -161,16 +160,30 @@ def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ports", [2, 4, 24, 48])
-def test_a_shoelace_visits_every_port_in_both_directions(ports: int) -> None:
-    cables = throughput.shoelace(ports)
-    joined = {*cables, *cables.values()}
-    assert joined == set(range(2, ports))
-    assert len(throughput.entries(ports)) == ports
+def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: int) -> None:
+    subject = subject_of(mutated(tmp_path, ports=ports))
+    lab = throughput.shoelace(subject)
+    cables = throughput.cables(lab)
+    assert {*cables, *cables.values()} == set(range(2, ports))
+    entries = throughput.entries(lab)
+    assert len(entries) == ports
+    passage = throughput.measure(subject, 64, 1000, packets=20, seed=1)
+    assert (passage.sent, passage.lost) == (40, 0)
+    for left_out in range(ports):
+        rest = [entry for place, entry in enumerate(entries) if place != left_out]
+        streams = [
+            Stream(enters=a, leaves=b, frame=frame(64), instants_ns=evenly(1, 1))
+            for a, b in ((1, ports), (ports, 1))
+        ]
+        found = carry(subject, rest, streams, seed=1, cables=cables)
+        assert sum(one.lost for one in found) == 1
 
 
 def test_an_odd_number_of_ports_cannot_be_laced(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="7 ports: a shoelace joins pairs: use an even number"):
+    with pytest.raises(InputError, match="7 ports cannot be a shoelace"):
         parts(mutated(tmp_path, ports=7), SMALL, 1)
+    with pytest.raises(InputError, match="priority queueing needs 3 ports, it has 2"):
+        parts(mutated(tmp_path, ports=2), SMALL, 1)
 
 
 def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
@@ -209,7 +222,7 @@ def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path)
 
 
 def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
-    device = mutated(tmp_path, ports=2)
+    device = mutated(tmp_path, ports=4)
     done = CliRunner().invoke(
         bench_app, ["predictability", "--device", device, "--quick", "--out", str(tmp_path), "--json"]
     )
