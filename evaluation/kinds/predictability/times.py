@@ -72,11 +72,11 @@ def compute_software(
     packets = measures.quick_packets if options.quick else measures.packets
     rate = measures.rate_mbps
     cases = {
-        "hardware": Scenario(rate_mbps=rate),
-        "set-nw-src": Scenario(action="set-nw-src", rate_mbps=rate),
-        "set-tp-src": Scenario(action="set-tp-src", rate_mbps=rate),
-        "match on dl-dst": Scenario(match="dl-dst", rate_mbps=rate),
-        "64 bytes": Scenario(frame_bytes=64, rate_mbps=rate),
+        "chip": Scenario(rate_mbps=rate),
+        "nw-src": Scenario(action="set-nw-src", rate_mbps=rate),
+        "tp-src": Scenario(action="set-tp-src", rate_mbps=rate),
+        "dl-dst": Scenario(match="dl-dst", rate_mbps=rate),
+        "64 B": Scenario(frame_bytes=64, rate_mbps=rate),
     }
     tasks = [
         Timed(device=device, packets=packets, seed=options.seed, place=case, group=device, scenario=one)
@@ -93,7 +93,7 @@ def compute_software(
     panels: list[Panel] = [
         BoxPanel(
             title=_title(device),
-            x=ChartAxis(label="what is matched, done, or sent"),
+            x=ChartAxis(label="rewritten, matched, or sent"),
             y=ChartAxis(label="processing time [us]", log=True, low=1, high=1e6),
             places=list(cases),
             groups=[BoxGroup(label="", boxes=[_box_at(shown, case, device) for case in cases])],
