@@ -32,8 +32,8 @@ _NAMES: Final = {
     "rate_mbps": "rate [Mbit/s]",
 }
 _SHORT: Final = {"increasing": "incr.", "decreasing": "decr.", "same": "same"}
-_MOST_BESIDE: Final = 7
-"""Places of which two panels find room side by side."""
+_MOST_BESIDE: Final = 40
+"""Letters of all names of places that find room where two panels are side by side."""
 _FAST_US: Final = 3.0
 """Switches whose times stay below have a scale of their own, as in the paper."""
 
@@ -59,7 +59,7 @@ def compute_times(
     outcome = Outcome(
         chart=Chart(
             panels=panels,
-            columns=1 if len(places) > _MOST_BESIDE else 2,
+            columns=1 if sum(map(len, places)) > _MOST_BESIDE else 2,
             caption=f"{packets} packets a scenario; those in hardware only",
         ),
         findings=_findings(figure, found, hardware),
