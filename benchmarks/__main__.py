@@ -39,7 +39,7 @@ from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
 
 
-class Part(StrEnum):
+class Benchmark(StrEnum):
     """What can be measured."""
 
     THROUGHPUT = "throughput"
@@ -59,7 +59,9 @@ class Part(StrEnum):
 
 
 def main(
-    parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    parts: Annotated[
+        list[Benchmark] | None, typer.Argument(help="What to measure; nothing: everything.")
+    ] = None,
     *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
     quick: Annotated[
@@ -75,29 +77,29 @@ def main(
 ) -> None:
     """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
-    measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
-        Part.THROUGHPUT: lambda: _throughput(repetitions),
-        Part.REPLAY: _replay,
-        Part.TABLE_1: _table_1,
-        Part.LIVE: _live,
-        Part.SENSITIVITY: lambda: _sensitivity(out, console),
-        Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
-        Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
-        Part.CLOSURE: lambda: _closure(
+    measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
+        Benchmark.THROUGHPUT: lambda: _throughput(repetitions),
+        Benchmark.REPLAY: _replay,
+        Benchmark.TABLE_1: _table_1,
+        Benchmark.LIVE: _live,
+        Benchmark.SENSITIVITY: lambda: _sensitivity(out, console),
+        Benchmark.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
+        Benchmark.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Benchmark.CLOSURE: lambda: _closure(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
-        Part.SERVICE: lambda: _service(repetitions),
-        Part.ADMISSION: lambda: _admission(repetitions),
+        Benchmark.SERVICE: lambda: _service(repetitions),
+        Benchmark.ADMISSION: lambda: _admission(repetitions),
     }
-    measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
-    measures[Part.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
-    measures[Part.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
-    measures[Part.CAPTURES] = lambda: _captures(quick=quick)
+    measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
+    measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
+    measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
+    measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
-    for part in parts or list(Part):
+    for part in parts or list(Benchmark):
         console.print(f"measuring: {part} …")
         try:
             values, more = measures[part]()
@@ -123,10 +125,23 @@ def _throughput(repetitions: int) -> tuple[dict[str, Any], list[Row]]:
         ("the same with boards in OpenFlow 1.3", *_thousands(result.simulator13)),
         ("OpenFlow 1.3 : 1.0", f"{versions.median:.2f}", f"{versions.low:.2f} .. {versions.high:.2f}"),
     ]
-    if result.peer and result.ratio:
+    rows += [
+        (f"ring of {boards:,} boards, packets a CPU second", *_thousands(speed))
+        for boards, speed in result.rings.items()
+    ]
+    if result.peer and result.ratio and result.by_hand and result.by_hand_ratio:
         rows.append((f"{result.peer_name}, packets a CPU second", *_thousands(result.peer)))
         ratio = result.ratio
         rows.append(("simulator : ns-3", f"{ratio.median:.1f}", f"{ratio.low:.1f} .. {ratio.high:.1f}"))
+        ratio = result.by_hand_ratio
+        rows.append(("ns-3's event loop by hand, packets a CPU second", *_thousands(result.by_hand)))
+        rows.append(
+            (
+                "simulator : ns-3 by hand",
+                f"{ratio.median:.2f}",
+                f"goal 1.5; {ratio.low:.2f} .. {ratio.high:.2f}",
+            )
+        )
     else:
         rows.append(("ns-3", "left out", "not installed: apt-get install libns3-dev g++"))
     return asdict(result), rows

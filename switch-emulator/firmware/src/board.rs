@@ -12,6 +12,7 @@ use crate::main_loop::MainLoop;
 use crate::openflow::Agent;
 use crate::openflow13::Flow13;
 use crate::outbox::{Outbox, Output, OutputKind, CONTROL_HEADER_BYTES};
+use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::profile::Profile;
 use crate::random::SplitMix;
@@ -49,7 +50,7 @@ pub struct Board {
     /// What it was made of, to make it anew when it restarts.
     blueprint: Box<Blueprint>,
     agent: Agent,
-    console: Console,
+    console: Box<Console>,
     ingress: Ingress,
     learning: LearningSwitch,
     ring: ReceiveRing,
@@ -115,7 +116,7 @@ impl Board {
         let learning = LearningSwitch::new(&settings.vlans, settings.mac);
         Self {
             agent: Agent::new(profile, &config, stack_seed),
-            console: Console::new(profile.cpu.console.clone(), settings, image),
+            console: Box::new(Console::new(profile.cpu.console.clone(), settings, image)),
             ingress: Ingress::new(wire, profile),
             learning,
             ring: ReceiveRing::new(&profile.buffer),
@@ -450,11 +451,11 @@ impl Board {
         let mut busy = match work {
             Work::Frame => self.take_frame(pass),
             Work::Control => self.take_control(pass),
-            Work::Stack => self.agent.run_stack(pass, &mut self.out),
+            Work::Stack => self.agent.run_stack(&mut Pass::new(pass, &mut self.out)),
             Work::Tick => {
                 self.main_loop.run_timers(pass);
                 self.tick_at = pass + TICK;
-                let busy = self.agent.tick(pass, &mut self.out);
+                let busy = self.agent.tick(&mut Pass::new(pass, &mut self.out));
                 if busy > Duration::ZERO {
                     // Behind the timers, if they came at the same time.
                     let begin = self.main_loop.free_from(pass);
@@ -504,25 +505,26 @@ impl Board {
         // Whether it will find room when it comes back depends on frames that have yet to come. While the ring has plenty
         // of room they cannot make the MAC ask for a pause, so its departure need not wait for them.
         self.out.room_is_uncertain = self.flow_control.is_paused() || self.ring.fills();
-        if self.is_native(frame.port) {
-            self.agent.native_frame(pass, frame, &mut self.out)
+        let native = self.is_native(frame.port);
+        let mut pass = Pass::new(pass, &mut self.out);
+        if native {
+            self.agent.native_frame(frame, &mut pass)
         } else {
-            self.agent.frame(pass, frame, &mut self.out)
+            self.agent.frame(frame, &mut pass)
         }
     }
 
     fn take_control(&mut self, pass: Instant) -> Duration {
         match self.controls.pop_front() {
             Some((_, FromController::Connected)) => {
-                return self.agent.connected(pass, &mut self.out)
+                return self.agent.connected(&mut Pass::new(pass, &mut self.out))
             }
             Some((_, FromController::Disconnected)) => self.agent.disconnected(),
             Some((_, FromController::Finished)) => self.agent.finished(),
             Some((_, FromController::Reset)) => self.agent.reset(),
             Some((_, FromController::Segment { arrived, payload })) => {
-                return self
-                    .agent
-                    .session_segment(arrived, pass, &payload, &mut self.out);
+                let mut pass = Pass::new(pass, &mut self.out);
+                return self.agent.session_segment(arrived, &payload, &mut pass);
             }
             None => {}
         }

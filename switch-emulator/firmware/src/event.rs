@@ -4,7 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::openflow13::Hang;
+/// Why the board has stopped for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    /// An instruction of length 0, or of a type that the firmware takes for a place in memory.
+    Instruction,
+    /// An action of length 0, or a list of actions that is longer than what was sent.
+    Action,
+    /// Flow statistics of an entry whose `FLOW_MOD` was shorter than its match.
+    ShortFlowMod,
+    /// Flow statistics of OpenFlow 1.0 over entries of OpenFlow 1.3.
+    ForeignEntries,
+}
 
 /// Something went wrong. Its `Display` says what, where, and how to mend it; it never ends the emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //! | [`Board`] | the whole board |
 //! | `port` | front ports, integrated switch and the link between it and the CPU |
 //! | `buffers` | the receive ring of the CPU's MAC |
-//! | `main_loop` | when the CPU looks into the ring |
+//! | `main_loop`, `pass` | when the CPU looks into the ring, and what it does in one pass |
 //! | `cost` | how long the CPU works on a frame |
 //! | `packet`, `matching`, `table`, `actions` | the data plane of OpenFlow 1.0 |
 //! | `native` | the board on its control network: ARP, ping, TCP |
@@ -61,6 +61,7 @@ mod openflow;
 mod openflow13;
 mod outbox;
 mod packet;
+mod pass;
 mod port;
 mod profile;
 mod quirks;
@@ -74,10 +75,10 @@ mod work;
 
 pub use board::Board;
 pub use config::{Config, ConfigError, Control, FailState, MacAddress};
-pub use event::{Counters, Event};
+pub use event::{Counters, Event, Hang};
 pub use matching::Match;
 pub use native::{FrameQueues, MAX_SEGMENT_BYTES};
-pub use openflow13::{Flow13, Hang};
+pub use openflow13::Flow13;
 pub use outbox::{Output, OutputKind};
 pub use port::{PortMask, PortNumber};
 pub use profile::{

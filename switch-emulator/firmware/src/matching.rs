@@ -158,6 +158,18 @@ impl Rule {
 
 const MAC: u64 = 0xffff_ffff_ffff;
 
+/// What differs between most words that differ: to look at few bytes of each entry, and at all of one only.
+fn digest(words: [u64; 4], mask: [u64; 4]) -> u32 {
+    const FACTORS: [u64; 4] = [
+        0x9e37_79b9_7f4a_7c15,
+        0xbf58_476d_1ce4_e5b9,
+        0x94d0_49bb_1331_11eb,
+        0xd6e8_feb8_6659_fd93,
+    ];
+    let mixed = |i: usize| (words[i] & mask[i]).wrapping_mul(FACTORS[i]);
+    ((mixed(0) ^ mixed(1) ^ mixed(2) ^ mixed(3)) >> 32) as u32
+}
+
 /// What a search found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -171,15 +183,25 @@ pub(crate) struct Found {
     pub(crate) cost_ps: i64,
 }
 
+/// What a search knows when it comes to an entry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    /// What examining the entries before it costs.
+    cost_before: i64,
+    priority: u16,
+    /// Highest priority from this entry on.
+    highest_from: u16,
+}
+
 /// The table in the form that is quick to search; rebuilt whenever an entry changes.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     rules: Vec<Rule>,
-    priorities: Vec<u16>,
-    /// What examining the first `i` entries costs.
-    cost_before: Vec<i64>,
-    /// Highest priority among the entries from `i` on.
-    highest_from: Vec<u16>,
+    /// The mask of all rules, if they have one, and then the digests of their values.
+    shared_mask: Option<[u64; 4]>,
+    digests: Vec<u32>,
+    /// One for each entry, and one behind the last.
+    steps: Vec<Step>,
     skipped_ps: i64,
     after_hit_ps: i64,
 }
@@ -192,24 +214,26 @@ impl Search {
         entries: impl Iterator<Item = (&'a [u8], u16)>,
     ) {
         self.rules.clear();
-        self.priorities.clear();
-        self.cost_before.clear();
-        self.cost_before.push(0);
+        self.steps.clear();
         self.skipped_ps = costs.skipped_ps();
         self.after_hit_ps = costs.after_hit_ps();
-        let mut cost = 0;
+        let mut step = Step::default();
         for (bytes, priority) in entries {
-            cost += costs.examined_ps(be32(bytes, 0));
             self.rules.push(Rule::compile(bytes));
-            self.priorities.push(priority);
-            self.cost_before.push(cost);
+            self.steps.push(Step { priority, ..step });
+            step.cost_before += costs.examined_ps(be32(bytes, 0));
         }
-        self.highest_from.clear();
-        self.highest_from.resize(self.rules.len(), 0);
+        self.steps.push(step);
+        let mask = self.rules.first().map(|rule| rule.mask);
+        self.shared_mask = mask.filter(|mask| self.rules.iter().all(|rule| rule.mask == *mask));
+        let values = self.rules.iter();
+        self.digests.clear();
+        self.digests
+            .extend(values.map(|rule| digest(rule.value, rule.mask)));
         let mut highest = 0;
-        for (slot, priority) in self.highest_from.iter_mut().zip(&self.priorities).rev() {
-            highest = highest.max(*priority);
-            *slot = highest;
+        for step in self.steps.iter_mut().rev() {
+            highest = highest.max(step.priority);
+            step.highest_from = highest;
         }
     }
 
@@ -220,7 +244,7 @@ impl Search {
             index,
             examined: all,
             skipped: 0,
-            cost_ps: self.cost_before[all],
+            cost_ps: self.steps[all].cost_before,
         }
     }
 
@@ -228,8 +252,14 @@ impl Search {
     /// priority wins, and among equal ones the first.
     pub(crate) fn find(&self, key: &Key) -> Found {
         let all = self.rules.len();
+        let mask = self.shared_mask.filter(|_| key.care == [u64::MAX; 2]);
+        let wanted = mask.map(|mask| digest(key.words, mask));
+        let mut candidates = self.digests.iter().zip(&self.rules);
+        let hit = |(digest, rule): (&u32, &Rule)| {
+            wanted.is_none_or(|wanted| wanted == *digest) && rule.matches(key)
+        };
         let first = if key.matchable {
-            self.rules.iter().position(|rule| rule.matches(key))
+            candidates.position(hit)
         } else {
             None
         };
@@ -238,21 +268,21 @@ impl Search {
                 index: None,
                 examined: all,
                 skipped: 0,
-                cost_ps: self.cost_before[all],
+                cost_ps: self.steps[all].cost_before,
             };
         };
         let mut best = first;
         let mut examined = first + 1;
-        let mut cost_ps = self.cost_before[first + 1];
+        let mut cost_ps = self.steps[first + 1].cost_before;
         for index in first + 1..all {
-            if self.highest_from[index] <= self.priorities[best] {
+            if self.steps[index].highest_from <= self.steps[best].priority {
                 break;
             }
-            if self.priorities[index] > self.priorities[best] {
+            if self.steps[index].priority > self.steps[best].priority {
                 examined += 1;
-                cost_ps +=
-                    self.cost_before[index + 1] - self.cost_before[index] + self.after_hit_ps;
-                if self.rules[index].matches(key) {
+                cost_ps += self.steps[index + 1].cost_before - self.steps[index].cost_before
+                    + self.after_hit_ps;
+                if hit((&self.digests[index], &self.rules[index])) {
                     best = index;
                 }
             }

@@ -1,87 +1,37 @@
 //! Replays exchanges in OpenFlow 1.3 that were recorded from the firmware on an emulated CPU (`exchanges13/README.md`).
 
-use std::collections::VecDeque;
-use std::fmt::Write as _;
+mod recording;
 
-use serde_json::Value;
-use zodiac_firmware::{
-    Board, Config, ControlCosts, Duration, Event, Flow13, Housekeeping, Instant, OpenFlow13Costs,
-    Output, OutputKind, PortNumber, Profile, ZODIAC_FX,
+use recording::{
+    compare, hex, line, replay_all, same_message, texts, unhex, Bench, MSS, SLACK, TICK,
 };
+use serde_json::Value;
+use zodiac_firmware::{Duration, Flow13, OutputKind};
 
 const EXCHANGES: &str = include_str!("exchanges13/examples.jsonl");
-/// Longest payload of a TCP segment to the board.
-const MSS: usize = 536;
-const TICK: Duration = Duration::from_millis(501);
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// How far a bench is ahead of the recording's clock, so that a tick due at an instant has happened.
-const SLACK: Duration = Duration::from_micros(400);
-/// Headers that the recordings count with a TCP payload.
-const IP_TCP_BYTES: u16 = 40;
-/// A byte that the firmware never wrote.
-const UNINITIALISED: u8 = 0xa5;
 
 #[test]
 fn recorded_exchanges_of_openflow_1_3() {
-    let mut failures = String::new();
-    let mut cases = 0;
-    for line in EXCHANGES.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let name = case["name"].as_str().unwrap();
-        cases += 1;
-        if let Err(difference) = replay(&case) {
-            writeln!(failures, "{name}: {difference}").unwrap();
-        }
-    }
-    assert_eq!(cases, 80, "recorded exchanges");
-    assert!(
-        failures.is_empty(),
-        "of {cases} cases these {} differ:\n{failures}",
-        failures.matches(": at `").count()
-    );
-}
-
-/// A board, and the far end of its connection.
-struct Bench {
-    board: Board,
-    now: Instant,
-    /// Clock of the recording.
-    recorded: Instant,
-    outputs: VecDeque<Output>,
-    /// What the controller has received of a message that is not complete.
-    received: Vec<u8>,
+    replay_all(EXCHANGES.lines().map(str::to_owned), 80, replay);
 }
 
 fn replay(case: &Value) -> Result<(), String> {
-    let mut bench = Bench::new(&case["config"]);
+    let mut config = case["config"].clone();
+    config["loop_phase_ns"] = 0.into();
+    if config.get("acknowledgement_ns").is_none() {
+        config["acknowledgement_ns"] = 0.into();
+    }
+    let mut replay = Replay {
+        bench: Bench::new(serde_json::from_value(config).unwrap()),
+        received: Vec::new(),
+    };
     let unsure = case["unsure"].as_array();
-    let events = case["events"].as_array().unwrap().iter();
     let outputs = case["outputs"].as_array().unwrap();
-    for (index, (event, expected)) in events.zip(outputs).enumerate() {
-        let event = event.as_str().unwrap();
-        let actual = merged(bench.perform(event));
-        let expected = expected.as_array().unwrap().iter();
-        let expected = merged(
-            expected
-                .map(|line| line.as_str().unwrap().to_owned())
-                .collect(),
-        );
-        if unsure.is_some_and(|unsure| unsure.contains(&Value::from(index))) {
-            continue;
-        }
-        let (mut expected, mut actual) = (expected.into_iter(), actual.into_iter());
-        loop {
-            match (expected.next(), actual.next()) {
-                (None, None) => break,
-                (Some(expected), Some(actual)) if same(&expected, &actual) => {}
-                (expected, actual) => {
-                    return Err(format!(
-                        "at `{event}` ({index})\n  recorded {}\n  here     {}",
-                        expected.as_deref().unwrap_or("nothing more"),
-                        actual.as_deref().unwrap_or("nothing more")
-                    ));
-                }
-            }
+    for (index, (event, expected)) in texts(&case["events"]).iter().zip(outputs).enumerate() {
+        let actual = merged(replay.perform(event));
+        if !unsure.is_some_and(|unsure| unsure.contains(&Value::from(index))) {
+            compare(event, merged(texts(expected)), actual, same)?;
         }
     }
     Ok(())
@@ -109,75 +59,67 @@ fn merged(lines: Vec<String>) -> Vec<String> {
     merged
 }
 
-impl Bench {
-    fn new(config: &Value) -> Self {
-        let mut profile = Profile::from_toml(ZODIAC_FX).unwrap();
-        // The recordings' clock stands still while the firmware works.
-        profile.cpu.timers.cost_ps = 0;
-        profile.cpu.control = ControlCosts::FREE;
-        profile.cpu.housekeeping = Housekeeping::FREE;
-        profile.cpu.openflow13 = Some(OpenFlow13Costs::FREE);
-        let mut settings = config.clone();
-        settings["loop_phase_ns"] = 0.into();
-        if settings.get("acknowledgement_ns").is_none() {
-            settings["acknowledgement_ns"] = 0.into();
-        }
-        let config: Config = serde_json::from_value(settings).unwrap();
-        let mut board = Board::new(&profile, config, 0).unwrap();
-        board.advance(Instant::ZERO);
-        Self {
-            board,
-            now: Instant::ZERO,
-            recorded: Instant::ZERO,
-            outputs: VecDeque::new(),
-            received: Vec::new(),
-        }
-    }
+struct Replay {
+    bench: Bench,
+    /// What the controller has received of a message that is not complete.
+    received: Vec<u8>,
+}
 
+impl Replay {
     /// Performs one event of a case; gives what the board gave, in the form of the recordings.
     fn perform(&mut self, event: &str) -> Vec<String> {
         let words: Vec<&str> = event.split(' ').collect();
         let mut lines = Vec::new();
-        let unsendable = self.board.counters().dropped_size;
+        let bench = &mut self.bench;
+        let unsendable = bench.board.counters().dropped_size;
         match words[..] {
-            ["connect"] => self.connect(&mut lines),
+            ["connect"] => {
+                if bench.connect() {
+                    self.received.clear();
+                    bench.now += SLACK;
+                    bench.pass(Duration::ZERO);
+                    lines.extend(["ev syn".into(), "ev connected".into()]);
+                }
+            }
             ["of", ref payloads @ ..] => {
                 for payload in payloads {
                     for segment in unhex(payload).chunks(MSS) {
-                        self.board.segment(self.now, segment);
-                        self.pass(MILLISECOND);
+                        bench.board.segment(bench.now, segment);
+                        bench.pass(MILLISECOND);
                     }
                 }
             }
             ["pkt", port, frame] => {
-                let port = PortNumber::new(port.parse().unwrap()).unwrap();
-                self.board.frame(self.now, port, &unhex(frame));
-                self.pass(MILLISECOND);
+                bench.frame(port, frame);
+                bench.pass(MILLISECOND);
             }
-            ["tick", count] => (0..count.parse().unwrap()).for_each(|_| self.pass(TICK)),
-            ["ms", count] => self.pass(Duration::from_millis(count.parse().unwrap())),
+            ["tick", count] => (0..count.parse().unwrap()).for_each(|_| bench.pass(TICK)),
+            ["ms", count] => bench.pass(Duration::from_millis(count.parse().unwrap())),
             ["fin"] => {
-                self.board.finished(self.now);
-                self.pass(MILLISECOND);
+                bench.board.finished(bench.now);
+                bench.pass(MILLISECOND);
             }
             ["rst"] => {
-                self.board.reset(self.now);
-                self.pass(MILLISECOND);
+                bench.board.reset(bench.now);
+                bench.pass(MILLISECOND);
             }
-            ["link", port, state] => {
-                let port = PortNumber::new(port.parse().unwrap()).unwrap();
-                self.board.link_state(self.now, port, state == "up");
+            ["link", port, state] => bench.link(port, state),
+            ["dump"] => {
+                let version = bench.board.openflow_version();
+                let flows = bench.board.flows13();
+                lines.push(format!("state version={version} entries={}", flows.len()));
+                let flows = flows.iter().enumerate();
+                lines.extend(flows.map(|(index, flow)| describe(index, flow)));
             }
-            ["dump"] => lines.extend(self.dump()),
             _ => panic!("unknown event `{event}`"),
         }
-        for output in std::mem::take(&mut self.outputs) {
+        for output in std::mem::take(&mut self.bench.outputs) {
             match &output.kind {
                 OutputKind::Controller(bytes) => self.receive(bytes, &mut lines),
                 _ => lines.extend(line(&output)),
             }
         }
-        let unsent = self.board.counters().dropped_size - unsendable;
+        let unsent = self.bench.board.counters().dropped_size - unsendable;
         lines.extend((0..unsent).map(|_| "txdrop".to_owned()));
         lines
     }
@@ -198,67 +140,6 @@ impl Bench {
             self.received = rest;
         }
     }
-
-    fn connect(&mut self, lines: &mut Vec<String>) {
-        for _ in 0..20 {
-            self.pass(TICK);
-            let connects = |output: &Output| output.kind == OutputKind::Connect;
-            if self.outputs.iter().any(connects) {
-                self.outputs.clear();
-                self.received.clear();
-                self.board.connected(self.now);
-                self.now += SLACK;
-                self.pass(Duration::ZERO);
-                lines.extend(["ev syn".into(), "ev connected".into()]);
-                return;
-            }
-        }
-    }
-
-    fn pass(&mut self, time: Duration) {
-        self.recorded += time;
-        self.now = self.now.max(self.recorded + SLACK);
-        self.board.advance(self.now);
-        while let Some(output) = self.board.poll_output() {
-            self.outputs.push_back(output);
-        }
-    }
-
-    fn dump(&self) -> Vec<String> {
-        let flows = self.board.flows13();
-        let version = self.board.openflow_version();
-        let mut lines = vec![format!("state version={version} entries={}", flows.len())];
-        lines.extend(
-            flows
-                .iter()
-                .enumerate()
-                .map(|(index, flow)| describe(index, flow)),
-        );
-        lines
-    }
-}
-
-fn line(output: &Output) -> Option<String> {
-    match &output.kind {
-        OutputKind::Frame { ports, data } => Some(format!("out {:x} {}", ports.bits(), hex(data))),
-        OutputKind::Connect => Some("ev syn".into()),
-        OutputKind::Close => Some("ev fin".into()),
-        OutputKind::Event(Event::ReplyTruncated {
-            segment_bytes,
-            sent_bytes,
-        }) => Some(format!(
-            "TRUNC iplen={} frame_payload={}",
-            IP_TCP_BYTES + segment_bytes,
-            IP_TCP_BYTES + sent_bytes
-        )),
-        OutputKind::Event(Event::BoardHung { .. }) => Some("HANG".into()),
-        OutputKind::Controller(_)
-        | OutputKind::Console(_)
-        | OutputKind::Detach
-        | OutputKind::Attach
-        | OutputKind::Eeprom(_)
-        | OutputKind::Event(_) => None,
-    }
 }
 
 fn describe(index: usize, flow: &Flow13) -> String {
@@ -275,26 +156,7 @@ fn describe(index: usize, flow: &Flow13) -> String {
 /// Whether a recorded line and ours say the same, apart from what is garbage on the board.
 fn same(expected: &str, actual: &str) -> bool {
     match (expected.strip_prefix("of "), actual.strip_prefix("of ")) {
-        (Some(expected), Some(actual)) => {
-            let (expected, actual) = (unhex(expected), unhex(actual));
-            let mut bytes = expected.iter().zip(&actual);
-            expected.len() == actual.len()
-                && bytes.all(|(expected, actual)| *expected == UNINITIALISED || expected == actual)
-        }
+        (Some(expected), Some(actual)) => same_message(&unhex(expected), &unhex(actual), &[]),
         _ => expected == actual,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
-        text
-    })
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
 }

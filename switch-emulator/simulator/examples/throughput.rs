@@ -1,12 +1,13 @@
-//! How many packets a CPU second carries through both switches of the paper's network, as JSON.
+//! How many packets a CPU second carries through both switches of the paper's network, or a ring of boards, as JSON.
 //!
-//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.3]]`
+//! `cargo run --release -p zodiac-simulator --example throughput [-- SECONDS_OF_VIRTUAL_TIME [1.0|1.3 [BOARDS]]]`
 
 #[path = "../tests/two_switches/mod.rs"]
 mod two_switches;
 
-use two_switches::{add_sources, fifth_rate, network, paper_config, Load};
+use two_switches::{add_sources, fifth_rate, network, paper_config, ring, Load};
 use zodiac_firmware::Config;
+use zodiac_simulator::Network;
 
 /// Repetitions of each load; the fastest counts, since other work on the machine only adds time.
 const REPETITIONS: u64 = 5;
@@ -35,6 +36,20 @@ fn main() {
             std::process::exit(2);
         }
     };
+    if let Some(text) = std::env::args().nth(3) {
+        let boards = match text.parse::<u16>() {
+            Ok(boards) if (3..=4_096).contains(&boards) => boards,
+            _ => {
+                eprintln!("throughput: a ring has 3 to 4096 boards");
+                std::process::exit(2);
+            }
+        };
+        println!(
+            "[{}]",
+            measure("ring", seconds, || ring(1, boards, &config))
+        );
+        return;
+    }
     // As much as both switches forward without loss: half of 11.85 Mbit/s each way, paced.
     let full = Load {
         shaper_rate_bps: 2.9e6,
@@ -44,17 +59,22 @@ fn main() {
     };
     let loads = [("fifth_rate", fifth_rate(1.0)), ("saturated", [full; 2])];
     let results: Vec<String> = loads
-        .map(|(name, load)| measure(name, load, seconds, &config))
+        .map(|(name, load)| {
+            measure(name, seconds, || {
+                let mut network = network(1, &config);
+                add_sources(&mut network, load, true);
+                network
+            })
+        })
         .into();
     println!("[{}]", results.join(",\n "));
 }
 
-fn measure(name: &str, load: [Load; 2], seconds: u32, config: &Config) -> String {
+fn measure(name: &str, seconds: u32, made: impl Fn() -> Network) -> String {
     let mut best_ns = u64::MAX;
     let (mut packets, mut received) = (0, 0);
     for _ in 0..REPETITIONS {
-        let mut network = network(1, config);
-        add_sources(&mut network, load, true);
+        let mut network = made();
         let begin_ns = cpu_time_ns();
         let result = network
             .run(u64::from(seconds) * 1_000_000_000, 100_000_000)

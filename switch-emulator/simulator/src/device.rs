@@ -12,6 +12,7 @@
 //! | `linux` | a software switch on Linux, such as the Banana Pi R1 |
 //! | `generic` | a switch with a queue discipline before each port |
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use serde::Deserializer;
@@ -27,6 +28,8 @@ pub use config::SwitchConfig;
 pub use generic::GenericSwitchProfile;
 pub use linux::{LinuxSwitchProfile, BANANA_PI_R1};
 pub use profile::{DeviceProfile, SwitchProfile};
+
+use openflow::Agent;
 
 /// Front ports that a device can have: one bit each in [`Ports`].
 pub(crate) const MAX_PORTS: u8 = 64;
@@ -100,20 +103,44 @@ pub(crate) enum OutputKind {
 
 /// A switch of another kind than the Zodiac FX. Calls take non-decreasing instants.
 pub(crate) trait Switch: fmt::Debug + Send {
-    /// The session with the controller is open.
-    fn connected(&mut self, now: Instant);
-    /// Bytes of the controller.
-    fn segment(&mut self, now: Instant, bytes: &[u8]);
+    /// Its OpenFlow agent.
+    fn agent(&mut self) -> &mut Agent;
+    /// What it has given out and nobody has taken yet.
+    fn outputs(&mut self) -> &mut VecDeque<Output>;
     /// A frame, without frame check sequence, has completely arrived on a port.
     fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
     /// Does all that is due until now.
     fn advance(&mut self, now: Instant);
     /// When [`Switch::advance`] has next something to do.
     fn poll_at(&self) -> Option<Instant>;
-    /// What it gives out, in order.
-    fn poll_output(&mut self) -> Option<Output>;
     /// What it has counted. Counters of things that it does not have stay 0.
     fn counters(&self) -> Counters;
+
+    /// The session with the controller is open.
+    fn connected(&mut self, now: Instant) {
+        self.advance(now);
+        let hello = self.agent().connected();
+        self.answer(now, hello);
+    }
+
+    /// Bytes of the controller.
+    fn segment(&mut self, now: Instant, bytes: &[u8]) {
+        self.advance(now);
+        for answer in self.agent().segment(bytes) {
+            self.answer(now, answer);
+        }
+    }
+
+    /// Its agent writes to the controller.
+    fn answer(&mut self, at: Instant, bytes: Vec<u8>) {
+        let kind = OutputKind::Controller(bytes);
+        self.outputs().push_back(Output { at, kind });
+    }
+
+    /// What it gives out, in order.
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs().pop_front()
+    }
 }
 
 /// What stands between links.
@@ -139,26 +166,10 @@ impl Device {
         }
     }
 
-    /// A frame that the caller keeps.
-    pub(crate) fn frame(&mut self, now: Instant, port: u8, data: &[u8]) {
-        match self {
-            Self::Board(board) => board.frame(now, board_port(port), data),
-            Self::Switch(switch) => switch.frame(now, port, data.to_vec()),
-        }
-    }
-
-    pub(crate) fn frame_owned(&mut self, now: Instant, port: u8, data: Vec<u8>) {
+    pub(crate) fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>) {
         match self {
             Self::Board(board) => board.frame_owned(now, board_port(port), data),
             Self::Switch(switch) => switch.frame(now, port, data),
-        }
-    }
-
-    /// Gives memory back that a frame no longer needs.
-    pub(crate) fn recycle(&mut self, data: Vec<u8>) {
-        match self {
-            Self::Board(board) => board.recycle(data),
-            Self::Switch(_) => drop(data),
         }
     }
 

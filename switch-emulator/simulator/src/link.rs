@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
+use crate::schedule::Slot;
 
 /// Frame check sequence, which frames here do not carry but wires do.
 pub(crate) const FCS_BYTES: u64 = 4;
@@ -95,10 +96,21 @@ pub(crate) enum Cargo {
     Bytes(Vec<u8>),
 }
 
+/// Where a link leads: by index in the network, and the port there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Board(usize, u8),
+    Host(usize),
+    Controller(usize, u8),
+}
+
 /// One direction of a cable: frames leave it in the order in which they entered.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) timing: Timing,
+    pub(crate) end: End,
+    /// Timer of the first frame in flight; meaningless for a link to a host, where nothing waits for a frame's end.
+    pub(crate) arrival_slot: Slot,
     /// The cable is out.
     pub(crate) is_out: bool,
     busy_until_ns: u64,
@@ -106,9 +118,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(timing: Timing) -> Self {
+    pub(crate) fn new(timing: Timing, end: End) -> Self {
         Self {
             timing,
+            end,
+            arrival_slot: 0,
             is_out: false,
             busy_until_ns: 0,
             in_flight: VecDeque::new(),

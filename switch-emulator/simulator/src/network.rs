@@ -11,7 +11,7 @@ use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
 use crate::flow::Flow;
-use crate::link::{Link, Timing};
+use crate::link::{End, Link, Timing};
 use crate::random::Stream;
 use crate::schedule::MOST_TIMERS;
 use crate::source::{Source, SourceConfig};
@@ -44,15 +44,6 @@ pub(crate) struct HostNode {
     pub(crate) link: Option<usize>,
     /// Sources whose frame waits for the link, in turn; only the first one's timer is armed.
     pub(crate) waiting: VecDeque<usize>,
-}
-
-/// Where a link ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    Board(usize, u8),
-    Host(usize),
-    /// A controller and its port.
-    Controller(usize, u8),
 }
 
 /// A cable that is plugged in or pulled out during the run.
@@ -98,8 +89,6 @@ pub struct Network {
     pub(crate) hosts: Vec<HostNode>,
     pub(crate) controllers: Vec<ControllerHost>,
     pub(crate) links: Vec<Link>,
-    /// Where each link leads.
-    pub(crate) ends: Vec<End>,
     /// In order of time.
     pub(crate) cable_changes: VecDeque<CableChange>,
     /// One for each flow, in the same order.
@@ -120,7 +109,6 @@ impl Network {
             hosts: Vec::new(),
             controllers: Vec::new(),
             links: Vec::new(),
-            ends: Vec::new(),
             cable_changes: VecDeque::new(),
             sources: Vec::new(),
             flows: Vec::new(),
@@ -246,8 +234,7 @@ impl Network {
         }
         for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             let link = self.links.len();
-            self.links.push(Link::new(timing));
-            self.ends.push(to);
+            self.links.push(Link::new(timing, to));
             match from {
                 End::Board(board, port) => {
                     self.boards[board].links[usize::from(port) - 1] = Some(link);

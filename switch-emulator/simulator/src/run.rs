@@ -8,8 +8,8 @@ use crate::controller::{echo_replies, ECHO_DELAY_NS};
 use crate::device::OutputKind;
 use crate::error::Error;
 use crate::flow::Identities;
-use crate::link::{size_on_wire, Cargo};
-use crate::network::{BoardNode, End, Network};
+use crate::link::{size_on_wire, Cargo, End};
+use crate::network::{BoardNode, Network};
 use crate::result::{BoardResult, FlowResult, RunEvent, RunResult};
 use crate::schedule::{Schedule, Slot};
 
@@ -74,17 +74,81 @@ enum Timer {
     Cable,
 }
 
+impl Network {
+    /// All timers, those of a board together.
+    fn timers(&self) -> Vec<Timer> {
+        let boards = 0..self.boards.len();
+        let mut timers: Vec<_> = boards.clone().map(Timer::Work).collect();
+        let waits = |link: &usize| !matches!(self.links[*link].end, End::Host(_));
+        let links = (0..self.links.len()).filter(waits);
+        timers.extend(links.map(Timer::Arrival));
+        timers.extend((0..self.sources.len()).map(Timer::Release));
+        let at = |link: usize| match self.links[link].end {
+            End::Board(board, _) => board,
+            End::Host(_) | End::Controller(..) => self.boards.len(),
+        };
+        timers.sort_by_key(|timer| match *timer {
+            Timer::Work(board) => board,
+            Timer::Arrival(link) => at(link),
+            Timer::Release(source) => at(self.line(source)),
+            Timer::Answer(_) | Timer::Stack(_) | Timer::Cable => self.boards.len(),
+        });
+        timers.extend(boards.map(Timer::Answer));
+        timers.extend((0..self.controllers.len()).map(Timer::Stack));
+        timers.push(Timer::Cable);
+        timers
+    }
+
+    /// The line onto which a source sends.
+    fn line(&self, source: usize) -> usize {
+        let host = self.flows[source].from;
+        self.hosts[host]
+            .link
+            .expect("add_source refuses hosts without a link")
+    }
+}
+
+/// Slots of the timers in the schedule; a link knows its own.
+#[derive(Default)]
+struct Slots {
+    work: Vec<Slot>,
+    answer: Vec<Slot>,
+    stack: Vec<Slot>,
+    release: Vec<Slot>,
+    cable: Slot,
+}
+
+impl Slots {
+    fn of(net: &mut Network, timers: &[Timer]) -> Self {
+        let mut slots = Self {
+            release: vec![0; net.sources.len()],
+            ..Self::default()
+        };
+        for (slot, timer) in (0..).zip(timers) {
+            match *timer {
+                Timer::Work(_) => slots.work.push(slot),
+                Timer::Answer(_) => slots.answer.push(slot),
+                Timer::Stack(_) => slots.stack.push(slot),
+                Timer::Arrival(link) => net.links[link].arrival_slot = slot,
+                Timer::Release(source) => slots.release[source] = slot,
+                Timer::Cable => slots.cable = slot,
+            }
+        }
+        slots
+    }
+}
+
 /// A run under way.
 struct Run<'a> {
     net: &'a mut Network,
     schedule: Schedule,
     identities: Identities,
-    /// What each slot of the schedule stands for: boards, sessions, controllers, links to these, sources.
+    /// What each slot of the schedule stands for. What happens at a board stands together, and so do its keys in memory.
     timers: Vec<Timer>,
-    /// Slot of each link; meaningless for those to hosts, where nothing waits for a frame's end.
-    arrival_slots: Vec<usize>,
-    /// Slot of the first source.
-    first_release: usize,
+    slots: Slots,
+    /// Memory of frames that have arrived at hosts, for those to come: what was used last, which the processor still has at
+    /// hand.
+    spare: Vec<Vec<u8>>,
     /// When each board is to be called, as it is in the schedule.
     work_ns: Vec<Option<u64>>,
     begin_ns: u64,
@@ -103,26 +167,15 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(net: &'a mut Network, end_ns: u64) -> Self {
         let boards = net.boards.len();
-        let mut timers: Vec<_> = (0..boards).map(Timer::Work).collect();
-        timers.extend((0..boards).map(Timer::Answer));
-        timers.extend((0..net.controllers.len()).map(Timer::Stack));
-        let mut arrival_slots = vec![0; net.links.len()];
-        for (link, end) in net.ends.iter().enumerate() {
-            if !matches!(end, End::Host(_)) {
-                arrival_slots[link] = timers.len();
-                timers.push(Timer::Arrival(link));
-            }
-        }
-        let first_release = timers.len();
-        timers.extend((0..net.sources.len()).map(Timer::Release));
-        timers.push(Timer::Cable);
+        let timers = net.timers();
+        let slots = Slots::of(net, &timers);
         let begin_ns = net.now_ns();
         let mut run = Self {
             schedule: Schedule::new(timers.len()),
             identities: Identities::new(&net.flows),
             timers,
-            arrival_slots,
-            first_release,
+            spare: Vec::new(),
+            slots,
             work_ns: vec![None; boards],
             begin_ns,
             now_ns: begin_ns,
@@ -148,7 +201,8 @@ impl<'a> Run<'a> {
         }
         for link in 0..run.net.links.len() {
             if let Some(at_ns) = run.net.links[link].next_arrival_ns() {
-                run.arm(run.arrival_slots[link], Some(at_ns));
+                run.schedule
+                    .arm(run.net.links[link].arrival_slot, Some(at_ns));
             }
         }
         run
@@ -209,8 +263,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    fn arm(&mut self, slot: usize, at_ns: Option<u64>) {
-        self.schedule.arm(slot as Slot, at_ns);
+    fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
+        self.schedule.arm(slot, at_ns);
     }
 
     fn arm_board(&mut self, board: usize, now_ns: u64) {
@@ -221,25 +275,25 @@ impl<'a> Run<'a> {
         // A frame that comes while the CPU works does not change when the next pass begins.
         if at_ns != self.work_ns[board] {
             self.work_ns[board] = at_ns;
-            self.arm(board, at_ns);
+            self.arm(self.slots.work[board], at_ns);
         }
     }
 
     fn arm_answer(&mut self, board: usize) {
         let next_ns = self.net.boards[board].session.next_ns();
-        self.arm(self.net.boards.len() + board, next_ns);
+        self.arm(self.slots.answer[board], next_ns);
     }
 
     fn arm_source(&mut self, index: usize) {
-        let line = &self.net.links[self.line(index)];
+        let line = &self.net.links[self.net.line(index)];
         let at_ns = self.net.sources[index].next_release_ns(line.busy_until_ns());
-        self.arm(self.first_release + index, at_ns);
+        self.arm(self.slots.release[index], at_ns);
     }
 
     fn arm_cables(&mut self) {
         let next = self.net.cable_changes.front();
         let at_ns = next.map(|change| self.begin_ns + change.at_ns);
-        self.arm(self.timers.len() - 1, at_ns);
+        self.arm(self.slots.cable, at_ns);
     }
 
     /// A cable is plugged in or pulled out; boards at its ends see it, and what was on it is lost.
@@ -252,11 +306,11 @@ impl<'a> Run<'a> {
             self.net.links[link].is_out = !change.is_in;
             if !change.is_in {
                 self.cut += self.net.links[link].cut();
-                if !matches!(self.net.ends[link], End::Host(_)) {
-                    self.arm(self.arrival_slots[link], None);
+                if !matches!(self.net.links[link].end, End::Host(_)) {
+                    self.schedule.arm(self.net.links[link].arrival_slot, None);
                 }
             }
-            if let End::Board(board, port) = self.net.ends[link] {
+            if let End::Board(board, port) = self.net.links[link].end {
                 let device = &mut self.net.boards[board].device;
                 device.link_state(Instant::from_nanos(now_ns), port, change.is_in);
                 self.collect(board, now_ns);
@@ -273,20 +327,12 @@ impl<'a> Run<'a> {
     }
 
     fn disarm_source(&mut self, index: usize) {
-        self.arm(self.first_release + index, None);
-    }
-
-    /// The line onto which a source sends.
-    fn line(&self, source: usize) -> usize {
-        let host = self.net.flows[source].from;
-        self.net.hosts[host]
-            .link
-            .expect("add_source refuses hosts without a link")
+        self.arm(self.slots.release[index], None);
     }
 
     /// A source's next frame is due on its host's line: sends it, or lets it wait for its turn.
     fn release(&mut self, index: usize, now_ns: u64) {
-        let line = self.line(index);
+        let line = self.net.line(index);
         let is_busy = self.net.links[line].busy_until_ns() > now_ns;
         let waiting = &mut self.net.hosts[self.net.flows[index].from].waiting;
         match waiting.front().copied() {
@@ -318,7 +364,6 @@ impl<'a> Run<'a> {
             links,
             sources,
             flows,
-            ends,
             ..
         } = &mut *self.net;
         let (line, source) = (&mut links[line_index], &mut sources[index]);
@@ -329,7 +374,7 @@ impl<'a> Run<'a> {
             self.cut += 1;
             return;
         }
-        match ends[line_index] {
+        match line.end {
             End::Board(..) | End::Controller(..) => {
                 let arrival_ns = line.arrival_ns(now_ns, source.frame_bytes());
                 if line.push(
@@ -339,8 +384,7 @@ impl<'a> Run<'a> {
                         sequence,
                     },
                 ) {
-                    self.schedule
-                        .arm(self.arrival_slots[line_index] as Slot, Some(arrival_ns));
+                    self.schedule.arm(line.arrival_slot, Some(arrival_ns));
                 }
             }
             End::Host(host) => {
@@ -358,33 +402,29 @@ impl<'a> Run<'a> {
             controllers,
             links,
             flows,
-            ends,
             ..
         } = &mut *self.net;
-        let Some((_, cargo)) = links[link].pop() else {
+        let link = &mut links[link];
+        let Some((_, cargo)) = link.pop() else {
             return;
         };
-        let next_ns = links[link].next_arrival_ns();
-        self.schedule.arm(self.arrival_slots[link] as Slot, next_ns);
+        self.schedule.arm(link.arrival_slot, link.next_arrival_ns());
+        let data = match cargo {
+            Cargo::Emission { source, sequence } => {
+                let mut data = self.spare.pop().unwrap_or_default();
+                data.clear();
+                data.extend_from_slice(flows[source as usize].frame(sequence));
+                data
+            }
+            Cargo::Bytes(data) => data,
+        };
         let now = Instant::from_nanos(now_ns);
-        match ends[link] {
+        match link.end {
             End::Board(board, port) => {
-                let device = &mut boards[board].device;
-                match cargo {
-                    Cargo::Emission { source, sequence } => {
-                        device.frame(now, port, flows[source as usize].frame(sequence));
-                    }
-                    Cargo::Bytes(data) => device.frame_owned(now, port, data),
-                }
+                boards[board].device.frame(now, port, data);
                 self.collect(board, now_ns);
             }
             End::Controller(controller, port) => {
-                let data = match cargo {
-                    Cargo::Emission { source, sequence } => {
-                        flows[source as usize].frame(sequence).to_vec()
-                    }
-                    Cargo::Bytes(data) => data,
-                };
                 controllers[controller].receive(now_ns, port, data);
                 self.collect_controller(controller, now_ns);
             }
@@ -441,8 +481,7 @@ impl<'a> Run<'a> {
             return;
         };
         if let Some(data) = self.launch(index, at_ns, data) {
-            // The sender's memory, for its next frames.
-            self.net.boards[board].device.recycle(data);
+            self.spare.push(data);
         }
     }
 
@@ -453,7 +492,7 @@ impl<'a> Run<'a> {
             return Some(data);
         }
         let link = &mut self.net.links[index];
-        if let End::Host(host) = self.net.ends[index] {
+        if let End::Host(host) = link.end {
             let begin_ns = begin_ns + link.timing.propagation_ns();
             self.deliver(host, begin_ns, &data);
             return Some(data);
@@ -461,8 +500,7 @@ impl<'a> Run<'a> {
         // Whoever sends keeps the frames of a link apart.
         let arrival_ns = link.arrival_ns(begin_ns, size_on_wire(data.len()));
         if link.push(arrival_ns, Cargo::Bytes(data)) {
-            self.schedule
-                .arm(self.arrival_slots[index] as Slot, Some(arrival_ns));
+            self.schedule.arm(link.arrival_slot, Some(arrival_ns));
         }
         None
     }

@@ -1,8 +1,8 @@
 //! What happens next: a fixed set of timers, ordered by (instant, order of arming).
 //!
 //! Nearly everything that can happen in the network has one pending instant: a board's next work, the head
-//! of a link, the next release of a source. A winner tree over those few slots needs no allocation and one
-//! comparison a level, where a general event queue would push and pop an element for each frame.
+//! of a link, the next release of a source. A winner tree over those slots needs no allocation and a look at one
+//! line of the cache a level, where a general event queue would push and pop an element for each frame.
 
 /// Identifies a timer: its index below the count given to [`Schedule::new`].
 pub(crate) type Slot = u32;
@@ -14,13 +14,30 @@ pub(crate) const MOST_TIMERS: usize = 1 << SLOT_BITS;
 /// A timer that is not armed; later than every armed one.
 const IDLE: u128 = u128::MAX;
 
+/// Children of a node: their keys fill a line of the processor's cache.
+const CHILDREN: usize = 4;
+
+/// The keys of the children of a node.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Node([u128; CHILDREN]);
+
+impl Node {
+    fn least(&self) -> u128 {
+        let [a, b, c, d] = self.0;
+        a.min(b).min(c.min(d))
+    }
+}
+
 /// Timers ordered by instant; those of the same instant fire in the order in which they were armed.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
-    /// A complete binary tree: children of `i` at `2i` and `2i + 1`, the root at 1, the leaves last. A node
-    /// is the smaller of its children; a key is (instant, sequence number, slot) from high to low bits.
-    nodes: Vec<u128>,
-    leaves: usize,
+    /// The levels of the tree, one behind the other, from that of the timers to the root. A node's key is the least of its
+    /// children's; a key is (instant, sequence number, slot) from high to low bits.
+    nodes: Vec<Node>,
+    /// Where each level begins in `nodes`.
+    levels: Vec<usize>,
+    first: u128,
     sequence: u64,
 }
 
@@ -28,17 +45,23 @@ impl Schedule {
     /// `timers` timers, none armed.
     pub(crate) fn new(timers: usize) -> Self {
         assert!(timers <= MOST_TIMERS, "the builder counts them");
-        let leaves = timers.next_power_of_two().max(2);
+        let (mut levels, mut nodes, mut keys) = (Vec::new(), 0, timers.max(1));
+        while levels.is_empty() || keys > 1 {
+            levels.push(nodes);
+            keys = keys.div_ceil(CHILDREN);
+            nodes += keys;
+        }
         Self {
-            nodes: vec![IDLE; 2 * leaves],
-            leaves,
+            nodes: vec![Node([IDLE; CHILDREN]); nodes],
+            levels,
+            first: IDLE,
             sequence: 0,
         }
     }
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
     pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
-        let key = match at_ns {
+        let mut least = match at_ns {
             Some(at_ns) => {
                 self.sequence += 1;
                 (u128::from(at_ns) << (SLOT_BITS + SEQUENCE_BITS))
@@ -47,19 +70,23 @@ impl Schedule {
             }
             None => IDLE,
         };
-        let mut node = self.leaves + slot as usize;
-        let mut least = key;
-        self.nodes[node] = key;
-        while node > 1 {
-            least = least.min(self.nodes[node ^ 1]);
-            node /= 2;
-            self.nodes[node] = least;
+        let mut child = slot as usize;
+        for level in &self.levels {
+            let node = &mut self.nodes[level + child / CHILDREN];
+            let before = node.least();
+            node.0[child % CHILDREN] = least;
+            least = node.least();
+            if least == before {
+                return; // and so nothing above has changed
+            }
+            child /= CHILDREN;
         }
+        self.first = least;
     }
 
     /// The timer that fires first and its instant. It stays armed.
     pub(crate) fn first(&self) -> Option<(u64, Slot)> {
-        let key = self.nodes[1];
+        let key = self.first;
         let slot = key & (MOST_TIMERS as u128 - 1);
         (key != IDLE).then_some(((key >> (SLOT_BITS + SEQUENCE_BITS)) as u64, slot as Slot))
     }

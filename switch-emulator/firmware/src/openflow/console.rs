@@ -45,49 +45,49 @@ impl Agent {
     }
 
     pub(crate) const fn links(&self) -> PortMask {
-        self.link_up
+        self.ports.link_up
     }
 
     /// Frames that the CPU received by a port.
     pub(crate) const fn frames_received(&self, port: PortNumber) -> u64 {
-        self.received[port.get() as usize - 1]
+        self.ports.received[port.get() as usize - 1]
     }
 
     /// What the firmware has read of the hardware's counters of a port.
     pub(crate) const fn totals(&self, port: PortNumber) -> HardwareCounters {
-        self.totals[port.get() as usize - 1]
+        self.ports.totals[port.get() as usize - 1]
     }
 
     /// Takes over from before a restart what is outside of the CPU: the state of the links.
     pub(crate) fn take_over(&mut self, before: &Self) {
-        self.link_up = before.link_up;
-        self.link_seen = before.link_up;
+        self.ports.link_up = before.ports.link_up;
+        self.ports.link_seen = before.ports.link_up;
     }
 
     /// Erases all entries; gives how many there were.
     pub(crate) fn clear_flows(&mut self) -> i32 {
-        let count = match &self.switch13 {
+        let count = match &self.tables.switch13 {
             Some(switch) if self.speaks_13() => switch.count() as i32,
-            _ => match &self.standard13 {
-                Some(switch) if self.uses_standard13() => switch.count() as i32,
-                _ => self.table.count(),
+            _ => match &self.tables.standard13 {
+                Some(switch) if self.tables.are_standard13() => switch.count() as i32,
+                _ => self.tables.table.count(),
             },
         };
-        self.clear_tables();
+        self.tables.clear();
         count
     }
 
     pub(crate) fn set_fail_state(&mut self, fail_state: FailState) {
-        self.fail_state = fail_state;
+        self.config.fail_state = fail_state;
     }
 
     /// From the controller's next HELLO on.
     pub(crate) fn set_forced_version(&mut self, version: u8) {
-        self.forced_version = version;
+        self.config.forced_version = version;
     }
 
     pub(crate) fn set_ethertype_filter(&mut self, filter: bool) {
-        self.ethertype_filter = filter;
+        self.config.ethertype_filter = filter;
     }
 
     /// Where the board's own connections go, from the next one on.
@@ -109,7 +109,7 @@ impl Agent {
             }
             return;
         }
-        self.clear_tables();
+        self.tables.clear();
         if was_established {
             self.connection.lost();
             self.session.restart();

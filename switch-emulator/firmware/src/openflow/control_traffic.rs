@@ -4,22 +4,22 @@ use super::agent::Agent;
 use super::session::Session;
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::native::{ArrivalKind, Change};
-use crate::outbox::Outbox;
+use crate::pass::Pass;
 use crate::time::{Duration, Instant};
 
 /// The driver's session with the controller.
 impl Agent {
     /// The session is established.
-    pub(crate) fn connected(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+    pub(crate) fn connected(&mut self, pass: &mut Pass) -> Duration {
         if self.halted {
             return Duration::ZERO;
         }
         if !self.connection.is_enabled() {
             // Switched off since the attempt began.
-            self.session.close(pass, out);
+            self.session.close(pass.began, pass.out);
             return Duration::ZERO;
         }
-        self.greet(pass, out)
+        self.greet(pass)
     }
 
     /// The session has ended.
@@ -43,14 +43,13 @@ impl Agent {
         self.session.restart();
     }
 
-    /// The payload of a TCP segment, which had arrived at `arrived`, is handled in the pass that begins at `pass`. Gives
+    /// The payload of a TCP segment, which had arrived at `arrived`, is handled in this pass. Gives
     /// how long the CPU is busy.
     pub(crate) fn session_segment(
         &mut self,
         arrived: Instant,
-        pass: Instant,
         payload: &[u8],
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) -> Duration {
         if self.halted || !self.is_established() {
             return Duration::ZERO;
@@ -58,28 +57,28 @@ impl Agent {
         if let Session::Driven(session) = &mut self.session {
             session.acknowledged_by_data(arrived);
         }
-        self.continue_statistics(pass, out);
-        self.segment(pass, payload, out)
+        self.continue_statistics(pass);
+        self.segment(payload, pass)
     }
 
     /// Does what is due in the stack although nothing has come. Gives how long the CPU is busy.
-    pub(crate) fn run_stack(&mut self, pass: Instant, out: &mut Outbox) -> Duration {
+    pub(crate) fn run_stack(&mut self, pass: &mut Pass) -> Duration {
         let costs = self.costs.control();
         match &mut self.session {
             Session::Driven(session) => {
                 // A segment without data acknowledges what was sent; what waited for it leaves now.
                 let busy =
                     Duration::from_picos_rounded(costs.interrupt_ps + costs.acknowledgement_ps);
-                session.acknowledged_until(pass);
-                let more = Duration::from_picos_rounded(self.continue_statistics(pass, out));
+                session.acknowledged_until(pass.began);
+                let more = Duration::from_picos_rounded(self.continue_statistics(pass));
                 let busy = busy + more;
-                self.session.transmit(pass + busy, out);
+                self.session.transmit(pass.began + busy, pass.out);
                 busy
             }
             Session::Native(native) => {
                 let busy = Duration::from_picos_rounded(costs.acknowledge_ps);
-                native.run_timers(pass + busy);
-                self.session.transmit(pass + busy, out);
+                native.run_timers(pass.began + busy);
+                self.session.transmit(pass.began + busy, pass.out);
                 self.watch_session();
                 busy
             }
@@ -99,13 +98,8 @@ impl Agent {
         matches!(self.session, Session::Native(_))
     }
 
-    /// Handles a frame of a native port in the pass that begins at `pass`. Gives how long the CPU is busy.
-    pub(crate) fn native_frame(
-        &mut self,
-        pass: Instant,
-        frame: ReceivedFrame,
-        out: &mut Outbox,
-    ) -> Duration {
+    /// Handles a frame of a native port in this pass. Gives how long the CPU is busy.
+    pub(crate) fn native_frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
         let costs = self.costs.control().clone();
         let extra_bytes = length_with_fcs(frame.data.len()) as i64 - 64;
         let received_ps = costs.interrupt_ps + costs.native_frame_ps;
@@ -114,12 +108,12 @@ impl Agent {
             return Duration::ZERO;
         };
         if filtered {
-            out.counters.dropped_policy += 1;
-            out.pool.recycle(frame.data);
+            pass.out.counters.dropped_policy += 1;
+            pass.out.pool.recycle(frame.data);
             return Duration::from_picos_rounded(received_ps);
         }
-        let arrival = native.receive(pass, &frame.data);
-        out.pool.recycle(frame.data);
+        let arrival = native.receive(pass.began, &frame.data);
+        pass.out.pool.recycle(frame.data);
         let mut busy = Duration::from_picos_rounded(match arrival.kind {
             ArrivalKind::Ignored => received_ps,
             ArrivalKind::Answered => {
@@ -130,24 +124,24 @@ impl Agent {
                 costs.interrupt_ps + costs.acknowledgement_ps
             }
         });
-        let more_ps = self.continue_statistics(pass, out);
+        let more_ps = self.continue_statistics(pass);
         busy = busy + Duration::from_picos_rounded(more_ps);
         if arrival.change == Some(Change::Established) {
             if self.connection.is_enabled() {
-                busy = self.greet(pass, out);
+                busy = self.greet(pass);
             } else {
                 // Switched off since the attempt began.
-                self.session.close(pass + busy, out);
+                self.session.close(pass.began + busy, pass.out);
             }
         }
         if !arrival.payload.is_empty() {
-            busy = self.segment(pass, &arrival.payload, out);
+            busy = self.segment(&arrival.payload, pass);
         }
         if arrival.change == Some(Change::Finished) {
             self.connection.heard();
         }
         if !self.halted {
-            self.session.transmit(pass + busy, out);
+            self.session.transmit(pass.began + busy, pass.out);
         }
         self.watch_session();
         busy

@@ -9,8 +9,8 @@ use crate::bytes::be16;
 use crate::cost::FrameTime;
 use crate::matching::Match;
 use crate::native::Buffer;
-use crate::outbox::Outbox;
 use crate::packet::Key;
+use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::quirks::Quirk;
 use crate::time::{Duration, Instant};
@@ -35,88 +35,90 @@ enum Decision {
 }
 
 impl Agent {
-    /// Handles a frame in the pass that begins at `pass`; gives how long the CPU is busy with it.
-    pub(crate) fn frame(
-        &mut self,
-        pass: Instant,
-        frame: ReceivedFrame,
-        out: &mut Outbox,
-    ) -> Duration {
+    /// Handles a frame in this pass; gives how long the CPU is busy with it.
+    pub(crate) fn frame(&mut self, frame: ReceivedFrame, pass: &mut Pass) -> Duration {
         let ReceivedFrame { port, data, .. } = frame;
         let length = length_with_fcs(data.len());
-        out.counters.processed += 1;
+        pass.out.counters.processed += 1;
         if self.halted || self.is_filtered(&data) {
-            out.counters.dropped_policy += 1;
-            out.pool.recycle(data);
+            pass.out.counters.dropped_policy += 1;
+            pass.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
-        self.received[usize::from(port.get()) - 1] += 1;
+        self.ports.received[usize::from(port.get()) - 1] += 1;
         let in_port = u16::from(port.get());
-        self.clock = pass;
-        let receives = self.without(
+        self.time.pass_began = pass.began;
+        let receives = self.ports.without(
             PortMask::EMPTY.with(port),
             port_config::DOWN | port_config::NO_RECEIVE,
         );
         if receives.is_empty() {
-            out.counters.dropped_policy += 1;
-            out.pool.recycle(data);
+            pass.out.counters.dropped_policy += 1;
+            pass.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
-        if self.speaks_13() || self.uses_standard13() {
-            if self.forwards() && self.uses_standard13() {
-                return self.frame_standard13(pass, data, in_port.into(), out);
+        if self.speaks_13() || self.tables.are_standard13() {
+            if self.forwards() && self.tables.are_standard13() {
+                return self.frame_standard13(data, in_port.into(), pass);
             }
             if self.forwards() {
-                return self.frame_13(pass, data, in_port.into(), out);
+                return self.frame_13(data, in_port.into(), pass);
             }
-            out.counters.dropped_policy += 1;
-            out.pool.recycle(data);
+            pass.out.counters.dropped_policy += 1;
+            pass.out.pool.recycle(data);
             return self.costs.frame(length, self.costs.drop_ps(length)).busy;
         }
         let key = Key::parse(&data, in_port);
-        let (decision, cost_ps) = self.decide(&key, &data, out);
+        let (decision, cost_ps) = self.decide(&key, &data, pass);
         let FrameTime { work, busy } = self.costs.frame(length, cost_ps);
-        self.carry_out(pass + work, &decision, key.tagged, data, in_port, out);
+        self.carry_out(
+            pass.began + work,
+            &decision,
+            key.tagged,
+            data,
+            in_port,
+            pass,
+        );
         busy
     }
 
     pub(super) fn is_filtered(&self, frame: &[u8]) -> bool {
-        self.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
+        self.config.ethertype_filter && !USUAL_TYPES.contains(&be16(frame, 12))
     }
 
     /// Whether frames are looked up at all.
     fn forwards(&self) -> bool {
         let known = self.version == VERSION_1_0
             || self.speaks_13()
-            || (self.is_safe() && !self.quirks.has(Quirk::PauseBeforeHello));
+            || (self.is_safe() && !self.config.quirks.has(Quirk::PauseBeforeHello));
         known && (self.is_established() || self.is_safe())
     }
 
     /// Searches the table; gives what to do and what search and actions cost.
-    fn decide(&mut self, key: &Key, frame: &[u8], out: &mut Outbox) -> (Decision, i64) {
+    fn decide(&mut self, key: &Key, frame: &[u8], pass: &mut Pass) -> (Decision, i64) {
         let length = length_with_fcs(frame.len());
         if !self.forwards() {
-            out.counters.dropped_policy += 1;
+            pass.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
-        if self.table.is_underflowed() {
-            self.table.count_lookup();
-            out.counters.dropped_policy += 1;
+        if self.tables.table.is_underflowed() {
+            self.tables.table.count_lookup();
+            pass.out.counters.dropped_policy += 1;
             return (Decision::Drop, self.costs.drop_ps(length));
         }
-        let now = self.time();
-        let found = if self.quirks.has(Quirk::FewMatches) {
-            self.table.lookup(key, frame.len(), now)
+        let now = self.time.now();
+        let found = if self.config.quirks.has(Quirk::FewMatches) {
+            self.tables.table.lookup(key, frame.len(), now)
         } else {
             let fields = Match::of_frame(frame, key.in_port());
-            self.table.standard_lookup(&fields, frame.len(), now)
+            self.tables.table.standard_lookup(&fields, frame.len(), now)
         };
         if let Some(index) = found.index {
-            let actions = self.table.actions(index);
+            let actions = self.tables.table.actions(index);
             let cost_ps = found.cost_ps + self.costs.actions_ps(&actions, key.tagged, length);
             (Decision::Use(actions), cost_ps)
         } else {
-            out.counters.missed += 1;
+            pass.out.counters.missed += 1;
             (Decision::Miss, found.cost_ps + self.costs.miss_ps(length))
         }
     }
@@ -128,7 +130,7 @@ impl Agent {
         tagged: bool,
         mut data: Vec<u8>,
         in_port: u16,
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) {
         match decision {
             Decision::Drop => {}
@@ -137,21 +139,22 @@ impl Agent {
                     .ok()
                     .and_then(PortNumber::new)
                     .is_some_and(|port| {
-                        self.without(PortMask::EMPTY.with(port), port_config::NO_PACKET_IN)
+                        self.ports
+                            .without(PortMask::EMPTY.with(port), port_config::NO_PACKET_IN)
                             .is_empty()
                     });
                 if !silent {
-                    self.packet_in(at, NO_MATCH, in_port, &data, out);
+                    self.packet_in(at, NO_MATCH, in_port, &data, pass);
                 }
             }
             Decision::Use(actions) => {
-                let standard = !self.quirks.has(Quirk::TagsAtTheBeginning);
-                let all = if self.quirks.has(Quirk::FloodIsAll) {
-                    self.flooded
+                let standard = !self.config.quirks.has(Quirk::TagsAtTheBeginning);
+                let all = if self.config.quirks.has(Quirk::FloodIsAll) {
+                    self.config.flooded
                 } else {
-                    self.openflow_ports
+                    self.config.openflow_ports
                 };
-                let flooded = self.without(all, port_config::NO_FLOOD);
+                let flooded = self.ports.without(all, port_config::NO_FLOOD);
                 let mut rewriter =
                     Rewriter::new(&mut data, in_port, tagged, flooded, all, standard);
                 let mut sent = false;
@@ -167,23 +170,23 @@ impl Agent {
                             } else {
                                 whole.min(max_bytes.into())
                             };
-                            self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], out);
+                            self.packet_in(at, ACTION, in_port, &rewriter.frame[..kept], pass);
                         }
                         Some(Destination::Ports(ports)) => {
                             let closed = port_config::DOWN | port_config::NO_FORWARD;
-                            let ports = self.without(ports, closed);
+                            let ports = self.ports.without(ports, closed);
                             if rest.len() == 0 {
-                                return out.send(at, ports, data);
+                                return pass.out.send(at, ports, data);
                             }
-                            out.send_copy(at, ports, rewriter.frame);
+                            pass.out.send_copy(at, ports, rewriter.frame);
                         }
                     }
                     sent = true;
                 }
-                out.counters.dropped_flow += u64::from(!sent);
+                pass.out.counters.dropped_flow += u64::from(!sent);
             }
         }
-        out.pool.recycle(data);
+        pass.out.pool.recycle(data);
     }
 
     /// Sends a frame by the table, as if it had come in on the port of its `key`.
@@ -192,16 +195,17 @@ impl Agent {
         at: Instant,
         data: Vec<u8>,
         key: &Key,
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) {
-        let (decision, cost_ps) = self.decide(key, &data, out);
-        self.cost_ps += cost_ps;
-        if let (Decision::Use(actions), true) =
-            (&decision, self.quirks.has(Quirk::InsertedTagOverwrites))
-        {
-            self.pushed_out = pushed_out(actions, &data, key);
+        let (decision, cost_ps) = self.decide(key, &data, pass);
+        pass.cost_ps += cost_ps;
+        if let (Decision::Use(actions), true) = (
+            &decision,
+            self.config.quirks.has(Quirk::InsertedTagOverwrites),
+        ) {
+            self.input.pushed_out = pushed_out(actions, &data, key);
         }
-        self.carry_out(at, &decision, key.tagged, data, key.in_port(), out);
+        self.carry_out(at, &decision, key.tagged, data, key.in_port(), pass);
     }
 
     /// Performs actions on a frame.
@@ -211,13 +215,13 @@ impl Agent {
         actions: &Actions,
         data: Vec<u8>,
         in_port: u16,
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) {
         let tagged = Key::parse(&data, in_port).tagged;
-        self.carry_out(at, &Decision::Use(*actions), tagged, data, in_port, out);
+        self.carry_out(at, &Decision::Use(*actions), tagged, data, in_port, pass);
     }
 
-    fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], out: &mut Outbox) {
+    fn packet_in(&mut self, at: Instant, reason: u8, in_port: u16, frame: &[u8], pass: &mut Pass) {
         // The board's own stack takes messages also while its connection begins or is half closed.
         let is_open = self.is_established() || self.session.is_half_open();
         if !is_open || self.version != VERSION_1_0 {
@@ -231,37 +235,32 @@ impl Agent {
             .u8(reason)
             .u8(0)
             .bytes(frame);
-        self.send(at, Buffer::Exact, notice, out);
-        if !self.in_segment {
-            self.session.transmit(at, out);
+        self.session
+            .write(at, Buffer::Exact, notice.finish(), pass.out);
+        if !pass.in_segment {
+            self.session.transmit(at, pass.out);
         }
     }
 
     /// Sends the frame of a `PACKET_OUT`. Its actions are not performed: only the port of the last one counts.
-    pub(super) fn packet_out(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn packet_out(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
         let in_port = be16(bytes, HEADER_BYTES + 4);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, HEADER_BYTES + 6));
         let port = be16(bytes, data_at - 4);
         let costs = self.costs.control();
-        self.cost_ps += costs.packet_out_ps;
+        pass.cost_ps += costs.packet_out_ps;
         let Some(data) = bytes.get(data_at..length) else {
             return; // the actions would reach beyond the message
         };
         let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
-        self.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
-        let at = self.reached(now);
+        pass.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
+        let at = pass.reached();
         let mask = match port {
             ports::TABLE => {
                 // The frame is not padded first, and what lies behind it is read for what it lacks.
                 let key = Key::parse(&bytes[data_at..], in_port);
-                let data = out.pool.copy_unpadded(data);
-                return self.look_up_and_carry_out(at, data, &key, out);
+                let data = pass.out.pool.copy_unpadded(data);
+                return self.look_up_and_carry_out(at, data, &key, pass);
             }
             ports::FLOOD => {
                 // The firmware subtracts the ingress port's bit, whether it is set or not.
@@ -269,12 +268,12 @@ impl Agent {
                     shift @ 0..32 => 1_u32 << shift,
                     _ => 0,
                 };
-                u32::from(self.flooded.bits()).wrapping_sub(ingress) as u8
+                u32::from(self.config.flooded.bits()).wrapping_sub(ingress) as u8
             }
             port => tail_tag((port.wrapping_sub(1) % 256) + 1),
         };
-        let data = out.pool.copy(data);
-        out.send_tagged(at, mask, data);
+        let data = pass.out.pool.copy(data);
+        pass.out.send_tagged(at, mask, data);
     }
 }
 

@@ -6,51 +6,50 @@ use super::wire::{message, Message};
 use crate::event::Event;
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
-use crate::outbox::Outbox;
+use crate::pass::Pass;
 use crate::port::{PortMask, PORTS};
 use crate::quirks::Quirk;
 use crate::removal::Removal;
 use crate::table::{field, Expired, RemovedFlow};
-use crate::time::{Duration, Instant};
+use crate::time::Duration;
 
 impl Agent {
     /// A housekeeping tick: one of three jobs in turn, then the connection. Gives how long the CPU is busy.
-    pub(crate) fn tick(&mut self, now: Instant, out: &mut Outbox) -> Duration {
+    pub(crate) fn tick(&mut self, pass: &mut Pass) -> Duration {
         if self.halted {
             return Duration::ZERO;
         }
-        self.ticks += 1;
-        self.clock = now;
-        self.cost_ps = 0;
-        if self.ofchecks {
-            match self.job {
-                0 => self.count_port(out),
-                1 => self.report_links(now, out),
-                _ if self.quirks.has(Quirk::TimeoutsByAddress) => self.expire_flows(now, out),
+        self.time.ticks += 1;
+        self.time.pass_began = pass.began;
+        if self.config.ofchecks {
+            match self.time.job {
+                0 => self.count_port(pass),
+                1 => self.report_links(pass),
+                _ if self.config.quirks.has(Quirk::TimeoutsByAddress) => self.expire_flows(pass),
                 _ => {}
             }
-            self.job = (self.job + 1) % 3;
-            if !self.quirks.has(Quirk::TimeoutsByAddress) {
+            self.time.job = (self.time.job + 1) % 3;
+            if !self.config.quirks.has(Quirk::TimeoutsByAddress) {
                 // So that an entry goes within a tick of its timeout.
-                self.expire_flows(now, out);
+                self.expire_flows(pass);
             }
         }
-        self.tend_connection(now, out);
-        Duration::from_picos_rounded(self.cost_ps)
+        self.tend_connection(pass);
+        pass.busy()
     }
 
-    fn tend_connection(&mut self, now: Instant, out: &mut Outbox) {
+    fn tend_connection(&mut self, pass: &mut Pass) {
         let demands = self.connection.tick();
         if demands.echo && self.may_speak() {
             // 1234 in the byte order of the CPU.
             let request = Message::new(self.version, message::ECHO_REQUEST, [0xd2, 0x04, 0, 0]);
-            self.notify_at_once(now, request, out);
+            self.notify_at_once(request, pass);
         }
         if let Some(reason) = demands.close {
             self.clear_if_secure();
-            let at = self.reached(now);
-            self.session.close(at, out);
-            out.event(
+            let at = pass.reached();
+            self.session.close(at, pass.out);
+            pass.out.event(
                 at,
                 match reason {
                     CloseReason::NoFeaturesRequest
@@ -65,61 +64,63 @@ impl Agent {
         }
         if demands.connect {
             self.clear_if_secure();
-            self.session.connect(self.reached(now), out);
+            self.session.connect(pass.reached(), pass.out);
         }
     }
 
     /// Sends a message that answers nothing; it leaves as soon as it is written, if the window lets it.
-    fn notify_at_once(&mut self, now: Instant, notice: Message, out: &mut Outbox) {
-        self.cost_ps += self.costs.control().send_ps;
-        let at = self.reached(now);
-        self.send(at, Buffer::Exact, notice, out);
-        self.session.transmit(at, out);
+    fn notify_at_once(&mut self, notice: Message, pass: &mut Pass) {
+        pass.cost_ps += self.costs.control().send_ps;
+        let at = pass.reached();
+        self.session
+            .write(at, Buffer::Exact, notice.finish(), pass.out);
+        self.session.transmit(at, pass.out);
     }
 
     /// Reads the counters of one port and adds their lower 16 bits to the totals (quirk 32). The hardware's counters
     /// begin again at 0 when they are read.
-    fn count_port(&mut self, out: &mut Outbox) {
+    fn count_port(&mut self, pass: &mut Pass) {
         if self.version == 0 {
             return;
         }
-        self.cost_ps += self.costs.housekeeping().port_counters_ps;
-        let index = self.counted_port;
-        self.counted_port = (index + 1) % PORTS;
-        let read = std::mem::take(&mut out.hardware[index]);
-        let bits = if self.quirks.has(Quirk::RareCounters) {
+        pass.cost_ps += self.costs.housekeeping().port_counters_ps;
+        let index = self.ports.counted;
+        self.ports.counted = (index + 1) % PORTS;
+        let read = std::mem::take(&mut pass.out.hardware[index]);
+        let bits = if self.config.quirks.has(Quirk::RareCounters) {
             0xffff
         } else {
             u64::MAX
         };
-        let totals = if self.speaks_13() && self.switch13.is_some() {
-            &mut self.totals13
+        let totals = if self.speaks_13() && self.tables.switch13.is_some() {
+            &mut self.ports.totals13
         } else {
-            &mut self.totals
+            &mut self.ports.totals
         };
         totals[index].add(read, bits);
     }
 
     /// Sends `PORT_STATUS` for links that have changed since the last look.
-    fn report_links(&mut self, now: Instant, out: &mut Outbox) {
-        self.cost_ps += self.costs.housekeeping().link_status_ps;
+    fn report_links(&mut self, pass: &mut Pass) {
+        pass.cost_ps += self.costs.housekeeping().link_status_ps;
         let changed = PortMask::from_bits(
-            (self.link_up.bits() ^ self.link_seen.bits()) & self.openflow_ports.bits(),
+            (self.ports.link_up.bits() ^ self.ports.link_seen.bits())
+                & self.config.openflow_ports.bits(),
         );
-        self.link_seen = self.link_up;
+        self.ports.link_seen = self.ports.link_up;
         if !self.is_established() || !self.may_speak() {
             return;
         }
         for port in changed.iter() {
-            if self.speaks_13() && self.standard13.is_some() {
+            if self.speaks_13() && self.tables.standard13.is_some() {
                 if let Some(status) = self.port_status_standard13(port) {
-                    self.notify_at_once(now, status, out);
+                    self.notify_at_once(status, pass);
                 }
                 continue;
             }
             if self.speaks_13() {
-                let status = self.port_status_13(port.get(), self.link_seen.contains(port));
-                self.notify_at_once(now, status, out);
+                let status = self.port_status_13(port.get(), self.ports.link_seen.contains(port));
+                self.notify_at_once(status, pass);
                 continue;
             }
             let status = self
@@ -127,37 +128,37 @@ impl Agent {
                 .u8(2)
                 .uninitialised(7);
             let status = self.port_description(status, port);
-            self.notify_at_once(now, status, out);
+            self.notify_at_once(status, pass);
         }
     }
 
     /// Removes what has expired: on the board at most one entry.
-    fn expire_flows(&mut self, now: Instant, out: &mut Outbox) {
-        self.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
-        if self.uses_standard13() {
-            return self.expire_standard13(now, out);
+    fn expire_flows(&mut self, pass: &mut Pass) {
+        pass.cost_ps += self.costs.housekeeping().flow_timeouts_ps;
+        if self.tables.are_standard13() {
+            return self.expire_standard13(pass);
         }
         if self.speaks_13() {
             if let Some(notice) = self.expire_13().filter(|_| self.is_established()) {
-                self.cost_ps += self.costs.control().send_ps;
-                let at = self.reached(now);
-                self.session.write(at, Buffer::Exact, notice, out);
-                self.session.transmit(at, out);
+                pass.cost_ps += self.costs.control().send_ps;
+                let at = pass.reached();
+                self.session.write(at, Buffer::Exact, notice, pass.out);
+                self.session.transmit(at, pass.out);
             }
             return;
         }
-        for expired in self.table.expire(self.time()) {
-            self.report_expired(now, &expired, out);
+        for expired in self.tables.table.expire(self.time.now()) {
+            self.report_expired(&expired, pass);
         }
     }
 
-    fn report_expired(&mut self, now: Instant, expired: &Expired, out: &mut Outbox) {
+    fn report_expired(&mut self, expired: &Expired, pass: &mut Pass) {
         let flow = &expired.flow;
-        let age_s = self.age_s(flow.installed);
+        let age_s = self.time.age_s(flow.installed);
         let another_lost = expired.another_lost;
-        if self.quirks.has(Quirk::TimeoutsByAddress) {
-            out.event(
-                now,
+        if self.config.quirks.has(Quirk::TimeoutsByAddress) {
+            pass.out.event(
+                pass.began,
                 Event::FlowExpired {
                     age_s,
                     another_lost,
@@ -166,14 +167,14 @@ impl Agent {
         }
         if expired.notice && self.is_established() && self.may_speak() {
             let notice = self.flow_removed(flow, expired.reason);
-            self.notify_at_once(now, notice, out);
+            self.notify_at_once(notice, pass);
         }
     }
 
     /// A notice that an entry has gone. The counters are in the byte order of the CPU.
     pub(super) fn flow_removed(&self, flow: &RemovedFlow, removal: Removal) -> Message {
         let (packets, bytes) = (flow.packets, flow.bytes);
-        let counters = if self.quirks.has(Quirk::CountersOfCpu) {
+        let counters = if self.config.quirks.has(Quirk::CountersOfCpu) {
             [packets.to_le_bytes(), bytes.to_le_bytes()].concat()
         } else {
             [packets.to_be_bytes(), bytes.to_be_bytes()].concat()
@@ -184,7 +185,7 @@ impl Agent {
             .bytes(&flow.head[field::PRIORITY..field::PRIORITY + 2])
             .u8(removal as u8)
             .uninitialised(1)
-            .u32(self.age_s(flow.installed))
+            .u32(self.time.age_s(flow.installed))
             .uninitialised(4)
             .bytes(&flow.head[field::IDLE_TIMEOUT..field::IDLE_TIMEOUT + 2])
             .uninitialised(2)

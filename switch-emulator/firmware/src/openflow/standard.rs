@@ -6,11 +6,10 @@ use crate::actions::{ports, types, Actions, SLOT_BYTES};
 use crate::bytes::{be16, be32};
 use crate::matching::{Match, MATCH_BYTES};
 use crate::native::Buffer;
-use crate::outbox::Outbox;
 use crate::packet::Key;
-use crate::port::{PortMask, PortNumber, PORTS};
+use crate::pass::Pass;
+use crate::port::PortNumber;
 use crate::table::{check_actions, field, EntryView};
-use crate::time::Instant;
 
 /// Types of errors, and the codes that occur.
 mod error {
@@ -45,34 +44,28 @@ const ALL_WILDCARDS: u32 = 0x003f_ffff;
 
 impl Agent {
     /// Handles the messages that the stream holds completely after this segment.
-    pub(super) fn standard_messages(&mut self, now: Instant, segment: &[u8], out: &mut Outbox) {
-        let mut stream = std::mem::take(&mut self.stream);
+    pub(super) fn standard_messages(&mut self, segment: &[u8], pass: &mut Pass) {
+        let mut stream = std::mem::take(&mut self.input.stream);
         stream.extend_from_slice(segment);
         let mut rest = &stream[..];
         while rest.len() >= HEADER_BYTES {
             let length = usize::from(be16(rest, 2));
             if length < HEADER_BYTES {
                 // Where the next message begins is unknown.
-                self.refuse(now, rest, error::BAD_LENGTH, out);
+                self.refuse(rest, error::BAD_LENGTH, pass);
                 rest = &[];
                 break;
             }
             let Some(bytes) = rest.get(..length) else {
                 break;
             };
-            self.standard_message(now, bytes, out);
+            self.standard_message(bytes, pass);
             rest = &rest[length..];
         }
-        self.stream = rest.to_vec();
+        self.input.stream = rest.to_vec();
     }
 
-    pub(super) fn refuse(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        (kind, code): (u16, u16),
-        out: &mut Outbox,
-    ) {
+    pub(super) fn refuse(&mut self, bytes: &[u8], (kind, code): (u16, u16), pass: &mut Pass) {
         let version = match self.version {
             0 => self.highest_version(),
             agreed => agreed,
@@ -81,25 +74,25 @@ impl Agent {
             .u16(kind)
             .u16(code)
             .bytes(&bytes[..bytes.len().min(ERROR_DATA_BYTES)]);
-        self.notify(now, error, out);
+        self.notify(error, pass);
     }
 
-    fn standard_message(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    fn standard_message(&mut self, bytes: &[u8], pass: &mut Pass) {
         let xid = be32(bytes, 4).to_be_bytes();
         let costs = self.costs.control().clone();
         let kind = bytes[1];
         if kind == message::HELLO {
-            return self.standard_hello(now, bytes, out);
+            return self.standard_hello(bytes, pass);
         }
         let is_known = match self.version {
             0 => self.may_speak_version(bytes[0]),
             agreed => bytes[0] == agreed,
         };
         if !is_known {
-            return self.refuse(now, bytes, error::BAD_VERSION, out);
+            return self.refuse(bytes, error::BAD_VERSION, pass);
         }
-        if bytes[0] == VERSION_1_3 && self.standard13.is_some() {
-            return self.standard_message_13(now, bytes, out);
+        if bytes[0] == VERSION_1_3 && self.tables.standard13.is_some() {
+            return self.standard_message_13(bytes, pass);
         }
         let fixed = match kind {
             message::PORT_MOD => 32,
@@ -112,63 +105,64 @@ impl Agent {
             _ => HEADER_BYTES,
         };
         if bytes.len() < fixed {
-            return self.refuse(now, bytes, error::BAD_LENGTH, out);
+            return self.refuse(bytes, error::BAD_LENGTH, pass);
         }
         match kind {
             message::ECHO_REQUEST => {
-                self.cost_ps += costs.echo_ps;
+                pass.cost_ps += costs.echo_ps;
                 let reply = Message::new(VERSION_1_0, message::ECHO_REPLY, xid)
                     .bytes(&bytes[HEADER_BYTES..]);
-                self.send(now, Buffer::Exact, reply, out);
+                self.send(Buffer::Exact, reply, pass);
             }
             message::ERROR | message::ECHO_REPLY => {}
             _ if self.version == 0 => {}
             message::SET_CONFIG => {
-                self.cost_ps += costs.set_config_ps;
-                self.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+                pass.cost_ps += costs.set_config_ps;
+                self.asked.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
             }
             message::GET_CONFIG_REQUEST => {
-                self.cost_ps += costs.get_config_ps;
+                pass.cost_ps += costs.get_config_ps;
                 let reply = self
                     .reply(message::GET_CONFIG_REPLY, xid)
-                    .bytes(&self.switch_config);
-                self.send(now, Buffer::Exact, reply, out);
+                    .bytes(&self.asked.switch_config);
+                self.send(Buffer::Exact, reply, pass);
             }
-            message::VENDOR => self.refuse(now, bytes, error::BAD_VENDOR, out),
-            message::PORT_MOD => self.port_mod(now, bytes, out),
+            message::VENDOR => self.refuse(bytes, error::BAD_VENDOR, pass),
+            message::PORT_MOD => self.port_mod(bytes, pass),
             message::QUEUE_GET_CONFIG_REQUEST => {
                 // No port has queues.
                 let reply = self.reply(message::QUEUE_GET_CONFIG_REPLY, xid);
                 let reply = reply.u16(be16(bytes, 8)).zeros(6);
-                self.send(now, Buffer::Exact, reply, out);
+                self.send(Buffer::Exact, reply, pass);
             }
-            message::STATS_REQUEST => self.standard_statistics(now, bytes, out),
-            message::PACKET_OUT => self.standard_packet_out(now, bytes, out),
+            message::STATS_REQUEST => self.standard_statistics(bytes, pass),
+            message::PACKET_OUT => self.standard_packet_out(bytes, pass),
             message::FEATURES_REQUEST | message::BARRIER_REQUEST | message::FLOW_MOD => {
-                self.message(now, bytes, bytes.len(), out);
+                self.message(bytes, bytes.len(), pass);
             }
-            _ => self.refuse(now, bytes, error::BAD_TYPE, out),
+            _ => self.refuse(bytes, error::BAD_TYPE, pass),
         }
     }
 
     /// The highest version that the board speaks, or is forced to.
     pub(super) fn highest_version(&self) -> u8 {
-        match self.forced_version {
-            0 if self.standard13.is_some() => VERSION_1_3,
+        match self.config.forced_version {
+            0 if self.tables.standard13.is_some() => VERSION_1_3,
             0 => VERSION_1_0,
             forced => forced,
         }
     }
 
     fn may_speak_version(&self, version: u8) -> bool {
-        version == self.highest_version() || (self.forced_version == 0 && version == VERSION_1_0)
+        version == self.highest_version()
+            || (self.config.forced_version == 0 && version == VERSION_1_0)
     }
 
     /// The board's HELLO: since 1.3 it names all versions (section 7.5.1 of 1.3.4).
     pub(super) fn standard_greeting(&self) -> Message {
         let version = self.highest_version();
         let hello = Message::new(version, message::HELLO, [0, 0, 0, 1]);
-        if version < VERSION_1_3 || self.standard13.is_none() {
+        if version < VERSION_1_3 || self.tables.standard13.is_none() {
             return hello;
         }
         let spoken = (0..=VERSION_1_3).filter(|version| self.may_speak_version(*version));
@@ -180,7 +174,7 @@ impl Agent {
     /// the board speaks it.
     fn agreed_version(&self, hello: &[u8]) -> Option<u8> {
         let highest = self.highest_version();
-        let names = self.standard13.is_some() && highest == VERSION_1_3;
+        let names = self.tables.standard13.is_some() && highest == VERSION_1_3;
         if let Some(bits) = version_bitmap(hello).filter(|_| names) {
             let mut spoken = (1..=VERSION_1_3).rev();
             return spoken.find(|v| bits >> v & 1 == 1 && self.may_speak_version(*v));
@@ -189,57 +183,45 @@ impl Agent {
     }
 
     /// Only the first HELLO counts.
-    fn standard_hello(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    fn standard_hello(&mut self, bytes: &[u8], pass: &mut Pass) {
         if self.version != 0 {
             return;
         }
         let Some(version) = self.agreed_version(bytes) else {
-            self.refuse(now, bytes, error::HELLO_FAILED, out);
-            self.session.close(self.reached(now), out);
+            self.refuse(bytes, error::HELLO_FAILED, pass);
+            self.session.close(pass.reached(), pass.out);
             return;
         };
         self.version = version;
         self.use_tables_of(version);
-        self.report_version(now, bytes[0], out);
+        self.report_version(bytes[0], pass);
     }
 
-    fn port_mod(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    fn port_mod(&mut self, bytes: &[u8], pass: &mut Pass) {
         let port = u8::try_from(be16(bytes, 8)).ok().and_then(PortNumber::new);
-        let Some(port) = port.filter(|port| self.openflow_ports.contains(*port)) else {
-            return self.refuse(now, bytes, error::BAD_PORT, out);
+        let Some(port) = port.filter(|port| self.config.openflow_ports.contains(*port)) else {
+            return self.refuse(bytes, error::BAD_PORT, pass);
         };
-        if bytes[10..16] != self.port_address(port) {
-            return self.refuse(now, bytes, error::BAD_PORT_ADDRESS, out);
+        if bytes[10..16] != self.config.port_address(port) {
+            return self.refuse(bytes, error::BAD_PORT_ADDRESS, pass);
         }
         let (config, mask) = (be32(bytes, 16), be32(bytes, 20) & port_config::ALL);
-        let held = &mut self.port_config[usize::from(port.get()) - 1];
-        *held = *held & !mask | config & mask;
+        self.ports.configure(port, config, mask);
     }
 
-    /// The ports of `ports` whose configuration has none of `bits`.
-    pub(super) fn without(&self, ports: PortMask, bits: u32) -> PortMask {
-        if self.port_config == [0; PORTS] {
-            return ports; // as always on the board
-        }
-        ports
-            .iter()
-            .filter(|port| self.port_config[usize::from(port.get()) - 1] & bits == 0)
-            .collect()
-    }
-
-    fn standard_packet_out(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    fn standard_packet_out(&mut self, bytes: &[u8], pass: &mut Pass) {
         let costs = self.costs.control();
         let in_port = be16(bytes, 12);
         let data_at = PACKET_OUT_BYTES + usize::from(be16(bytes, 14));
         let (Some(list), Some(data)) = (bytes.get(PACKET_OUT_BYTES..data_at), bytes.get(data_at..))
         else {
-            return self.refuse(now, bytes, error::BAD_LENGTH, out);
+            return self.refuse(bytes, error::BAD_LENGTH, pass);
         };
-        self.cost_ps +=
+        pass.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
         let slots = match check_actions(list, true) {
             Ok(slots) => slots,
-            Err(refusal) => return self.refuse(now, bytes, refusal.error(), out),
+            Err(refusal) => return self.refuse(bytes, refusal.error(), pass),
         };
         let to_table = |slot: &[u8]| {
             be16(slot, 2) != 0 && be16(slot, 0) == types::OUTPUT && be16(slot, 4) == ports::TABLE
@@ -247,17 +229,17 @@ impl Agent {
         if data.is_empty() {
             return;
         }
-        let frame = out.pool.copy(data);
-        let at = self.reached(now);
+        let frame = pass.out.pool.copy(data);
+        let at = pass.reached();
         if slots.chunks_exact(SLOT_BYTES).any(to_table) {
             let key = Key::parse(&frame, in_port);
-            self.look_up_and_carry_out(at, frame, &key, out);
+            self.look_up_and_carry_out(at, frame, &key, pass);
         } else {
-            self.perform_actions(at, &Actions::read(&slots), frame, in_port, out);
+            self.perform_actions(at, &Actions::read(&slots), frame, in_port, pass);
         }
     }
 
-    fn standard_statistics(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    fn standard_statistics(&mut self, bytes: &[u8], pass: &mut Pass) {
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
         let costs = self.costs.control().clone();
@@ -265,17 +247,17 @@ impl Agent {
         let body = &bytes[12..];
         let reply = match kind {
             0 => {
-                self.cost_ps += costs.description_ps;
+                pass.cost_ps += costs.description_ps;
                 super::statistics::description(reply)
             }
-            1 | 2 if body.len() < 44 => return self.refuse(now, bytes, error::BAD_LENGTH, out),
+            1 | 2 if body.len() < 44 => return self.refuse(bytes, error::BAD_LENGTH, pass),
             1 => {
                 let chosen = self.chosen_flows(body);
                 let entries_ps = costs.flow_statistics_entry_ps * chosen.len() as i64;
                 let reply = chosen
                     .iter()
                     .fold(reply, |reply, entry| self.standard_flow(reply, entry));
-                self.cost_ps += costs.flow_statistics_ps + entries_ps;
+                pass.cost_ps += costs.flow_statistics_ps + entries_ps;
                 reply
             }
             2 => {
@@ -283,43 +265,44 @@ impl Agent {
                 let packets: u64 = chosen.iter().map(|entry| entry.packets).sum();
                 let sum: u64 = chosen.iter().map(|entry| entry.bytes.unsigned_abs()).sum();
                 let count = chosen.len() as u32;
-                self.cost_ps += costs.flow_statistics_ps;
+                pass.cost_ps += costs.flow_statistics_ps;
                 reply.u64(packets).u64(sum).u32(count).zeros(4)
             }
             3 => {
-                self.cost_ps += costs.table_statistics_ps;
+                pass.cost_ps += costs.table_statistics_ps;
                 reply
                     .zeros(4)
                     .text("classifier", 32)
                     .u32(ALL_WILDCARDS)
-                    .u32(self.table.capacity() as u32)
-                    .bytes(&self.table.count().to_be_bytes())
-                    .u64(self.table.lookups())
-                    .u64(self.table.matched())
+                    .u32(self.tables.table.capacity() as u32)
+                    .bytes(&self.tables.table.count().to_be_bytes())
+                    .u64(self.tables.table.lookups())
+                    .u64(self.tables.table.matched())
             }
-            4 if body.len() < 8 => return self.refuse(now, bytes, error::BAD_LENGTH, out),
+            4 if body.len() < 8 => return self.refuse(bytes, error::BAD_LENGTH, pass),
             4 => match self.chosen_ports(be16(body, 0)) {
-                Some(ports) => self.ports(reply, ports, out),
-                None => return self.refuse(now, bytes, error::BAD_STATISTICS, out),
+                Some(ports) => self.ports(reply, ports, pass),
+                None => return self.refuse(bytes, error::BAD_STATISTICS, pass),
             },
             5 => reply, // there are no queues
-            0xffff => return self.refuse(now, bytes, error::BAD_VENDOR, out),
-            _ => return self.refuse(now, bytes, error::BAD_STATISTICS, out),
+            0xffff => return self.refuse(bytes, error::BAD_VENDOR, pass),
+            _ => return self.refuse(bytes, error::BAD_STATISTICS, pass),
         };
-        self.send(now, Buffer::Roomy, reply, out);
+        self.send(Buffer::Roomy, reply, pass);
     }
 
     /// Entries that the body of a request means: those that its match covers, in its table, that send to its port.
     fn chosen_flows(&self, body: &[u8]) -> Vec<EntryView<'_>> {
         let wanted = Match::read(body).normalised();
         let (table, out_port) = (body[MATCH_BYTES], be16(body, MATCH_BYTES + 2));
-        self.table
+        self.tables
+            .table
             .views()
             .enumerate()
             .filter(|(index, entry)| {
                 matches!(table, 0 | 0xff)
                     && wanted.covers(&Match::read(&entry.head[field::MATCH..]).normalised())
-                    && self.table.outputs_to(*index, out_port)
+                    && self.tables.table.outputs_to(*index, out_port)
             })
             .map(|(_, entry)| entry)
             .collect()
@@ -333,7 +316,7 @@ impl Agent {
             .u16((88 + action_bytes) as u16)
             .zeros(2)
             .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
-            .u32(self.age_s(entry.installed))
+            .u32(self.time.age_s(entry.installed))
             .u32(0)
             .u16(be16(entry.head, field::PRIORITY))
             .u16(be16(entry.head, field::IDLE_TIMEOUT))

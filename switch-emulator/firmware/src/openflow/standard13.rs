@@ -8,9 +8,10 @@ use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32, be64};
 use crate::cost::FrameTime;
 use crate::native::Buffer;
-use crate::openflow13::standard::{error, Effect, Ports, Refusal, Removed, Run, StandardSwitch};
+use crate::openflow13::standard::{error, Effect, Ports, Refusal, Removed, Run};
 use crate::openflow13::{Flow13, PortCounters, PortDescription, Surroundings};
 use crate::outbox::Outbox;
+use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::time::{Duration, Instant};
 
@@ -68,65 +69,36 @@ impl Session13 {
 }
 
 impl Agent {
-    /// Whether frames are the tables' of the correct 1.3 switch: those of the latest version that was agreed on.
-    pub(super) const fn uses_standard13(&self) -> bool {
-        self.standard13.is_some() && self.tables_of_13
-    }
-
     /// Both sides have agreed on a version: entries of the other one go.
     pub(super) fn use_tables_of(&mut self, version: u8) {
-        self.tables_of_13 = version == VERSION_1_3;
-        self.session13 = Session13::new();
-        if let Some(switch) = &mut self.standard13 {
-            if self.tables_of_13 {
-                self.table.clear();
-            } else {
-                switch.clear();
-            }
-        }
+        self.tables.agree_on(version);
+        self.asked.session13 = Session13::new();
     }
 
     fn ports13(&self) -> Ports {
         Ports {
-            all: self.openflow_ports,
-            forwarding: self.without(
-                self.openflow_ports,
+            all: self.config.openflow_ports,
+            forwarding: self.ports.without(
+                self.config.openflow_ports,
                 port_config::DOWN | port_config::NO_FORWARD,
             ),
-            live: self.link_up,
+            live: self.ports.link_up,
         }
     }
 
-    fn with_standard13<T: Default>(
-        &mut self,
-        work: impl FnOnce(&mut Self, &mut StandardSwitch) -> T,
-    ) -> T {
-        let Some(mut switch) = self.standard13.take() else {
-            return T::default();
-        };
-        let done = work(self, &mut switch);
-        self.standard13 = Some(switch);
-        done
-    }
-
     /// Handles a whole message of 1.3.
-    pub(super) fn standard_message_13(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
-        let refused = self.with_standard13(|agent, switch| {
-            agent.handle_standard13(switch, now, bytes, out).err()
-        });
-        if let Some(refusal) = refused {
-            self.refuse(now, bytes, refusal, out);
+    pub(super) fn standard_message_13(&mut self, bytes: &[u8], pass: &mut Pass) {
+        if let Err(refusal) = self.handle_standard13(bytes, pass) {
+            self.refuse(bytes, refusal, pass);
         }
     }
 
     #[allow(clippy::too_many_lines)] // a few lines for each message
-    fn handle_standard13(
-        &mut self,
-        switch: &mut StandardSwitch,
-        now: Instant,
-        bytes: &[u8],
-        out: &mut Outbox,
-    ) -> Result<(), Refusal> {
+    fn handle_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
+        let ports = self.ports13();
+        let Some(switch) = &mut self.tables.standard13 else {
+            return Ok(());
+        };
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = bytes[1];
         let least = match kind {
@@ -155,12 +127,12 @@ impl Agent {
                 | message13::TABLE_MOD
                 | message13::METER_MOD
         );
-        if changes && self.session13.role == role::SLAVE {
+        if changes && self.asked.session13.role == role::SLAVE {
             return Err(error::IS_SLAVE);
         }
         let reply = match kind {
             message::ECHO_REQUEST => {
-                self.cost_ps += self.costs.control().echo_ps;
+                pass.cost_ps += self.costs.control().echo_ps;
                 // Before both sides have agreed the request's version is all that is known.
                 Message::new(bytes[0], message::ECHO_REPLY, xid).bytes(&bytes[HEADER_BYTES..])
             }
@@ -168,11 +140,11 @@ impl Agent {
             _ if self.version == 0 => return Ok(()),
             message::VENDOR => return Err(error::BAD_EXPERIMENTER),
             message::FEATURES_REQUEST => {
-                self.cost_ps += switch.costs().features_ps;
+                pass.cost_ps += switch.costs().features_ps;
                 self.connection.features_requested();
                 self.reply(message::FEATURES_REPLY, xid)
                     .u16(0)
-                    .bytes(&self.mac.0)
+                    .bytes(&self.config.mac.0)
                     .u32(0) // buffers
                     .u8(TABLES)
                     .zeros(3)
@@ -180,24 +152,24 @@ impl Agent {
                     .u32(0)
             }
             message::GET_CONFIG_REQUEST => {
-                self.cost_ps += self.costs.control().get_config_ps;
+                pass.cost_ps += self.costs.control().get_config_ps;
                 self.reply(message::GET_CONFIG_REPLY, xid)
-                    .bytes(&self.switch_config)
+                    .bytes(&self.asked.switch_config)
             }
             message::SET_CONFIG => {
-                self.cost_ps += self.costs.control().set_config_ps;
+                pass.cost_ps += self.costs.control().set_config_ps;
                 if be16(bytes, 8) & FRAGMENTS != 0 {
                     return Err(error::BAD_CONFIG_FLAGS);
                 }
-                self.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
+                self.asked.switch_config = [bytes[8], bytes[9], bytes[10], bytes[11]];
                 return Ok(());
             }
             message13::BARRIER_REQUEST => {
-                self.cost_ps += self.costs.control().barrier_ps;
+                pass.cost_ps += self.costs.control().barrier_ps;
                 self.reply(message13::BARRIER_REPLY, xid)
             }
             message13::ROLE_REQUEST => {
-                self.cost_ps += switch.costs().role_ps;
+                pass.cost_ps += switch.costs().role_ps;
                 let (role, generation) = self.change_role(bytes)?;
                 self.reply(message13::ROLE_REPLY, xid)
                     .u32(role)
@@ -206,11 +178,11 @@ impl Agent {
             }
             message13::ASYNC_REQUEST => {
                 let reply = self.reply(message13::ASYNC_REPLY, xid);
-                let wanted = self.session13.wanted;
+                let wanted = self.asked.session13.wanted;
                 wanted.iter().fold(reply, |reply, mask| reply.u32(*mask))
             }
             message13::SET_ASYNC => {
-                self.session13.wanted = core::array::from_fn(|i| be32(bytes, 8 + 4 * i));
+                self.asked.session13.wanted = core::array::from_fn(|i| be32(bytes, 8 + 4 * i));
                 return Ok(());
             }
             message13::QUEUE_REQUEST => {
@@ -221,24 +193,24 @@ impl Agent {
                 }
                 self.reply(message13::QUEUE_REPLY, xid).u32(port).zeros(4)
             }
-            message::PACKET_OUT => return self.packet_out_standard13(switch, now, bytes, out),
+            message::PACKET_OUT => return self.packet_out_standard13(bytes, pass),
             message::FLOW_MOD => {
-                let outcome = switch.flow_mod(bytes, self.ports13(), now);
-                self.cost_ps += outcome.cost_ps;
+                let outcome = switch.flow_mod(bytes, ports, pass.began);
+                pass.cost_ps += outcome.cost_ps;
                 let gone = outcome.done?;
-                self.tell_removed(now, &gone, out);
+                self.tell_removed(pass.began, &gone, pass);
                 return Ok(());
             }
             message13::GROUP_MOD => {
-                self.cost_ps += switch.costs().modification_ps;
-                let gone = switch.group_mod(bytes, self.ports13(), now)?;
-                self.tell_removed(now, &gone, out);
+                pass.cost_ps += switch.costs().modification_ps;
+                let gone = switch.group_mod(bytes, ports, pass.began)?;
+                self.tell_removed(pass.began, &gone, pass);
                 return Ok(());
             }
             message13::METER_MOD => {
-                self.cost_ps += switch.costs().modification_ps;
-                let gone = switch.meter_mod(bytes, now)?;
-                self.tell_removed(now, &gone, out);
+                pass.cost_ps += switch.costs().modification_ps;
+                let gone = switch.meter_mod(bytes, pass.began)?;
+                self.tell_removed(pass.began, &gone, pass);
                 return Ok(());
             }
             message13::PORT_MOD => return self.port_mod_13(bytes),
@@ -250,18 +222,16 @@ impl Agent {
                     (true, _) => Err(error::BAD_TABLE_CONFIG),
                 };
             }
-            message13::MULTIPART_REQUEST => {
-                return self.multipart_standard13(switch, now, bytes, out)
-            }
+            message13::MULTIPART_REQUEST => return self.multipart_standard13(bytes, pass),
             _ => return Err(error::BAD_TYPE),
         };
-        self.send(now, Buffer::Exact, reply, out);
+        self.send(Buffer::Exact, reply, pass);
         Ok(())
     }
 
     fn openflow_port(&self, number: u32) -> Option<PortNumber> {
         let port = u8::try_from(number).ok().and_then(PortNumber::new)?;
-        self.openflow_ports.contains(port).then_some(port)
+        self.config.openflow_ports.contains(port).then_some(port)
     }
 
     /// Gives the role and the generation from now on.
@@ -269,42 +239,35 @@ impl Agent {
         let (asked, generation) = (be32(bytes, 8), be64(bytes, 16));
         match asked {
             role::NO_CHANGE => {}
-            role::EQUAL => self.session13.role = asked,
+            role::EQUAL => self.asked.session13.role = asked,
             role::MASTER | role::SLAVE => {
                 let is_stale = |latest: u64| generation.wrapping_sub(latest) >> 63 == 1;
-                if self.role_generation.is_some_and(is_stale) {
+                if self.asked.role_generation.is_some_and(is_stale) {
                     return Err(error::STALE_ROLE);
                 }
-                self.role_generation = Some(generation);
-                self.session13.role = asked;
+                self.asked.role_generation = Some(generation);
+                self.asked.session13.role = asked;
             }
             _ => return Err(error::BAD_ROLE),
         }
-        let generation = self.role_generation.unwrap_or(u64::MAX);
-        Ok((self.session13.role, generation))
+        let generation = self.asked.role_generation.unwrap_or(u64::MAX);
+        Ok((self.asked.session13.role, generation))
     }
 
     fn port_mod_13(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let port = self.openflow_port(be32(bytes, 8)).ok_or(error::BAD_PORT)?;
-        if bytes[16..22] != self.port_address(port) {
+        if bytes[16..22] != self.config.port_address(port) {
             return Err(error::BAD_PORT_ADDRESS);
         }
         let (config, mask) = (be32(bytes, 24), be32(bytes, 28));
         if mask & !port_config::ALL_OF_13 != 0 {
             return Err(error::BAD_PORT_CONFIG);
         }
-        let held = &mut self.port_config[port.index()];
-        *held = *held & !mask | config & mask;
+        self.ports.configure(port, config, mask);
         Ok(())
     }
 
-    fn packet_out_standard13(
-        &mut self,
-        switch: &mut StandardSwitch,
-        now: Instant,
-        bytes: &[u8],
-        out: &mut Outbox,
-    ) -> Result<(), Refusal> {
+    fn packet_out_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let (Some(list), Some(data)) = (
@@ -314,7 +277,7 @@ impl Agent {
             return Err(error::BAD_LENGTH);
         };
         let costs = self.costs.control();
-        self.cost_ps +=
+        pass.cost_ps +=
             costs.packet_out_ps + costs.packet_out_per_byte_ps * (data.len() as i64 - 60).max(0);
         if be32(bytes, 8) != u32::MAX {
             return Err(error::BUFFER_UNKNOWN);
@@ -322,24 +285,28 @@ impl Agent {
         if in_port != CONTROLLER && self.openflow_port(in_port).is_none() {
             return Err(error::BAD_REQUEST_PORT);
         }
-        let run = switch.packet_out(list, data, in_port, self.ports13(), now, &self.costs)?;
-        self.cost_ps += run.cost_ps;
-        let at = self.reached(now);
-        self.carry_out_standard13(at, run, out);
+        let ports = self.ports13();
+        let Some(switch) = &mut self.tables.standard13 else {
+            return Ok(());
+        };
+        let run = switch.packet_out(list, data, in_port, ports, pass.began, &self.costs)?;
+        pass.cost_ps += run.cost_ps;
+        let at = pass.reached();
+        self.carry_out_standard13(at, run, pass);
         Ok(())
     }
 
-    fn multipart_standard13(
-        &mut self,
-        switch: &StandardSwitch,
-        now: Instant,
-        bytes: &[u8],
-        out: &mut Outbox,
-    ) -> Result<(), Refusal> {
-        let up_for = now.saturating_since(self.powered_up);
-        let mut ports = StandardPorts { agent: self, out };
-        let answer = switch.multipart(bytes, now, up_for, &mut ports)?;
-        self.cost_ps += answer.cost_ps;
+    fn multipart_standard13(&mut self, bytes: &[u8], pass: &mut Pass) -> Result<(), Refusal> {
+        let Some(switch) = &self.tables.standard13 else {
+            return Ok(());
+        };
+        let up_for = pass.began.saturating_since(self.time.powered_up);
+        let mut ports = StandardPorts {
+            agent: self,
+            out: pass.out,
+        };
+        let answer = switch.multipart(bytes, pass.began, up_for, &mut ports)?;
+        pass.cost_ps += answer.cost_ps;
         let last = answer.parts.len() - 1;
         for (index, part) in answer.parts.iter().enumerate() {
             let reply = self
@@ -348,75 +315,85 @@ impl Agent {
                 .u16(u16::from(index < last)) // more parts follow
                 .zeros(4)
                 .bytes(part);
-            self.send(now, Buffer::Roomy, reply, out);
+            self.send(Buffer::Roomy, reply, pass);
         }
         Ok(())
     }
 
-    fn tell_removed(&mut self, now: Instant, gone: &[Removed], out: &mut Outbox) {
+    fn tell_removed(&mut self, at: Instant, gone: &[Removed], pass: &mut Pass) {
         for removed in gone {
             if removed.asks_for_notice()
-                && self.session13.wants(Notice::FlowRemoved, removed.reason())
+                && self
+                    .asked
+                    .session13
+                    .wants(Notice::FlowRemoved, removed.reason())
             {
                 let notice = self
                     .reply(message::FLOW_REMOVED, [0; 4])
-                    .bytes(&removed.notice(now));
-                self.notify(now, notice, out);
+                    .bytes(&removed.notice(at));
+                pass.cost_ps += self.costs.control().send_ps;
+                self.session
+                    .write(at, Buffer::Exact, notice.finish(), pass.out);
             }
         }
     }
 
     /// Removes what has expired, and tells of it.
-    pub(super) fn expire_standard13(&mut self, now: Instant, out: &mut Outbox) {
-        let gone = self.with_standard13(|_, switch| switch.expire(now));
+    pub(super) fn expire_standard13(&mut self, pass: &mut Pass) {
+        let switch = self.tables.standard13.as_mut();
+        let gone = switch.map_or_else(Vec::new, |switch| switch.expire(pass.began));
         if self.version == VERSION_1_3 && self.is_established() {
-            let at = self.reached(now);
-            self.tell_removed(at, &gone, out);
-            self.session.transmit(at, out);
+            let at = pass.reached();
+            self.tell_removed(at, &gone, pass);
+            self.session.transmit(at, pass.out);
         }
     }
 
     /// `PORT_STATUS` of a port whose link has changed, if the controller wants to know.
     pub(super) fn port_status_standard13(&self, port: PortNumber) -> Option<Message> {
         const MODIFY: u8 = 2;
-        self.session13.wants(Notice::PortStatus, MODIFY).then(|| {
-            self.reply(message::PORT_STATUS, [0; 4])
-                .u8(MODIFY)
-                .zeros(7)
-                .bytes(&self.port_description_13(port).bytes())
-        })
+        self.asked
+            .session13
+            .wants(Notice::PortStatus, MODIFY)
+            .then(|| {
+                self.reply(message::PORT_STATUS, [0; 4])
+                    .u8(MODIFY)
+                    .zeros(7)
+                    .bytes(&self.port_description_13(port).bytes())
+            })
     }
 
     fn port_description_13(&self, port: PortNumber) -> PortDescription {
         PortDescription {
             number: port.get(),
-            address: self.port_address(port),
-            up: self.link_up.contains(port),
-            config: self.port_config[port.index()],
+            address: self.config.port_address(port),
+            up: self.ports.link_up.contains(port),
+            config: self.ports.config[port.index()],
             speed_kbps: SPEED_KBPS,
         }
     }
 
-    /// Handles a frame from a port in the pass that begins at `pass`; gives how long the CPU is busy with it.
+    /// Handles a frame from a port in this pass; gives how long the CPU is busy with it.
     pub(super) fn frame_standard13(
         &mut self,
-        pass: Instant,
         data: Vec<u8>,
         in_port: u32,
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) -> Duration {
         let length = length_with_fcs(data.len());
-        let run = self.with_standard13(|agent, switch| {
-            switch.process(data, in_port, agent.ports13(), pass, &agent.costs)
-        });
+        let ports = self.ports13();
+        let Some(switch) = &mut self.tables.standard13 else {
+            return Duration::ZERO;
+        };
+        let run = switch.process(data, in_port, ports, pass.began, &self.costs);
         let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
-        self.carry_out_standard13(pass + work, run, out);
+        self.carry_out_standard13(pass.began + work, run, pass);
         busy
     }
 
-    fn carry_out_standard13(&mut self, at: Instant, run: Run, out: &mut Outbox) {
+    fn carry_out_standard13(&mut self, at: Instant, run: Run, pass: &mut Pass) {
         if run.effects.is_empty() {
-            let counters = &mut out.counters;
+            let counters = &mut pass.out.counters;
             let counted = if run.missed {
                 &mut counters.missed
             } else {
@@ -426,27 +403,28 @@ impl Agent {
         }
         for effect in run.effects {
             match effect {
-                Effect::Output { ports, frame } => out.send(at, ports, frame),
+                Effect::Output { ports, frame } => pass.out.send(at, ports, frame),
                 Effect::PacketIn {
                     reason,
                     in_port,
                     body,
                 } => {
                     let is_silent = self.openflow_port(in_port).is_some_and(|port| {
-                        self.port_config[port.index()] & port_config::NO_PACKET_IN != 0
+                        self.ports.config[port.index()] & port_config::NO_PACKET_IN != 0
                     });
                     let is_open = self.is_established() || self.session.is_half_open();
                     if is_silent
                         || !is_open
                         || self.version != VERSION_1_3
-                        || !self.session13.wants(Notice::PacketIn, reason as u8)
+                        || !self.asked.session13.wants(Notice::PacketIn, reason as u8)
                     {
                         continue;
                     }
                     let notice = self.reply(message::PACKET_IN, [0; 4]).bytes(&body);
-                    self.send(at, Buffer::Exact, notice, out);
-                    if !self.in_segment {
-                        self.session.transmit(at, out);
+                    self.session
+                        .write(at, Buffer::Exact, notice.finish(), pass.out);
+                    if !pass.in_segment {
+                        self.session.transmit(at, pass.out);
                     }
                 }
             }
@@ -455,13 +433,13 @@ impl Agent {
 
     /// The entries of the correct switch as values.
     pub(super) fn flows_standard13(&self) -> Option<Vec<Flow13>> {
-        Some(self.standard13.as_ref()?.values())
+        Some(self.tables.standard13.as_ref()?.values())
     }
 }
 
 /// The board's ports, for multipart replies.
 struct StandardPorts<'a> {
-    agent: &'a mut Agent,
+    agent: &'a Agent,
     out: &'a Outbox,
 }
 
@@ -471,22 +449,22 @@ impl Surroundings for StandardPorts<'_> {
     }
 
     fn port_descriptions(&mut self) -> Vec<PortDescription> {
-        let agent = &*self.agent;
-        let ports = agent.openflow_ports.iter();
+        let agent = self.agent;
+        let ports = agent.config.openflow_ports.iter();
         ports.map(|port| agent.port_description_13(port)).collect()
     }
 
     fn port_counters(&self) -> Vec<PortCounters> {
-        let agent = &*self.agent;
-        let ports: PortMask = agent.openflow_ports;
+        let agent = self.agent;
+        let ports: PortMask = agent.config.openflow_ports;
         let counters = |port: PortNumber| {
             let index = port.index();
-            let mut totals = agent.totals[index];
+            let mut totals = agent.ports.totals[index];
             // Not only what the last housekeeping job has read.
             totals.add(self.out.hardware[index], u64::MAX);
             PortCounters {
                 number: port.get(),
-                received: agent.received[index],
+                received: agent.ports.received[index],
                 sent: self.out.transmitted[index],
                 received_bytes: totals.received_bytes,
                 sent_bytes: totals.sent_bytes,

@@ -4,15 +4,13 @@ use super::agent::Agent;
 use super::wire::{message, Message};
 use crate::actions::{SLOTS, SLOT_BYTES};
 use crate::bytes::{be16, be32};
-use crate::event::Event;
+use crate::event::{Event, Hang};
 use crate::matching::MATCH_BYTES;
 use crate::native::Buffer;
-use crate::openflow13::Hang;
-use crate::outbox::Outbox;
+use crate::pass::Pass;
 use crate::port::{PortMask, PortNumber};
 use crate::quirks::Quirk;
 use crate::table::{field, EntryView};
-use crate::time::Instant;
 
 /// Entries of a flow statistics reply.
 const FLOW_ENTRIES: usize = 20;
@@ -30,7 +28,7 @@ mod kind {
 
 impl Agent {
     /// Answers the `STATS_REQUEST` at the beginning of `bytes`, if it is of a known type.
-    pub(super) fn statistics(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+    pub(super) fn statistics(&mut self, bytes: &[u8], pass: &mut Pass) {
         let xid = be32(bytes, 4).to_be_bytes();
         let kind = be16(bytes, 8);
         let costs = self.costs.control().clone();
@@ -43,16 +41,18 @@ impl Agent {
                 (Buffer::Exact, costs.description_ps, description(reply))
             }
             kind::FLOW if self.foreign_entries() > 0 => {
-                return self.hang(now, Hang::ForeignEntries, out);
+                return self.hang(pass.began, Hang::ForeignEntries, pass);
             }
             kind::FLOW => {
                 let reply = self.flows(reply);
                 let cost_ps = self.flow_statistics_ps();
                 if reply.len() > REPLY_BYTES {
-                    self.cost_ps += cost_ps;
+                    pass.cost_ps += cost_ps;
                     self.halted = true;
                     let length_bytes = reply.len() as u16;
-                    return out.event(now, Event::StatsReplyOverrun { length_bytes });
+                    return pass
+                        .out
+                        .event(pass.began, Event::StatsReplyOverrun { length_bytes });
                 }
                 (Buffer::Roomy, cost_ps, reply)
             }
@@ -61,15 +61,15 @@ impl Agent {
                     .u8(0)
                     .uninitialised(3 + 32 + 4)
                     .u32(CLAIMED_ENTRIES)
-                    .bytes(&self.table.count().to_be_bytes())
-                    .u64(self.table.lookups())
-                    .u64(self.table.matched());
+                    .bytes(&self.tables.table.count().to_be_bytes())
+                    .u64(self.tables.table.lookups())
+                    .u64(self.tables.table.matched());
                 (Buffer::Roomy, costs.table_statistics_ps, reply)
             }
-            kind::PORT => return self.port_statistics(now, reply, be16(bytes, 12), out),
+            kind::PORT => return self.port_statistics(reply, be16(bytes, 12), pass),
             kind => {
-                return out.event(
-                    now,
+                return pass.out.event(
+                    pass.began,
                     Event::RequestIgnored {
                         message_type: message::STATS_REQUEST,
                         statistics: Some(kind),
@@ -77,8 +77,8 @@ impl Agent {
                 )
             }
         };
-        self.cost_ps += cost_ps;
-        self.send(now, buffer, reply, out);
+        pass.cost_ps += cost_ps;
+        self.send(buffer, reply, pass);
     }
 
     fn flow_statistics_ps(&self) -> i64 {
@@ -87,12 +87,19 @@ impl Agent {
             let stored: usize = read_actions(&entry).map(|action| action.length).sum();
             costs.flow_statistics_entry_ps + costs.flow_statistics_action_ps * (stored / 8) as i64
         };
-        let entries_ps: i64 = self.table.views().take(FLOW_ENTRIES).map(entry_ps).sum();
+        let entries_ps: i64 = self
+            .tables
+            .table
+            .views()
+            .take(FLOW_ENTRIES)
+            .map(entry_ps)
+            .sum();
         costs.flow_statistics_ps + entries_ps
     }
 
     fn flows(&self, reply: Message) -> Message {
-        self.table
+        self.tables
+            .table
             .views()
             .take(FLOW_ENTRIES)
             .fold(reply, |reply, entry| self.flow(reply, &entry))
@@ -108,7 +115,7 @@ impl Agent {
             .u8(0)
             .uninitialised(1)
             .bytes(&entry.head[field::MATCH..field::MATCH + MATCH_BYTES])
-            .u32(self.age_s(entry.installed))
+            .u32(self.time.age_s(entry.installed))
             .u32(0)
             .u16(boot_flash(be16(entry.head, field::PRIORITY)))
             .u16(boot_flash(be16(entry.head, field::IDLE_TIMEOUT)))
@@ -123,41 +130,41 @@ impl Agent {
         })
     }
 
-    fn port_statistics(&mut self, now: Instant, reply: Message, wanted: u16, out: &mut Outbox) {
+    fn port_statistics(&mut self, reply: Message, wanted: u16, pass: &mut Pass) {
         let Some(ports) = self.chosen_ports(wanted) else {
             let error = self.reply(message::ERROR, [0; 4]).u16(1).u16(2);
-            return self.notify(now, error, out);
+            return self.notify(error, pass);
         };
-        let reply = self.ports(reply, ports, out);
-        self.send(now, Buffer::Roomy, reply, out);
+        let reply = self.ports(reply, ports, pass);
+        self.send(Buffer::Roomy, reply, pass);
     }
 
     /// The ports that a request for port statistics means.
     pub(super) fn chosen_ports(&self, wanted: u16) -> Option<PortMask> {
         match u8::try_from(wanted).ok().and_then(PortNumber::new) {
-            Some(port) if self.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),
-            None if wanted == crate::actions::ports::NONE => Some(self.flooded),
+            Some(port) if self.config.flooded.contains(port) => Some(PortMask::EMPTY.with(port)),
+            None if wanted == crate::actions::ports::NONE => Some(self.config.flooded),
             _ => None,
         }
     }
 
     /// Statistics of these ports.
-    pub(super) fn ports(&mut self, reply: Message, ports: PortMask, out: &Outbox) -> Message {
+    pub(super) fn ports(&mut self, reply: Message, ports: PortMask, pass: &mut Pass) -> Message {
         let costs = self.costs.control();
-        self.cost_ps +=
+        pass.cost_ps +=
             costs.port_statistics_ps + costs.port_statistics_port_ps * ports.len() as i64;
         ports.iter().fold(reply, |reply, port| {
             let index = usize::from(port.get()) - 1;
-            let mut totals = self.totals[index];
-            if !self.quirks.has(Quirk::RareCounters) {
+            let mut totals = self.ports.totals[index];
+            if !self.config.quirks.has(Quirk::RareCounters) {
                 // Not only what the last housekeeping job has read.
-                totals.add(out.hardware[index], u64::MAX);
+                totals.add(pass.out.hardware[index], u64::MAX);
             }
             reply
                 .u16(port.get().into())
                 .uninitialised(6)
-                .u64(self.received[index])
-                .u64(out.transmitted[index])
+                .u64(self.ports.received[index])
+                .u64(pass.out.transmitted[index])
                 .u64(totals.received_bytes)
                 .u64(totals.sent_bytes)
                 .u64(totals.received_dropped)

@@ -2,17 +2,19 @@
 //! [`crate::openflow13`]'s; session, framing, echoes, housekeeping and transmission are those of 1.0.
 
 use super::agent::{Agent, VERSION_1_3};
+use super::parts::{AgentConfig, Ports};
 use super::wire::{message, message13, Message, PACKET_OUT_13_BYTES};
 use crate::buffers::length_with_fcs;
 use crate::bytes::{be16, be32};
 use crate::cost::FrameTime;
-use crate::event::Event;
+use crate::event::{Event, Hang};
 use crate::native::Buffer;
 use crate::openflow13::{
-    ports, tail_bit, Answer, Clock, EffectKind, Flow13, FlowMod, Hang, PortCounters,
-    PortDescription, Run, Surroundings, Switch,
+    ports, tail_bit, Answer, EffectKind, Flow13, FlowMod, PortCounters, PortDescription, Run,
+    Surroundings,
 };
 use crate::outbox::Outbox;
+use crate::pass::Pass;
 use crate::port::PortMask;
 use crate::time::{Duration, Instant};
 
@@ -32,99 +34,71 @@ const NEXT_PART_BYTES: usize = 2_048;
 impl Agent {
     /// Whether the session speaks OpenFlow 1.3.
     pub(super) const fn speaks_13(&self) -> bool {
-        self.version == VERSION_1_3 && self.knows_13()
-    }
-
-    /// Whether the board has tables of OpenFlow 1.3.
-    pub(super) const fn knows_13(&self) -> bool {
-        self.switch13.is_some() || self.standard13.is_some()
-    }
-
-    fn clock(&self) -> Clock {
-        Clock {
-            now_s: self.time().saturating_since(Instant::ZERO).whole_seconds(),
-            now_ms: self.clock.saturating_since(self.powered_up).as_nanos() / 1_000_000,
-        }
+        self.version == VERSION_1_3 && self.tables.know_13()
     }
 
     /// Handles a message of `length` bytes at the beginning of `bytes`, which go on behind it.
-    pub(super) fn message_13(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
-        let Some(mut switch) = self.switch13.take() else {
+    pub(super) fn message_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+        let clock = self.time.clock();
+        let Some(switch) = &mut self.tables.switch13 else {
             return;
         };
-        self.handle_13(&mut switch, now, bytes, length, out);
-        self.switch13 = Some(switch);
-    }
-
-    fn handle_13(
-        &mut self,
-        switch: &mut Switch,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
         let xid = be32(bytes, 4).to_be_bytes();
         match bytes[1] {
             message::FEATURES_REQUEST => {
-                self.cost_ps += switch.costs().features_ps;
+                pass.cost_ps += switch.costs().features_ps;
                 self.connection.features_requested();
                 let reply = self
                     .reply(message::FEATURES_REPLY, xid)
                     .u16(0)
-                    .bytes(&self.mac.0)
+                    .bytes(&self.config.mac.0)
                     .u32(0) // buffers
                     .u8(10) // tables
                     .u8(0) // auxiliary connection
                     .uninitialised(2)
                     .u32(0x0000_000f) // flow, table, port and group statistics
                     .uninitialised(4);
-                self.send(now, Buffer::Exact, reply, out);
+                self.send(Buffer::Exact, reply, pass);
             }
             message::GET_CONFIG_REQUEST => {
-                self.cost_ps += self.costs.control().get_config_ps;
+                pass.cost_ps += self.costs.control().get_config_ps;
                 let reply = self.reply(message::GET_CONFIG_REPLY, xid);
-                self.send(now, Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), out);
+                self.send(Buffer::Exact, reply.u16(0).u16(MISS_SEND_BYTES), pass);
             }
-            message::SET_CONFIG => self.cost_ps += self.costs.control().set_config_ps,
+            message::SET_CONFIG => pass.cost_ps += self.costs.control().set_config_ps,
             message13::BARRIER_REQUEST => {
-                self.cost_ps += self.costs.control().barrier_ps;
+                pass.cost_ps += self.costs.control().barrier_ps;
                 let reply = self.reply(message13::BARRIER_REPLY, xid);
-                self.send(now, Buffer::Roomy, reply, out);
+                self.send(Buffer::Roomy, reply, pass);
             }
             message13::ROLE_REQUEST => {
-                self.cost_ps += switch.costs().role_ps;
+                pass.cost_ps += switch.costs().role_ps;
                 let mut reply = bytes[..bytes.len().min(ROLE_BYTES)].to_vec();
                 reply.resize(ROLE_BYTES, 0);
                 reply[1] = message13::ROLE_REPLY;
                 reply[ROLE_AT..ROLE_AT + 4].copy_from_slice(&2_u32.to_be_bytes()); // master
                 reply[ROLE_BYTES - 8..].fill(0);
-                self.session.write(now, Buffer::Exact, reply, out);
+                self.session
+                    .write(pass.began, Buffer::Exact, reply, pass.out);
             }
-            message::PACKET_OUT => self.packet_out_13(switch, now, bytes, length, out),
-            message::FLOW_MOD => self.flow_mod_13(switch, now, bytes, length, out),
+            message::PACKET_OUT => self.packet_out_13(bytes, length, pass),
+            message::FLOW_MOD => self.flow_mod_13(bytes, length, pass),
             message13::GROUP_MOD => {
-                self.cost_ps += switch.costs().modification_ps;
-                if let Err(error) = switch.group_mod(bytes, length, self.clock().now_s) {
-                    self.refuse_13(switch, now, bytes, length, error, out);
+                pass.cost_ps += switch.costs().modification_ps;
+                if let Err(error) = switch.group_mod(bytes, length, clock.now_s) {
+                    self.refuse_13(bytes, length, error, pass);
                 }
             }
             message13::METER_MOD => {
-                self.cost_ps += switch.costs().modification_ps;
-                if let Err(error) = switch.meter_mod(bytes, length, self.clock().now_ms) {
-                    self.refuse_13(switch, now, bytes, length, error, out);
+                pass.cost_ps += switch.costs().modification_ps;
+                if let Err(error) = switch.meter_mod(bytes, length, clock.now_ms) {
+                    self.refuse_13(bytes, length, error, pass);
                 }
             }
-            message13::MULTIPART_REQUEST => self.multipart_13(switch, now, bytes, length, out),
+            message13::MULTIPART_REQUEST => self.multipart_13(bytes, length, pass),
             message::ERROR | message::ECHO_REPLY => {}
-            message_type => out.event(
-                now,
+            message_type => pass.out.event(
+                pass.began,
                 Event::RequestIgnored {
                     message_type,
                     statistics: None,
@@ -135,16 +109,15 @@ impl Agent {
 
     fn refuse_13(
         &mut self,
-        switch: &Switch,
-        now: Instant,
         bytes: &[u8],
         length: usize,
         (error_type, error_code): (u16, u16),
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) {
-        self.cost_ps += switch.costs().refused_ps;
-        out.event(
-            now,
+        let switch = self.tables.switch13.as_ref();
+        pass.cost_ps += switch.map_or(0, |switch| switch.costs().refused_ps);
+        pass.out.event(
+            pass.began,
             Event::RefusedIn13 {
                 error_type,
                 error_code,
@@ -156,59 +129,58 @@ impl Agent {
             .u16(error_type)
             .u16(error_code)
             .bytes(&bytes[..kept]);
-        self.send(now, Buffer::Exact, error, out);
+        self.send(Buffer::Exact, error, pass);
     }
 
-    fn flow_mod_13(
-        &mut self,
-        switch: &mut Switch,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
-        let outcome = switch.flow_mod(FlowMod::new(bytes, length), self.clock().now_s);
-        self.cost_ps += outcome.cost_ps;
+    fn flow_mod_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+        let Some(switch) = &mut self.tables.switch13 else {
+            return;
+        };
+        let outcome = switch.flow_mod(FlowMod::new(bytes, length), self.time.clock().now_s);
+        pass.cost_ps += outcome.cost_ps;
         for notice in outcome.notices {
-            self.cost_ps += self.costs.control().send_ps;
-            self.session.write(now, Buffer::Exact, notice, out);
+            pass.cost_ps += self.costs.control().send_ps;
+            self.session
+                .write(pass.began, Buffer::Exact, notice, pass.out);
         }
         if let Some(command) = outcome.ignored {
-            out.event(now, Event::FlowModIgnored { command });
+            pass.out
+                .event(pass.began, Event::FlowModIgnored { command });
         }
         if let Some(error) = outcome.refused {
-            self.refuse_13(switch, now, bytes, length, error, out);
+            self.refuse_13(bytes, length, error, pass);
         }
     }
 
-    fn multipart_13(
-        &mut self,
-        switch: &mut Switch,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
-        let clock = self.clock();
-        let mut board = BoardPorts { agent: self, out };
+    fn multipart_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
+        let Some(switch) = &mut self.tables.switch13 else {
+            return;
+        };
+        let clock = self.time.clock();
+        let mut board = BoardPorts {
+            config: &self.config,
+            ports: &mut self.ports,
+            out: pass.out,
+        };
         let (answer, cost_ps) = switch.multipart(bytes, clock, &mut board);
-        self.cost_ps += cost_ps;
+        pass.cost_ps += cost_ps;
         match answer {
             Answer::Collected => {}
-            Answer::Refused(error) => self.refuse_13(switch, now, bytes, length, error, out),
+            Answer::Refused(error) => self.refuse_13(bytes, length, error, pass),
             Answer::RefusedAbroad(error) => {
-                self.cost_ps += switch.costs().refused_ps;
+                pass.cost_ps += switch.costs().refused_ps;
                 let error = switch.error_from_buffer(error);
-                self.session.write(now, Buffer::Exact, error, out);
+                self.session
+                    .write(pass.began, Buffer::Exact, error, pass.out);
             }
-            Answer::Ignored(kind) => out.event(now, Event::MultipartIgnored { kind }),
-            Answer::Hangs(cause) => self.hang(now, cause, out),
+            Answer::Ignored(kind) => pass.out.event(pass.began, Event::MultipartIgnored { kind }),
+            Answer::Hangs(cause) => self.hang(pass.began, cause, pass),
         }
     }
 
     /// The entries of OpenFlow 1.3 as values.
     pub(crate) fn flows13(&self) -> Vec<Flow13> {
-        let firmware = self.switch13.as_ref().map(|switch| switch.flows());
+        let firmware = self.tables.switch13.as_ref().map(|switch| switch.flows());
         firmware
             .or_else(|| self.flows_standard13())
             .unwrap_or_default()
@@ -216,26 +188,30 @@ impl Agent {
 
     /// Entries of OpenFlow 1.3, while 1.0 is spoken: their data are not where 1.0 looks for them (quirk 85).
     pub(super) fn foreign_entries(&self) -> usize {
-        self.switch13.as_ref().map_or(0, |switch| switch.count())
+        self.tables
+            .switch13
+            .as_ref()
+            .map_or(0, |switch| switch.count())
     }
 
     /// The board stops for good.
-    pub(super) fn hang(&mut self, now: Instant, cause: Hang, out: &mut Outbox) {
+    pub(super) fn hang(&mut self, at: Instant, cause: Hang, pass: &mut Pass) {
         self.halted = true;
-        out.event(now, Event::BoardHung { cause });
+        pass.out.event(at, Event::BoardHung { cause });
     }
 
     /// A segment begins: multipart replies that were collected and not sent are lost.
     pub(super) fn begin_collecting(&mut self) {
-        if let Some(switch) = &mut self.switch13 {
+        if let Some(switch) = &mut self.tables.switch13 {
             switch.begin_segment();
         }
     }
 
     /// The segment has been handled to its last byte: the multipart replies leave, unless its last message was one that
     /// does not care for them (quirk 86).
-    pub(super) fn send_collected(&mut self, now: Instant, last_type: u8, out: &mut Outbox) {
+    pub(super) fn send_collected(&mut self, last_type: u8, pass: &mut Pass) {
         let Some(switch) = self
+            .tables
             .switch13
             .as_mut()
             .filter(|switch| switch.has_collected())
@@ -246,26 +222,33 @@ impl Agent {
             return;
         }
         let replies = switch.take_collected();
-        self.session.write(now, Buffer::Roomy, replies, out);
+        self.session
+            .write(pass.began, Buffer::Roomy, replies, pass.out);
     }
 
     /// Tells if multipart replies of a segment were lost.
-    pub(super) fn report_uncollected(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn report_uncollected(&mut self, pass: &mut Pass) {
         if self
+            .tables
             .switch13
             .as_ref()
             .is_some_and(|switch| switch.has_collected())
         {
-            out.event(now, Event::MultipartLost);
+            pass.out.event(pass.began, Event::MultipartLost);
         }
     }
 
     /// The controller may have acknowledged something: an answer in several parts goes on (quirk 102). Gives what that
     /// costs.
-    pub(super) fn continue_statistics(&mut self, now: Instant, out: &mut Outbox) -> i64 {
+    pub(super) fn continue_statistics(&mut self, pass: &mut Pass) -> i64 {
         let acknowledged = self.session.take_acknowledged();
-        let now_s = self.clock().now_s;
-        let Some(switch) = self.switch13.as_mut().filter(|switch| switch.has_more()) else {
+        let now_s = self.time.clock().now_s;
+        let Some(switch) = self
+            .tables
+            .switch13
+            .as_mut()
+            .filter(|switch| switch.has_more())
+        else {
             return 0;
         };
         if !acknowledged || self.session.free_bytes() < NEXT_PART_BYTES {
@@ -273,44 +256,37 @@ impl Agent {
         }
         let cost_ps = switch.costs().multipart_ps + 15 * switch.costs().flow_statistics_entry_ps;
         match switch.next_part(self.version, now_s) {
-            Ok(Some(part)) => self.session.write(now, Buffer::Roomy, part, out),
+            Ok(Some(part)) => self
+                .session
+                .write(pass.began, Buffer::Roomy, part, pass.out),
             Ok(None) => {}
-            Err(cause) => self.hang(now, cause, out),
+            Err(cause) => self.hang(pass.began, cause, pass),
         }
         cost_ps
     }
 
-    /// Handles a frame from a port in the pass that begins at `pass`; gives how long the CPU is busy with it.
+    /// Handles a frame from a port in this pass; gives how long the CPU is busy with it.
     pub(super) fn frame_13(
         &mut self,
-        pass: Instant,
         mut data: Vec<u8>,
         in_port: u32,
-        out: &mut Outbox,
+        pass: &mut Pass,
     ) -> Duration {
         let length = length_with_fcs(data.len());
-        let Some(mut switch) = self.switch13.take() else {
+        let Some(switch) = &mut self.tables.switch13 else {
             return Duration::ZERO;
         };
-        let flooded = self.flooded.bits();
-        let clock = self.clock();
+        let flooded = self.config.flooded.bits();
+        let clock = self.time.clock();
         let run = switch.process(&mut data, in_port, flooded, clock, &self.costs);
         let FrameTime { work, busy } = self.costs.frame(length, run.cost_ps);
-        self.carry_out_13(&mut switch, pass + work, run, data, out);
-        self.switch13 = Some(switch);
+        self.carry_out_13(pass.began + work, run, data, pass);
         busy
     }
 
-    fn carry_out_13(
-        &mut self,
-        switch: &mut Switch,
-        at: Instant,
-        run: Run,
-        data: Vec<u8>,
-        out: &mut Outbox,
-    ) {
+    fn carry_out_13(&mut self, at: Instant, run: Run, data: Vec<u8>, pass: &mut Pass) {
         if run.effects.is_empty() {
-            let counters = &mut out.counters;
+            let counters = &mut pass.out.counters;
             let counted = if run.missed {
                 &mut counters.missed
             } else {
@@ -324,10 +300,13 @@ impl Agent {
             let frame = match effect.frame {
                 Some(frame) => frame,
                 None if rest.len() == 0 => last.take().unwrap_or_default(),
-                None => out.pool.copy_unpadded(last.as_deref().unwrap_or_default()),
+                None => pass
+                    .out
+                    .pool
+                    .copy_unpadded(last.as_deref().unwrap_or_default()),
             };
             match effect.kind {
-                EffectKind::Output(tag) => out.send_tagged(at, tag, frame),
+                EffectKind::Output(tag) => pass.out.send_tagged(at, tag, frame),
                 EffectKind::PacketIn {
                     in_port,
                     table,
@@ -336,76 +315,74 @@ impl Agent {
                 } => {
                     let kept = frame.len().min(max_bytes.into());
                     let is_open = self.is_established() || self.session.is_half_open();
-                    if is_open && self.version == VERSION_1_3 {
+                    let switch = self.tables.switch13.as_mut();
+                    if let Some(switch) = switch.filter(|_| is_open && self.version == VERSION_1_3)
+                    {
                         let notice = switch.packet_in(in_port, table, cookie, &frame[..kept]);
-                        self.session.write(at, Buffer::Exact, notice, out);
-                        if !self.in_segment {
-                            self.session.transmit(at, out);
+                        self.session.write(at, Buffer::Exact, notice, pass.out);
+                        if !pass.in_segment {
+                            self.session.transmit(at, pass.out);
                         }
                     }
-                    out.pool.recycle(frame);
+                    pass.out.pool.recycle(frame);
                 }
             }
         }
         if let Some(data) = last {
-            out.pool.recycle(data);
+            pass.out.pool.recycle(data);
         }
         if let Some(cause) = run.hang {
-            self.hang(at, cause, out);
+            self.hang(at, cause, pass);
         }
     }
 
     /// Sends the frame of a `PACKET_OUT` by its first action, if that is an output (quirks 181 to 185).
-    fn packet_out_13(
-        &mut self,
-        switch: &mut Switch,
-        now: Instant,
-        bytes: &[u8],
-        length: usize,
-        out: &mut Outbox,
-    ) {
+    fn packet_out_13(&mut self, bytes: &[u8], length: usize, pass: &mut Pass) {
         let in_port = be32(bytes, 12);
         let data_at = PACKET_OUT_13_BYTES + usize::from(be16(bytes, 16));
         let costs = self.costs.control();
-        self.cost_ps += costs.packet_out_ps;
+        pass.cost_ps += costs.packet_out_ps;
         let Some(data) = bytes.get(data_at..length) else {
             return; // the actions would reach beyond the message
         };
         let extra_bytes = length_with_fcs(data.len()) as i64 - 64;
-        self.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
+        pass.cost_ps += costs.packet_out_per_byte_ps * extra_bytes;
         if be16(bytes, PACKET_OUT_13_BYTES) != 0 {
             return; // no output
         }
         let tag = match be32(bytes, PACKET_OUT_13_BYTES + 4) {
             ports::TABLE => {
-                let mut frame = out.pool.copy_unpadded(data);
-                let flooded = self.flooded.bits();
-                let clock = self.clock();
+                let Some(switch) = &mut self.tables.switch13 else {
+                    return;
+                };
+                let mut frame = pass.out.pool.copy_unpadded(data);
+                let flooded = self.config.flooded.bits();
+                let clock = self.time.clock();
                 let run = switch.process(&mut frame, in_port, flooded, clock, &self.costs);
-                self.cost_ps += run.cost_ps;
-                self.pushed_out.clone_from(&run.overrun);
-                let at = self.reached(now);
-                return self.carry_out_13(switch, at, run, frame, out);
+                pass.cost_ps += run.cost_ps;
+                self.input.pushed_out.clone_from(&run.overrun);
+                let at = pass.reached();
+                return self.carry_out_13(at, run, frame, pass);
             }
             ports::FLOOD => PACKET_OUT_FLOOD.wrapping_sub(tail_bit(in_port)),
             port => tail_bit(port),
         };
-        let at = self.reached(now);
-        let frame = out.pool.copy(data);
-        out.send_tagged(at, tag, frame);
+        let at = pass.reached();
+        let frame = pass.out.pool.copy(data);
+        pass.out.send_tagged(at, tag, frame);
     }
 
     /// Removes an entry that has expired, if there is one.
     pub(super) fn expire_13(&mut self) -> Option<Vec<u8>> {
-        let now_s = self.clock().now_s;
-        self.switch13.as_mut()?.expire(now_s)
+        let now_s = self.time.clock().now_s;
+        self.tables.switch13.as_mut()?.expire(now_s)
     }
 
     /// `PORT_STATUS` of a port.
     pub(super) fn port_status_13(&mut self, number: u8, up: bool) -> Message {
         let description = PortDescription {
             number,
-            address: self.made_up_address(),
+            address: self.ports.made_up_address(),
             up,
             config: 0,
             speed_kbps: 0,
@@ -419,7 +396,8 @@ impl Agent {
 
 /// The board's ports, for multipart replies.
 struct BoardPorts<'a> {
-    agent: &'a mut Agent,
+    config: &'a AgentConfig,
+    ports: &'a mut Ports,
     out: &'a Outbox,
 }
 
@@ -429,16 +407,16 @@ impl Surroundings for BoardPorts<'_> {
     }
 
     fn port_descriptions(&mut self) -> Vec<PortDescription> {
-        let agent = &mut *self.agent;
-        agent.link_seen = agent.link_up;
-        let listed: Vec<_> = agent.openflow_ports.iter().collect();
+        let ports = &mut *self.ports;
+        ports.link_seen = ports.link_up;
+        let listed: Vec<_> = self.config.openflow_ports.iter().collect();
         listed
             .iter()
             .zip(PortMask::all().iter())
             .map(|(port, by_position)| PortDescription {
                 number: port.get(),
-                address: agent.made_up_address(),
-                up: agent.link_seen.contains(by_position),
+                address: ports.made_up_address(),
+                up: ports.link_seen.contains(by_position),
                 config: 0,
                 speed_kbps: 0,
             })
@@ -446,15 +424,14 @@ impl Surroundings for BoardPorts<'_> {
     }
 
     fn port_counters(&self) -> Vec<PortCounters> {
-        let agent = &*self.agent;
-        agent
+        self.config
             .flooded
             .iter()
             .map(|port| {
-                let totals = agent.totals13[port.index()];
+                let totals = self.ports.totals13[port.index()];
                 PortCounters {
                     number: port.get(),
-                    received: agent.received[port.index()],
+                    received: self.ports.received[port.index()],
                     sent: self.out.transmitted[port.index()],
                     received_bytes: totals.received_bytes,
                     sent_bytes: totals.sent_bytes,

@@ -1,5 +1,5 @@
 //! The OpenFlow 1.3 switch of the firmware: ten tables in one list, groups, meters, multipart replies. No session and no
-//! clock; what it shares with OpenFlow 1.0 is the agent's (`crate::openflow`).
+//! clock; what it shares with OpenFlow 1.0 is the agent's.
 //!
 //! It deviates from the standard as quirks 84 to 189 of `docs/quirks.md` say; [`standard`] does not.
 
@@ -40,19 +40,6 @@ pub(crate) struct Clock {
     pub(crate) now_s: u32,
     /// Milliseconds since power-up.
     pub(crate) now_ms: u64,
-}
-
-/// Why the board has stopped for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hang {
-    /// An instruction of length 0, or of a type that the firmware takes for a place in memory.
-    Instruction,
-    /// An action of length 0, or a list of actions that is longer than what was sent.
-    Action,
-    /// Flow statistics of an entry whose `FLOW_MOD` was shorter than its match.
-    ShortFlowMod,
-    /// Flow statistics of OpenFlow 1.0 over entries of OpenFlow 1.3.
-    ForeignEntries,
 }
 
 /// An entry of the OpenFlow 1.3 tables, as a value.

@@ -5,8 +5,9 @@ use super::matching::field as oxm;
 use super::meters::{self, Meter, METERS};
 use super::replies::{Reply, REPLY_BYTES};
 use super::table::{field, padded, EntryView, MAX_ENTRIES, TABLES};
-use super::{Clock, Hang, Switch};
+use super::{Clock, Switch};
 use crate::bytes::{be16, be32};
+use crate::event::Hang;
 
 /// Entries of a part of a reply to `FLOW`.
 pub(super) const FLOW_ENTRIES: usize = 15;

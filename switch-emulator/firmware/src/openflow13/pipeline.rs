@@ -6,9 +6,10 @@ use super::matching::field;
 use super::meters::Metered;
 use super::rewrite::Rewriter;
 use super::table::TABLES;
-use super::{Clock, Hang, Switch};
+use super::{Clock, Switch};
 use crate::buffers::length_with_fcs;
 use crate::cost::{at_length, Costs};
+use crate::event::Hang;
 
 /// What a frame causes, in order.
 #[derive(Debug)]

@@ -6,6 +6,8 @@ mod message;
 mod standard;
 mod timeout;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::actions::{Actions, SLOTS, SLOT_BYTES};
@@ -94,7 +96,7 @@ pub(crate) struct EntryView<'a> {
 pub(crate) struct FlowTable {
     capacity: usize,
     quirks: Quirks,
-    costs: Costs,
+    costs: Arc<Costs>,
     memory: Memory,
     entries: Vec<Entry>,
     search: Search,
@@ -110,7 +112,7 @@ pub(crate) struct FlowTable {
 
 impl FlowTable {
     /// An empty table whose memory pool lies at `address` of the board's memory.
-    pub(crate) fn new(costs: Costs, capacity: usize, address: u32, quirks: Quirks) -> Self {
+    pub(crate) fn new(costs: Arc<Costs>, capacity: usize, address: u32, quirks: Quirks) -> Self {
         let mut table = Self {
             capacity,
             quirks,

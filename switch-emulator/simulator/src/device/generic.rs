@@ -210,27 +210,15 @@ impl GenericSwitch {
             },
         });
     }
-
-    fn answer(&mut self, now: Instant, bytes: Vec<u8>) {
-        self.outputs.push_back(Output {
-            at: now,
-            kind: OutputKind::Controller(bytes),
-        });
-    }
 }
 
 impl Switch for GenericSwitch {
-    fn connected(&mut self, now: Instant) {
-        self.advance(now);
-        let hello = self.agent.connected();
-        self.answer(now, hello);
+    fn agent(&mut self) -> &mut Agent {
+        &mut self.agent
     }
 
-    fn segment(&mut self, now: Instant, bytes: &[u8]) {
-        self.advance(now);
-        for answer in self.agent.segment(bytes) {
-            self.answer(now, answer);
-        }
+    fn outputs(&mut self) -> &mut VecDeque<Output> {
+        &mut self.outputs
     }
 
     fn frame(&mut self, now: Instant, port: u8, mut data: Vec<u8>) {
@@ -310,10 +298,6 @@ impl Switch for GenericSwitch {
 
     fn poll_at(&self) -> Option<Instant> {
         self.next_ns().map(Instant::from_nanos)
-    }
-
-    fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
     }
 
     fn counters(&self) -> Counters {

@@ -27,7 +27,7 @@ proptest! {
     /// Frames keep their order and never overlap, whenever they are offered.
     #[test]
     fn first_in_first_out(offers in prop::collection::vec((0u64..10_000_000, 64u64..1519), 1..100)) {
-        let mut link = Link::new(Timing::new(1e8, 500).expect("in range"));
+        let mut link = Link::new(Timing::new(1e8, 500).expect("in range"), End::Host(0));
         let mut offers = offers;
         offers.sort_unstable();
         let mut previous_end_ns = 0;

@@ -6,7 +6,8 @@ use super::Run;
 use crate::controller::SEGMENT_SPACING_NS;
 use crate::error::Error;
 use crate::link::size_on_wire;
-use crate::network::{End, Network};
+use crate::link::End;
+use crate::network::Network;
 
 /// By then a board on a network has reached its controller.
 const CONNECT_PATIENCE_NS: u64 = 30_000_000_000;
@@ -52,7 +53,7 @@ impl Network {
         let mut links = ports
             .iter()
             .filter_map(|port| node.links[usize::from(port.get()) - 1]);
-        links.find_map(|link| match self.ends[link] {
+        links.find_map(|link| match self.links[link].end {
             End::Controller(controller, _) => Some((*address, controller)),
             _ => None,
         })
@@ -90,6 +91,6 @@ impl Run<'_> {
 
     pub(super) fn arm_controller(&mut self, controller: usize, now_ns: u64) {
         let at_ns = self.net.controllers[controller].work_at_ns(now_ns);
-        self.arm(2 * self.net.boards.len() + controller, at_ns);
+        self.arm(self.slots.stack[controller], at_ns);
     }
 }

@@ -62,14 +62,7 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
             .expect("free ports");
     }
     for (switch, local) in [("s1", ["H1", "H2"]), ("s2", ["H3", "H4"])] {
-        let (version, flow_mod): (u8, FlowMod) = match config.openflow_version {
-            4 => (4, flow_mod_13),
-            _ => (1, flow_mod),
-        };
-        let mut segments = vec![
-            vec![version, 0, 0, 8, 0, 0, 0, 1],
-            vec![version, 5, 0, 8, 0, 0, 0, 2],
-        ];
+        let (mut segments, flow_mod) = opening(config);
         segments.extend(
             (0..DUMMIES).map(|entry| flow_mod(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1)),
         );
@@ -93,27 +86,100 @@ pub(crate) fn network(seed: u64, config: &Config) -> Network {
     network
 }
 
+/// A ring of `boards` boards, each with a host that sends to its neighbours' hosts: each packet passes two boards, and
+/// each board carries four flows by the last of 17 entries, as the two switches do. The hosts send at the fifth-rate allocation.
+#[allow(dead_code)] // the example's alone
+pub(crate) fn ring(seed: u64, boards: u16, config: &Config) -> Network {
+    let profile = Profile::from_toml(ZODIAC_FX).expect("the profile in the repository");
+    let mut network = Network::new(seed);
+    let host = |index: u16| format!("h{index}");
+    let board = |index: u16| format!("b{index}");
+    for index in 0..boards {
+        let added = network.add_board(&board(index), &profile, config.clone());
+        added.expect("a new board");
+        network.add_host(&host(index)).expect("a new host");
+    }
+    for index in 0..boards {
+        let next = board((index + 1) % boards);
+        for (a, b) in [((host(index), 1), 1), ((next, 3), 2)] {
+            let (end, port) = ((board(index), b), (a.0.as_str(), a.1));
+            let laid = network.connect(port, (&end.0, end.1), 1e8, 0);
+            laid.expect("free ports");
+        }
+    }
+    for index in 0..boards {
+        let (next, previous) = ((index + 1) % boards, (index + boards - 1) % boards);
+        let (hello, add) = opening(config);
+        let dummies =
+            (0..DUMMIES).map(|entry| add(entry, 0, [192, 168, 0, 1], [192, 168, 0, 2], 1));
+        let ways = [
+            (index, next, 2),
+            (index, previous, 3),
+            (previous, index, 1),
+            (next, index, 1),
+        ];
+        let used = (DUMMIES..).zip(ways).map(|(entry, (from, to, port))| {
+            add(entry, 0, ring_address(from), ring_address(to), port)
+        });
+        let segments: Vec<_> = hello.into_iter().chain(dummies).chain(used).collect();
+        let installed = network.control(&board(index), &segments);
+        installed.expect("a board before its run");
+        let load = fifth_rate(1.0)[0];
+        for (flow, to) in [(2 * index, next), (2 * index + 1, previous)] {
+            let mut frame = frame(0, "H1", "H2");
+            frame[26..30].copy_from_slice(&ring_address(index));
+            frame[30..34].copy_from_slice(&ring_address(to));
+            let source = source(flow.into(), frame, load, true, &host(to));
+            let added = network.add_source(&host(index), source);
+            added.expect("a source that can send");
+        }
+    }
+    network
+}
+
+fn ring_address(host: u16) -> [u8; 4] {
+    let [high, low] = host.to_be_bytes();
+    [10, 1, high, low]
+}
+
+/// What a controller says first, and what makes its messages that add entries.
+fn opening(config: &Config) -> (Vec<Vec<u8>>, FlowMod) {
+    let (version, flow_mod): (u8, FlowMod) = match config.openflow_version {
+        4 => (4, flow_mod_13),
+        _ => (1, flow_mod),
+    };
+    let segments = [
+        [version, 0, 0, 8, 0, 0, 0, 1],
+        [version, 5, 0, 8, 0, 0, 0, 2],
+    ];
+    (segments.map(Vec::from).into(), flow_mod)
+}
+
 /// Adds the four sources, flows 0 and 2 with the first load, 1 and 3 with the second.
 pub(crate) fn add_sources(network: &mut Network, loads: [Load; 2], observed: bool) {
     for (flow, from, to) in FLOWS {
         let load = loads[flow as usize % 2];
-        let source = SourceConfig {
-            flow,
-            frame: frame(flow as u16, from, to),
-            sequence_offset: SEQUENCE_OFFSET,
-            shaper_rate_bps: load.shaper_rate_bps,
-            shaper_burst_bytes: load.shaper_burst_bytes,
-            offered: Offered::Bursts(BurstsConfig {
-                offered_rate_bps: load.offered_rate_bps,
-                burst_bytes: load.burst_bytes,
-                queue_bytes: 50.0 * f64::from(FRAME_BYTES),
-            }),
-            observed,
-            destination: Some(to.into()),
-        };
+        let frame = frame(flow as u16, from, to);
         network
-            .add_source(from, source)
+            .add_source(from, source(flow, frame, load, observed, to))
             .expect("a source that can send");
+    }
+}
+
+fn source(flow: u32, frame: Vec<u8>, load: Load, observed: bool, to: &str) -> SourceConfig {
+    SourceConfig {
+        flow,
+        frame,
+        sequence_offset: SEQUENCE_OFFSET,
+        shaper_rate_bps: load.shaper_rate_bps,
+        shaper_burst_bytes: load.shaper_burst_bytes,
+        offered: Offered::Bursts(BurstsConfig {
+            offered_rate_bps: load.offered_rate_bps,
+            burst_bytes: load.burst_bytes,
+            queue_bytes: 50.0 * f64::from(FRAME_BYTES),
+        }),
+        observed,
+        destination: Some(to.into()),
     }
 }
 

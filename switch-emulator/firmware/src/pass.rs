@@ -1,0 +1,37 @@
+//! One pass of the main loop.
+
+use crate::outbox::Outbox;
+use crate::time::{Duration, Instant};
+
+/// What the CPU does in one pass of the main loop, handed through all that takes part in it.
+pub(crate) struct Pass<'a> {
+    /// When it began.
+    pub(crate) began: Instant,
+    /// What the work since then has cost so far.
+    pub(crate) cost_ps: i64,
+    /// A segment is being handled: what is written leaves when that is done.
+    pub(crate) in_segment: bool,
+    /// What comes of it.
+    pub(crate) out: &'a mut Outbox,
+}
+
+impl<'a> Pass<'a> {
+    pub(crate) const fn new(began: Instant, out: &'a mut Outbox) -> Self {
+        Self {
+            began,
+            cost_ps: 0,
+            in_segment: false,
+            out,
+        }
+    }
+
+    /// How long the CPU has been busy.
+    pub(crate) fn busy(&self) -> Duration {
+        Duration::from_picos_rounded(self.cost_ps)
+    }
+
+    /// Instant that the work has reached.
+    pub(crate) fn reached(&self) -> Instant {
+        self.began + self.busy()
+    }
+}

@@ -1,0 +1,40 @@
+"""No circle between the modules of a Rust crate: each can be read and tested before those that use it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+_CRATES = Path(__file__).resolve().parents[2] / "switch-emulator"
+
+
+def _arrows(source: Path) -> nx.DiGraph:
+    """From each module at the root of the crate in `source` to those that its paths name; tests left out."""
+    arrows = nx.DiGraph()
+    for path in source.rglob("*.rs"):
+        here, *_ = path.relative_to(source).with_suffix("").parts
+        if path.stem == "tests" or here in ("lib", "main"):
+            continue
+        code = path.read_text(encoding="utf-8").split("#[cfg(test)]")[0]
+        lines = [line for line in code.splitlines() if not line.lstrip().startswith("//")]
+        for there in re.findall(r"\bcrate::([a-z]\w*)", "\n".join(lines)):
+            if there != here:
+                arrows.add_edge(here, there)
+    return arrows
+
+
+@pytest.mark.parametrize("crate", ["firmware", "simulator", "live", "python"])
+def test_no_circle_between_the_modules_of_a_crate(crate: str) -> None:
+    arrows = _arrows(_CRATES / crate / "src")
+    assert arrows.size() > 0
+    assert list(nx.simple_cycles(arrows)) == []
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "part.rs").write_text("use crate::other::Thing;\n", encoding="utf-8")
+    (tmp_path / "other.rs").write_text("// crate::third\nfn f() { crate::one::go() }\n", encoding="utf-8")
+    assert [sorted(circle) for circle in nx.simple_cycles(_arrows(tmp_path))] == [["one", "other"]]
