@@ -46,7 +46,8 @@ class Outcome(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    chart: Chart
+    chart: Chart | None
+    """Without one, the picture is the table."""
     findings: dict[str, float]
     """Named numbers that claims are judged by; the names end with the units."""
     x: AxisLabel

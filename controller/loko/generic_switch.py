@@ -1,15 +1,36 @@
-"""The profile of a generic switch (`kind = "generic-switch"`): a fixed time a frame, then a port's queues.
+"""The profile of a generic switch (`kind = "generic-switch"`): some time a frame, then a port's queues.
 
-The simulator carries such switches (docs/devices.md). What a port's queues guarantee is in `loko.slices`.
+The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues
+guarantee is in `loko.slices`.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
 
 from loko.document import Strict
-from loko.quantity import Count
+from loko.quantity import Count, Factor, Source
 from loko.tolerance import Tolerant
+
+MatchKind = Literal[
+    "port", "dl-dst", "dl-vlan", "dl-vlan-pcp", "masked-nw-dst", "tp-dst", "five-tuple", "all", "other"
+]
+ActionKind = Literal[
+    "output",
+    "enqueue",
+    "set-dl-src",
+    "set-dl-dst",
+    "set-vlan-id",
+    "set-vlan-pcp",
+    "strip-vlan",
+    "set-nw-src",
+    "set-nw-dst",
+    "set-nw-tos",
+    "set-tp-src",
+    "set-tp-dst",
+]
 
 
 class GenericPorts(Strict):
@@ -19,16 +40,97 @@ class GenericPorts(Strict):
     link_rate_bps: Count
 
 
+class TableRule(Strict):
+    """What becomes of entries of some kinds of match and action; any without."""
+
+    matches: list[MatchKind] = Field(default=[])
+    actions: list[ActionKind] = Field(default=[])
+    path: Literal["hardware", "software", "refused"] = "hardware"
+    entries: Count | None = None
+    """How many of them fill the hardware table."""
+    source: Source
+    note: str = ""
+
+
 class GenericTable(Strict):
     """The flow table."""
 
     entries: Count
+    rules: list[TableRule] = Field(default=[])
+    """The first one that fits an entry counts."""
+    misses_tagged: bool = False
+    """Whether tagged frames match no entry."""
 
 
 class Forwarding(Strict):
     """From a frame's last bit in until it is in its queue."""
 
     latency_ns: Count
+
+
+class Knot(Strict):
+    """The least that frames of a length take."""
+
+    frame_bytes: Annotated[int, Field(ge=1)]
+    latency_ns: Count
+
+
+class Busy(Strict):
+    """What is otherwise on ports that are nearly full."""
+
+    load_percent: Count
+    rise_ns: Count
+    least_rise_ns: Count
+
+
+class TagPush(Strict):
+    """What pushing a tag adds, now and then."""
+
+    one_in: Count
+    extra_ns: Count
+
+
+class Pipeline(Strict):
+    """How long a switch chip works on a frame."""
+
+    latency: Annotated[list[Knot], Field(min_length=1)]
+    spread_ns: Count
+    busy: Busy | None = None
+    tag_push: TagPush | None = None
+
+
+class Lookup(Strict):
+    """A look-up that all ports share."""
+
+    frames_per_s: Count
+    waiting_frames: Count
+
+
+class Software(Strict):
+    """The CPU, which forwards what the chip cannot."""
+
+    entries: Count
+    waiting_frames: Count
+    least_ns: Count
+    most_ns: Count
+    exponent: Factor
+    short_frame_bytes: Count | None = None
+    """Frames up to this length are forwarded there, unless an entry matches the port alone."""
+
+
+class Priorities(Strict):
+    """Strict priority before each port; the first queue is the lowest."""
+
+    queues: Count
+    limit_frames: Count
+    check_ns: Count
+
+
+class Buffer(Strict):
+    """A memory that all queues share."""
+
+    pool_bytes: Count
+    factor_percent: Count
 
 
 class GenericSwitch(Tolerant):
@@ -40,4 +142,16 @@ class GenericSwitch(Tolerant):
     title: str
     ports: GenericPorts
     table: GenericTable
-    forwarding: Forwarding
+    forwarding: Forwarding | None = None
+    """A fixed time, in place of a pipeline."""
+    pipeline: Pipeline | None = None
+    lookup: Lookup | None = None
+    software: Software | None = None
+    priorities: Priorities | None = None
+    buffer: Buffer | None = None
+
+    @model_validator(mode="after")
+    def _forwards(self) -> Self:
+        if (self.forwarding is None) == (self.pipeline is None):
+            raise ValueError("give either [forwarding], a fixed time, or [pipeline]")
+        return self

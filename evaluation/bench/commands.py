@@ -28,6 +28,7 @@ from evaluation.bench.procedures import PROCEDURES
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
 from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
+from evaluation.predictability.commands import judge_predictability
 from evaluation.provenance import commit
 from evaluation.runner import RunError
 from loko.device import load_profile
@@ -40,6 +41,7 @@ bench_app.command("analyse")(analyse_captures)
 bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
 bench_app.command("senders")(senders)
+bench_app.command("predictability")(judge_predictability)
 
 DeviceOption = Annotated[str, typer.Option(help="A profile, for its board in virtual time, or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]

@@ -104,8 +104,10 @@ impl Flow {
     }
 
     /// A frame that carries this flow's identifier passes `host`'s tap at `at_ns`.
-    fn receive(&mut self, host: usize, at_ns: i64, data: &[u8]) {
-        let (sequence, rest) = data[self.sequence_offset..].split_at(4);
+    ///
+    /// `sequence_offset` is where its number is now: a tag that was pushed or stripped has moved it.
+    fn receive(&mut self, host: usize, at_ns: i64, data: &[u8], sequence_offset: usize) {
+        let (sequence, rest) = data[sequence_offset..].split_at(4);
         let sequence = sequence
             .iter()
             .fold(0, |number, byte| number << 8 | u32::from(*byte));
@@ -166,12 +168,15 @@ impl Latest {
     }
 }
 
-/// Finds the flow to which a frame belongs by the bytes that it really carries.
+/// What a VLAN tag lengthens a frame by.
+const TAG_BYTES: usize = 4;
+
+/// Finds the flow to which a frame belongs by the bytes that it really carries, with or without the tag that it was sent with.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
-    /// (offset of the identifier, length of the frame, identifier, index of the flow), ascending.
+    /// (offset of the identifier, length of the frame, identifier, index of the flow), ascending; three for each flow.
     entries: Vec<(usize, usize, u32, usize)>,
-    /// The different (offset, length), mostly one.
+    /// The different (offset, length), those without a change of tags first.
     shapes: Vec<(usize, usize)>,
 }
 
@@ -180,15 +185,34 @@ impl Identities {
         let mut entries: Vec<_> = flows
             .iter()
             .enumerate()
-            .map(|(index, flow)| (flow.sequence_offset - 4, flow.frame.len(), flow.id, index))
+            .flat_map(|(index, flow)| {
+                let (offset, length) = (flow.sequence_offset - 4, flow.frame.len());
+                let stripped = offset
+                    .checked_sub(TAG_BYTES)
+                    .zip(length.checked_sub(TAG_BYTES));
+                let pushed = (offset + TAG_BYTES, length + TAG_BYTES);
+                [Some((offset, length)), Some(pushed), stripped]
+                    .into_iter()
+                    .flatten()
+                    .map(move |(offset, length)| (offset, length, flow.id, index))
+            })
             .collect();
         entries.sort_unstable();
-        let mut shapes: Vec<_> = entries.iter().map(|entry| (entry.0, entry.1)).collect();
+        // As they were sent first: elsewhere in a frame there may be another flow's identifier by chance.
+        let as_sent = |flow: &Flow| (flow.sequence_offset - 4, flow.frame.len());
+        let mut shapes: Vec<_> = flows.iter().map(as_sent).collect();
+        shapes.sort_unstable();
         shapes.dedup();
+        for &(offset, length, ..) in &entries {
+            if !shapes.contains(&(offset, length)) {
+                shapes.push((offset, length));
+            }
+        }
         Self { entries, shapes }
     }
 
-    fn find(&self, data: &[u8]) -> Option<usize> {
+    /// The index of the flow, and where the frame has its identifier.
+    fn find(&self, data: &[u8]) -> Option<(usize, usize)> {
         self.shapes
             .iter()
             .filter(|(_, length)| *length == data.len())
@@ -203,15 +227,15 @@ impl Identities {
                 self.entries
                     .get(place)
                     .filter(|entry| (entry.0, entry.1, entry.2) == key)
-                    .map(|entry| entry.3)
+                    .map(|entry| (entry.3, offset))
             })
     }
 
     /// Records that `host` receives `data`; false if it belongs to no flow.
     pub(crate) fn receive(&self, flows: &mut [Flow], host: usize, at_ns: i64, data: &[u8]) -> bool {
         match self.find(data) {
-            Some(index) => {
-                flows[index].receive(host, at_ns, data);
+            Some((index, offset)) => {
+                flows[index].receive(host, at_ns, data, offset + 4);
                 true
             }
             None => false,

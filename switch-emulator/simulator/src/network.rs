@@ -160,7 +160,7 @@ impl Network {
             reason,
         })?;
         let device = Device::Switch(switch);
-        self.push_device(name, device, profile.ports());
+        self.push_device(name, device, profile.ports(config));
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `fifo` | one queue, no rate |
 //! | `htb` | hierarchical token bucket: classes wait for tokens, and borrow those of their ancestors |
+//! | `priority` | strict priority, with the time that switch chips let pass between two choices |
 //! | `trtcm` | two-rate three-colour marking: what finds no tokens is dropped |
 //! | `credit` | the token bucket of these two, whose level may fall below zero |
 //! | `config` | their settings |
@@ -18,11 +19,13 @@ mod config;
 mod credit;
 mod fifo;
 mod htb;
+mod priority;
 mod trtcm;
 
 pub use config::{ClassConfig, HtbConfig, PolicerConfig, SchedulerConfig, TrtcmConfig};
 use fifo::Fifo;
 use htb::Htb;
+pub(crate) use priority::StrictPriority;
 use trtcm::Trtcm;
 
 /// Length of an Ethernet header, which an IP packet has before it.
@@ -65,6 +68,21 @@ pub(crate) trait Discipline: fmt::Debug + Send {
     fn wake_ns(&self) -> Option<u64>;
     /// What it has thrown away.
     fn dropped(&self) -> Dropped;
+    /// What waits in a queue, and in all; disciplines that share no memory need not tell.
+    fn held(&self, _queue: u32) -> Held {
+        Held::default()
+    }
+    /// A frame found no room in a memory that this discipline shares with others.
+    fn refuse(&mut self) {}
+}
+
+/// What waits before a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// In one queue.
+    pub(crate) queue_bytes: u64,
+    /// In all queues of the port.
+    pub(crate) all_bytes: u64,
 }
 
 /// A queue that holds so many frames at most.

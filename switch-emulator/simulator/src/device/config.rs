@@ -15,6 +15,8 @@ pub struct SwitchConfig {
     pub mac: MacAddress,
     /// Of a generic switch: what stands before a port, by its number; a single queue where nothing is said.
     pub schedulers: BTreeMap<u8, SchedulerConfig>,
+    /// Of a generic switch: the rate of its ports, if it is another than the profile's.
+    pub link_rate_bps: Option<u64>,
 }
 
 impl Default for SwitchConfig {
@@ -22,6 +24,7 @@ impl Default for SwitchConfig {
         Self {
             mac: MacAddress([0x02, 0, 0, 0, 0, 0]),
             schedulers: BTreeMap::new(),
+            link_rate_bps: None,
         }
     }
 }

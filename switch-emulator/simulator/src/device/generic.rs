@@ -1,21 +1,51 @@
-//! A generic switch: a fixed time for each frame, then a queue discipline before each port.
+//! A generic switch: some time for each frame, then a queue discipline before each port.
 //!
-//! A frame that has completely arrived is looked up, and comes to its port's discipline `forwarding.latency_ns` later. From
-//! there it departs when the discipline gives it and the wire is free. Ports do not share anything. Which
+//! A frame that has completely arrived is looked up, and comes to its port's discipline when the pipeline is through with it.
+//! From there it departs when the discipline gives it and the wire is free. Which
 //! queue of the port a frame waits in is what the action `enqueue` of its entry says; without one it is queue 0.
+//!
+//! A profile composes the switch of parts, of which it may leave out any: without them a frame takes a fixed time, the ports
+//! share nothing, and the table holds entries of any kind alike.
+//!
+//! | module | part |
+//! |---|---|
+//! | `pipeline` | how long the switch chip works on a frame |
+//! | `lookup` | a look-up that takes fewer frames a second than the ports bring |
+//! | `software` | the CPU, which forwards what the chip cannot |
+//! | `buffer_pool` | a memory that all queues share |
+//! | `openflow::rules` | what the table holds, and where, by the kinds of match and action |
+//! | `queue::priority` | strict priority, checked every so often |
 
 use std::collections::VecDeque;
 
 use zodiac_firmware::{Counters, Instant};
 
+use super::openflow::rules::Path;
 use super::openflow::{Agent, Verdict};
 use super::{Output, OutputKind, Ports, Switch, SwitchConfig};
 use crate::link::{size_on_wire, Timing};
-use crate::queue::{discipline, Discipline, Waiting};
+use crate::queue::{discipline, Discipline, StrictPriority, Waiting};
+use crate::random::Stream;
 
+mod buffer_pool;
+mod lookup;
+mod pipeline;
 mod profile;
+mod software;
 
+use buffer_pool::BufferPool;
+use lookup::Lookup;
+use pipeline::{Entering, Pipeline};
+use profile::Forwarding;
 pub use profile::GenericSwitchProfile;
+use software::Software;
+
+/// Streams of random numbers: one for each part that draws any.
+mod stream {
+    pub(super) const PIPELINE: u64 = 0;
+    pub(super) const SOFTWARE: u64 = 1;
+    pub(super) const PRIORITY: u64 = 2;
+}
 
 /// What stands between the table and one front port's wire.
 #[derive(Debug)]
@@ -40,9 +70,12 @@ struct Forwarded {
 #[derive(Debug)]
 pub(crate) struct GenericSwitch {
     agent: Agent,
-    latency_ns: u64,
+    pipeline: Pipeline,
+    lookup: Option<Lookup>,
+    software: Option<Software>,
+    pool: Option<BufferPool>,
     wire: Timing,
-    /// In order of arrival, and so of `ready_ns`.
+    /// In order of `ready_ns`, then of arrival.
     forwarded: VecDeque<Forwarded>,
     ports: Vec<Port>,
     counters: Counters,
@@ -55,6 +88,7 @@ impl GenericSwitch {
     pub(crate) fn new(
         profile: &GenericSwitchProfile,
         config: &SwitchConfig,
+        seed: u64,
     ) -> Result<Self, String> {
         let count = profile.ports.count;
         if let Some(port) = config
@@ -66,9 +100,23 @@ impl GenericSwitch {
                 "schedulers: there is no port {port}: choose 1 to {count}"
             ));
         }
+        let link_rate_bps = profile.link_rate_bps(config);
+        if !(1..=1_000_000_000_000).contains(&link_rate_bps) {
+            return Err("link_rate_bps: choose 1 to 1000000000000".into());
+        }
+        let mut phases = Stream::new(seed, stream::PRIORITY);
         let ports = (1..=count).map(|number| {
-            let discipline = discipline(config.schedulers.get(&number))
-                .map_err(|reason| format!("schedulers: port {number}: {reason}"))?;
+            let discipline: Box<dyn Discipline> =
+                match (config.schedulers.get(&number), &profile.priorities) {
+                    (None, Some(priorities)) => Box::new(StrictPriority::new(
+                        priorities.queues as u32,
+                        priorities.limit_frames,
+                        priorities.check_ns,
+                        pipeline::below(priorities.check_ns, phases.bits()),
+                    )),
+                    (config, _) => discipline(config)
+                        .map_err(|reason| format!("schedulers: port {number}: {reason}"))?,
+                };
             Ok(Port {
                 discipline,
                 free_ns: 0,
@@ -76,9 +124,21 @@ impl GenericSwitch {
             })
         });
         Ok(Self {
-            agent: Agent::with_queues(config.mac, count, profile.table.entries as usize),
-            latency_ns: profile.forwarding.latency_ns,
-            wire: Timing::of_rate(profile.ports.link_rate_bps),
+            agent: match profile.table_model() {
+                Some(model) => Agent::modelled(config.mac, count, model),
+                None => Agent::with_queues(config.mac, count, profile.table.entries as usize),
+            },
+            pipeline: Pipeline::new(
+                profile.pipeline(),
+                count,
+                Stream::new(seed, stream::PIPELINE),
+            ),
+            lookup: profile.lookup.map(Lookup::new),
+            software: profile
+                .software
+                .map(|software| Software::new(software, Stream::new(seed, stream::SOFTWARE))),
+            pool: profile.buffer.map(BufferPool::new),
+            wire: Timing::of_rate(link_rate_bps),
             forwarded: VecDeque::new(),
             ports: ports.collect::<Result<_, String>>()?,
             counters: Counters::default(),
@@ -97,6 +157,33 @@ impl GenericSwitch {
             .min()
     }
 
+    /// Puts a frame behind those that come to their queues earlier or with it.
+    fn forward(&mut self, frame: Forwarded) {
+        let earlier = |one: &Forwarded| one.ready_ns <= frame.ready_ns;
+        let place = match self.forwarded.back() {
+            Some(last) if !earlier(last) => self.forwarded.partition_point(earlier),
+            _ => self.forwarded.len(),
+        };
+        self.forwarded.insert(place, frame);
+    }
+
+    /// A frame comes to its queue.
+    fn enqueue(&mut self, now_ns: u64, frame: Forwarded) {
+        let port = &mut self.ports[usize::from(frame.port) - 1];
+        let before = port.discipline.held(frame.queue);
+        let is_full = |pool: &BufferPool| !pool.admits(before, frame.data.len() as u64);
+        if self.pool.as_ref().is_some_and(is_full) {
+            port.discipline.refuse();
+            return;
+        }
+        let waiting = Waiting { data: frame.data };
+        port.discipline.enqueue(now_ns, frame.queue, waiting);
+        if let Some(pool) = &mut self.pool {
+            pool.changed(before, port.discipline.held(frame.queue));
+        }
+        port.ask_ns = Some(now_ns);
+    }
+
     /// Lets a port send at `now_ns` if its wire is free.
     fn serve(&mut self, number: u8, now_ns: u64) {
         let port = &mut self.ports[usize::from(number) - 1];
@@ -104,10 +191,14 @@ impl GenericSwitch {
             port.ask_ns = Some(port.free_ns);
             return;
         }
+        let before = port.discipline.held(0);
         let Some(frame) = port.discipline.dequeue(now_ns) else {
             port.ask_ns = port.discipline.wake_ns();
             return;
         };
+        if let Some(pool) = &mut self.pool {
+            pool.changed(before, port.discipline.held(0));
+        }
         port.free_ns = now_ns + self.wire.slot_ns(size_on_wire(frame.data.len()));
         port.ask_ns = Some(port.free_ns);
         self.counters.forwarded += 1;
@@ -130,37 +221,72 @@ impl Switch for GenericSwitch {
         &mut self.outputs
     }
 
-    fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>) {
+    fn frame(&mut self, now: Instant, port: u8, mut data: Vec<u8>) {
         self.advance(now);
         self.counters.received += 1;
+        let now_ns = now.as_nanos();
+        let at_ns = match &mut self.lookup {
+            Some(lookup) => lookup.take(now_ns),
+            None => Some(now_ns),
+        };
+        let Some(at_ns) = at_ns else {
+            self.counters.dropped_switch += 1;
+            return;
+        };
         self.counters.processed += 1;
-        match self.agent.look_up(&data, port) {
-            Verdict::Miss => self.counters.missed += 1,
-            Verdict::Drop => self.counters.dropped_flow += 1,
-            Verdict::Forward { ports, queue } => {
-                for port in ports.iter() {
-                    self.forwarded.push_back(Forwarded {
-                        ready_ns: now.as_nanos() + self.latency_ns,
-                        port,
-                        queue,
-                        data: data.clone(),
-                    });
-                }
+        let came_bytes = size_on_wire(data.len());
+        let treatment = self.agent.treatment(&data, port);
+        let (verdict, by_port) = (treatment.verdict, treatment.by_port);
+        let in_software = treatment.path == Path::Software;
+        for rewrite in treatment.rewrites {
+            rewrite.apply(&mut data);
+        }
+        let (ports, queue) = match verdict {
+            Verdict::Miss => {
+                self.counters.missed += 1;
+                return;
             }
+            Verdict::Drop => {
+                self.counters.dropped_flow += 1;
+                return;
+            }
+            Verdict::Forward { ports, queue } => (ports, queue),
+        };
+        let ready_ns = match &mut self.software {
+            Some(software) if in_software || !by_port && software.takes_short(came_bytes) => {
+                software.take(now_ns)
+            }
+            _ => Some(self.pipeline.ready_ns(Entering {
+                at_ns,
+                port,
+                frame_bytes: came_bytes,
+                slot_ns: self.wire.slot_ns(came_bytes),
+                gets_tag: size_on_wire(data.len()) > came_bytes,
+            })),
+        };
+        let Some(ready_ns) = ready_ns else {
+            self.counters.dropped_buffer += 1;
+            return;
+        };
+        for port in ports.iter() {
+            self.forward(Forwarded {
+                ready_ns,
+                port,
+                queue,
+                data: data.clone(),
+            });
         }
         self.advance(now);
     }
 
     fn advance(&mut self, now: Instant) {
         while let Some(at_ns) = self.next_ns().filter(|at_ns| *at_ns <= now.as_nanos()) {
-            while let Some(frame) = self.forwarded.front().filter(|one| one.ready_ns <= at_ns) {
-                let (number, queue) = (frame.port, frame.queue);
-                let port = &mut self.ports[usize::from(number) - 1];
-                if let Some(frame) = self.forwarded.pop_front() {
-                    let frame = Waiting { data: frame.data };
-                    port.discipline.enqueue(at_ns, queue, frame);
-                }
-                port.ask_ns = Some(at_ns);
+            let is_ready = |one: &Forwarded| one.ready_ns <= at_ns;
+            while self.forwarded.front().is_some_and(is_ready) {
+                let Some(frame) = self.forwarded.pop_front() else {
+                    break;
+                };
+                self.enqueue(at_ns, frame);
             }
             for number in 1..=self.ports.len() as u8 {
                 if self.ports[usize::from(number) - 1].ask_ns == Some(at_ns) {

@@ -1,17 +1,20 @@
 //! The OpenFlow 1.0 side of switches that are no Zodiac FX: sessions as the specification describes them.
 //!
 //! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER and all commands of `FLOW_MOD`, with the
-//! action output, and enqueue where ports have queues. Everything else is refused with an error message. Nothing here takes time: what a controller's
+//! action output, enqueue where ports have queues, and those that change frames where a switch chip does. Everything else is refused with an error message. Nothing here takes time: what a controller's
 //! message costs on these switches is not known. The matches are those of the firmware crate.
 
 use zodiac_firmware::MacAddress;
 
 use super::Ports;
 
+mod rewrite;
+pub(crate) mod rules;
 mod table;
 
+use rules::TableModel;
 use table::Table;
-pub(crate) use table::Verdict;
+pub(crate) use table::{Treatment, Verdict};
 
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 8;
@@ -64,6 +67,11 @@ impl Agent {
         Self::of_table(mac, ports, Table::new(ports, true, entries))
     }
 
+    /// The same with a table that holds what the model says, and whose entries can change frames too.
+    pub(crate) fn modelled(mac: MacAddress, ports: u8, model: TableModel) -> Self {
+        Self::of_table(mac, ports, Table::modelled(ports, model))
+    }
+
     fn of_table(mac: MacAddress, ports: u8, table: Table) -> Self {
         Self {
             mac: mac.0,
@@ -106,6 +114,11 @@ impl Agent {
 
     /// Where a frame goes that came in on `port`.
     pub(crate) fn look_up(&self, frame: &[u8], port: u8) -> Verdict {
+        self.table.look_up(frame, port).verdict
+    }
+
+    /// What becomes of a frame that came in on `port`.
+    pub(crate) fn treatment(&self, frame: &[u8], port: u8) -> Treatment<'_> {
         self.table.look_up(frame, port)
     }
 

@@ -61,16 +61,21 @@ impl SwitchProfile {
                     "schedulers: this device has no queues to choose: use a generic-switch".into(),
                 );
             }
+            Self::Linux(_) if config.link_rate_bps.is_some() => {
+                return Err(
+                    "link_rate_bps: this device's ports have one rate: leave it out".into(),
+                );
+            }
             Self::Linux(profile) => Box::new(LinuxSwitch::new(profile, config, seed)),
-            Self::Generic(profile) => Box::new(GenericSwitch::new(profile, config)?),
+            Self::Generic(profile) => Box::new(GenericSwitch::new(profile, config, seed)?),
         })
     }
 
     /// Number of front ports and their rate in bit/s.
-    pub(crate) fn ports(&self) -> (u8, u64) {
+    pub(crate) fn ports(&self, config: &SwitchConfig) -> (u8, u64) {
         match self {
             Self::Linux(profile) => (profile.ports.count, profile.ports.link_rate_bps),
-            Self::Generic(profile) => (profile.ports.count, profile.ports.link_rate_bps),
+            Self::Generic(profile) => (profile.ports.count, profile.link_rate_bps(config)),
         }
     }
 }

@@ -3,7 +3,12 @@
 use serde::Deserialize;
 use zodiac_firmware::{number, ProfileError};
 
-use crate::device::{port_count, MAX_PORTS};
+use super::buffer_pool::BufferProfile;
+use super::lookup::LookupProfile;
+use super::pipeline::PipelineProfile;
+use super::software::SoftwareProfile;
+use crate::device::openflow::rules::{Path, TableModel, TableRule};
+use crate::device::{port_count, SwitchConfig, MAX_PORTS};
 
 /// Format of profile files that this crate reads.
 const FORMAT: u32 = 1;
@@ -25,8 +30,24 @@ pub struct GenericSwitchProfile {
     pub ports: GenericPorts,
     /// The flow table.
     pub table: GenericTable,
-    /// From a frame's arrival until it is in its queue.
-    pub forwarding: Forwarding,
+    /// From a frame's arrival until it is in its queue, if that is the same for all.
+    #[serde(default)]
+    pub forwarding: Option<Forwarding>,
+    /// The same, if it depends on the frame.
+    #[serde(default)]
+    pub pipeline: Option<PipelineProfile>,
+    /// A look-up that all ports share.
+    #[serde(default)]
+    pub lookup: Option<LookupProfile>,
+    /// The CPU, if it forwards too.
+    #[serde(default)]
+    pub software: Option<SoftwareProfile>,
+    /// Strict priority before each port.
+    #[serde(default)]
+    pub priorities: Option<Priorities>,
+    /// A memory that all queues share.
+    #[serde(default)]
+    pub buffer: Option<BufferProfile>,
 }
 
 /// Front ports and links.
@@ -48,6 +69,27 @@ pub struct GenericTable {
     /// Entries that it holds.
     #[serde(deserialize_with = "number")]
     pub entries: u64,
+    /// What becomes of entries of some kinds; the first rule that fits counts. With any, entries can change frames.
+    #[serde(default)]
+    pub rules: Vec<TableRule>,
+    /// Tagged frames match no entry.
+    #[serde(default)]
+    pub misses_tagged: bool,
+}
+
+/// Strict priority before each port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Priorities {
+    /// Queues of a port, the first one the lowest.
+    #[serde(deserialize_with = "number")]
+    pub queues: u64,
+    /// Frames that each holds.
+    #[serde(deserialize_with = "number")]
+    pub limit_frames: u64,
+    /// From one choice of the queue to send from to the next; 0: at every frame.
+    #[serde(deserialize_with = "number")]
+    pub check_ns: u64,
 }
 
 /// What forwarding takes.
@@ -90,14 +132,92 @@ impl GenericSwitchProfile {
                 "choose 1 to 1000000",
             ),
             (
-                profile.forwarding.latency_ns <= MAX_NS,
+                profile.forwarding.is_some() != profile.pipeline.is_some(),
+                "forwarding",
+                "give either [forwarding], a fixed time, or [pipeline]",
+            ),
+            (
+                profile
+                    .forwarding
+                    .as_ref()
+                    .is_none_or(|forwarding| forwarding.latency_ns <= MAX_NS),
                 "forwarding.latency_ns",
                 "choose at most 100 s",
             ),
+            (
+                profile.lookup.is_none_or(|lookup| {
+                    (1..=10_000_000_000).contains(&lookup.frames_per_s)
+                        && lookup.waiting_frames <= 1_000_000
+                }),
+                "lookup",
+                "choose 1 to 10000000000 frames_per_s, and at most 1000000 waiting_frames",
+            ),
+            (
+                profile.priorities.is_none_or(|priorities| {
+                    (1..=64).contains(&priorities.queues)
+                        && (1..=1_000_000).contains(&priorities.limit_frames)
+                        && priorities.check_ns <= MAX_NS
+                }),
+                "priorities",
+                "choose 1 to 64 queues, 1 to 1000000 limit_frames, and a check_ns of at most 100 s",
+            ),
+            (
+                profile.buffer.is_none() || profile.priorities.is_some(),
+                "buffer",
+                "only the queues of [priorities] share a memory: add these, or leave [buffer] out",
+            ),
+            (
+                profile.buffer.is_none_or(|buffer| {
+                    buffer.pool_bytes <= 1_000_000_000_000
+                        && (1..=100_000).contains(&buffer.factor_percent)
+                }),
+                "buffer",
+                "choose at most 1000000000000 pool_bytes, and 1 to 100000 factor_percent",
+            ),
+            (
+                profile.software.is_some()
+                    || profile.table.rules.iter().all(|rule| rule.path != Path::Software),
+                "table.rules",
+                "a rule sends entries to the CPU, which does not forward: add [software], or choose \"refused\"",
+            ),
+            (
+                profile.table.rules.iter().all(|rule| {
+                    rule.entries
+                        .is_none_or(|entries| (1..=1_000_000).contains(&entries.0))
+                }),
+                "table.rules",
+                "choose 1 to 1000000 entries",
+            ),
         ];
-        match rules.into_iter().find(|(holds, ..)| !holds) {
+        let pipeline = profile.pipeline.iter().flat_map(|part| part.rules(MAX_NS));
+        let software = profile.software.iter().flat_map(|part| part.rules(MAX_NS));
+        let mut rules = rules.into_iter().chain(pipeline).chain(software);
+        match rules.find(|(holds, ..)| !holds) {
             Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
             None => Ok(profile),
         }
+    }
+
+    /// The rate of the ports of a switch with these settings, in bit/s.
+    pub(crate) fn link_rate_bps(&self, config: &SwitchConfig) -> u64 {
+        config.link_rate_bps.unwrap_or(self.ports.link_rate_bps)
+    }
+
+    /// The pipeline, or a fixed time in its place.
+    pub(super) fn pipeline(&self) -> PipelineProfile {
+        let fixed = || self.forwarding.as_ref().map(PipelineProfile::fixed);
+        let part = self.pipeline.clone().or_else(fixed);
+        part.expect("from_toml() wants one of the two")
+    }
+
+    /// The rules of a switch chip's table; nothing for a switch without a chip.
+    pub(super) fn table_model(&self) -> Option<TableModel> {
+        self.pipeline.as_ref()?;
+        Some(TableModel {
+            rules: self.table.rules.clone(),
+            entries: self.table.entries,
+            software_entries: self.software.map_or(1, |software| software.entries),
+            misses_tagged: self.table.misses_tagged,
+        })
     }
 }

@@ -48,7 +48,7 @@ fn class(queue: u32, rate_bps: u64) -> ClassConfig {
 }
 
 fn switch(config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwitch {
-    let mut switch = GenericSwitch::new(&profile(), config).unwrap();
+    let mut switch = GenericSwitch::new(&profile(), config, 1).unwrap();
     for message in flow_mods {
         switch.segment(Instant::ZERO, message);
     }
@@ -139,12 +139,146 @@ fn what_is_lost_in_a_queue_is_counted() {
 fn wrong_settings_say_where_and_how_to_mend_them() {
     let config = with_htb(4, vec![class(0, 8_000)]);
     assert_eq!(
-        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        GenericSwitch::new(&profile(), &config, 1).unwrap_err(),
         "schedulers: there is no port 4: choose 1 to 3"
     );
     let config = with_htb(2, vec![]);
     assert_eq!(
-        GenericSwitch::new(&profile(), &config).unwrap_err(),
+        GenericSwitch::new(&profile(), &config, 1).unwrap_err(),
         "schedulers: port 2: classes: there is none: add one"
     );
+}
+
+const CHIP: &str = r#"
+format = 1
+kind = "generic-switch"
+name = "chip"
+title = "Chip"
+ports = { count = 3, link_rate_bps = 1_000_000_000 }
+
+[table]
+entries = 8
+
+[[table.rules]]
+matches = ["port"]
+actions = ["enqueue"]
+path = "software"
+source = "assumption"
+
+[pipeline]
+spread_ns = 0
+latency = [{ frame_bytes = 64, latency_ns = 3_000 }]
+
+[software]
+entries = 8
+waiting_frames = 1
+least_ns = 1_000_000
+most_ns = 2_000_000
+exponent = 1.5
+
+[priorities]
+queues = 2
+limit_frames = 100
+check_ns = 0
+"#;
+
+fn chip(text: &str, config: &SwitchConfig, flow_mods: &[Vec<u8>]) -> GenericSwitch {
+    let profile = GenericSwitchProfile::from_toml(text).unwrap();
+    let mut switch = GenericSwitch::new(&profile, config, 1).unwrap();
+    for message in flow_mods {
+        switch.segment(Instant::ZERO, message);
+    }
+    assert_eq!(switch.poll_output().unwrap().kind, OutputKind::Connect);
+    assert_eq!(switch.poll_output(), None);
+    switch
+}
+
+#[test]
+fn a_rule_decides_who_forwards() {
+    let entries = [
+        add(&from_port(1), 1, &[3]),
+        add_enqueue(&from_port(2), 1, 3, 1),
+    ];
+    let mut switch = chip(CHIP, &SwitchConfig::default(), &entries);
+    send(&mut switch, 0, 1, 1);
+    send(&mut switch, 0, 2, 4);
+    let found = departures(&mut switch);
+    assert_eq!(found[0], (3_000, 3, 1));
+    // One is worked on, one waits; the others find no room.
+    assert_eq!(found.len(), 3);
+    assert!((1_000_000..=2_000_000).contains(&found[1].0), "{found:?}");
+    assert!(found[2].0 >= found[1].0 + 1_000_000);
+    assert_eq!(switch.counters().dropped_buffer, 2);
+}
+
+#[test]
+fn a_slow_look_up_loses_what_finds_no_room() {
+    let text = format!("{CHIP}\n[lookup]\nframes_per_s = 1_000\nwaiting_frames = 2\n");
+    let entries = [add(&from_port(1), 1, &[3])];
+    let mut switch = chip(&text, &SwitchConfig::default(), &entries);
+    send(&mut switch, 0, 1, 5);
+    let instants: Vec<_> = departures(&mut switch).iter().map(|one| one.0).collect();
+    assert_eq!(instants, [3_000, 1_003_000, 2_003_000]);
+    assert_eq!(switch.counters().dropped_switch, 2);
+}
+
+#[test]
+fn queues_share_a_memory_if_there_is_one() {
+    let text = format!("{CHIP}\n[buffer]\npool_bytes = 15_140\nfactor_percent = 100\n");
+    let entries = [add(&from_port(1), 1, &[3])];
+    let mut switch = chip(&text, &SwitchConfig::default(), &entries);
+    send(&mut switch, 0, 1, 20);
+    // All come at once: five of them fill half of the memory, which is as much as is free then.
+    assert_eq!(departures(&mut switch).len(), 5);
+    assert_eq!(switch.counters().dropped_transmit, 15);
+}
+
+#[test]
+fn ports_can_have_a_lower_rate() {
+    let config = SwitchConfig {
+        link_rate_bps: Some(100_000_000),
+        ..SwitchConfig::default()
+    };
+    let mut switch = chip(CHIP, &config, &[add(&from_port(1), 1, &[3])]);
+    send(&mut switch, 0, 1, 2);
+    let found = departures(&mut switch);
+    assert_eq!(found[1].0 - found[0].0, (8 + FRAME + 12) * 80);
+}
+
+#[test]
+fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
+    for (old, new, expected) in [
+        ("[software]", "[wrong]", "unknown field `wrong`"),
+        (
+            "[pipeline]\nspread_ns = 0\nlatency = [{ frame_bytes = 64, latency_ns = 3_000 }]",
+            "",
+            "profile, forwarding: give either [forwarding], a fixed time, or [pipeline]",
+        ),
+        (
+            "latency = [{ frame_bytes = 64, latency_ns = 3_000 }]",
+            "latency = []",
+            "profile, pipeline.latency: give at least one length",
+        ),
+        (
+            "queues = 2",
+            "queues = 0",
+            "profile, priorities: choose 1 to 64 queues",
+        ),
+        (
+            "least_ns = 1_000_000",
+            "least_ns = 0",
+            "profile, software.least_ns: choose 1 ns to most_ns",
+        ),
+    ] {
+        assert!(CHIP.contains(old), "{old}");
+        let error = GenericSwitchProfile::from_toml(&CHIP.replace(old, new)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+    let begin = CHIP.find("[software]").unwrap();
+    let end = CHIP.find("[priorities]").unwrap();
+    let without = [&CHIP[..begin], &CHIP[end..]].concat();
+    let error = GenericSwitchProfile::from_toml(&without).unwrap_err();
+    assert!(error.to_string().contains("add [software]"), "{error}");
 }

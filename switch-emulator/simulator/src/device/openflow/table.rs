@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use zodiac_firmware::Match;
 
+use super::rewrite::{is_tagged, Rewrite};
+use super::rules::{ActionKind, MatchKind, Path, Place, TableModel, WHOLE};
 use super::{be16, Ports, FLOW_MOD_BYTES};
 use crate::device::MAX_PORTS;
 
@@ -28,6 +30,8 @@ mod reserved {
 mod action {
     pub(super) const OUTPUT: u16 = 0;
     pub(super) const OUTPUT_BYTES: usize = 8;
+    /// Bits of the actions that change frames.
+    pub(super) const REWRITING: u32 = 0x7fe;
     pub(super) const ENQUEUE: u16 = 11;
     pub(super) const ENQUEUE_BYTES: usize = 16;
 }
@@ -44,6 +48,8 @@ pub(crate) enum Refusal {
     ActionLength,
     /// An output to a port that the switch does not have.
     OutPort,
+    /// The match and the actions together, or the order of the actions, are nothing that this switch can do.
+    Unsupported,
 }
 
 impl Refusal {
@@ -53,7 +59,7 @@ impl Refusal {
             Self::Full => (3, 0),
             Self::Overlap => (3, 1),
             Self::Command => (3, 4),
-            Self::Emergency => (3, 5),
+            Self::Emergency | Self::Unsupported => (3, 5),
             Self::Action => (2, 0),
             Self::ActionLength => (2, 1),
             Self::OutPort => (2, 4),
@@ -72,6 +78,16 @@ pub(crate) enum Verdict {
     Forward { ports: Ports, queue: u32 },
 }
 
+/// What becomes of a frame: where it goes, how it is changed, and who does that.
+#[derive(Debug)]
+pub(crate) struct Treatment<'table> {
+    pub(crate) verdict: Verdict,
+    pub(crate) path: Path,
+    /// The entry looks at nothing but the port.
+    pub(crate) by_port: bool,
+    pub(crate) rewrites: &'table [Rewrite],
+}
+
 /// Where an entry sends frames. What it sends to the controller is not followed any further.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Outputs {
@@ -84,15 +100,34 @@ struct Outputs {
     numbers: Vec<u16>,
     /// The queue of the last action `enqueue`; 0 without one.
     queue: u32,
+    /// What is changed before.
+    rewrites: Vec<Rewrite>,
+    /// The kinds of all its actions.
+    kinds: Vec<ActionKind>,
 }
 
 impl Outputs {
-    fn read(mut list: &[u8], ports: u8, has_queues: bool) -> Result<Self, Refusal> {
+    fn read(
+        mut list: &[u8],
+        ports: u8,
+        (has_queues, rewrites): (bool, bool),
+    ) -> Result<Self, Refusal> {
         let mut outputs = Self::default();
         while !list.is_empty() {
             let length = list.get(2..4).map_or(0, |_| usize::from(be16(list, 2)));
             if list.len() < 8 || list.len() < length {
                 return Err(Refusal::ActionLength);
+            }
+            let kind = ActionKind::numbered(be16(list, 0));
+            outputs.kinds.extend(kind);
+            if let Some(rewrite) = Rewrite::read(&list[..length]).filter(|_| rewrites) {
+                if !outputs.numbers.is_empty() {
+                    // Some outputs would come before the change, some behind it.
+                    return Err(Refusal::Unsupported);
+                }
+                outputs.rewrites.push(rewrite);
+                list = &list[length..];
+                continue;
             }
             match (be16(list, 0), length) {
                 (action::OUTPUT, action::OUTPUT_BYTES) => {}
@@ -126,6 +161,7 @@ struct Entry {
     fields: Match,
     priority: u16,
     outputs: Outputs,
+    place: Place,
 }
 
 /// Entries in the order in which they are searched.
@@ -134,24 +170,64 @@ pub(super) struct Table {
     ports: u8,
     /// Whether entries can name a queue of a port.
     has_queues: bool,
-    capacity: usize,
+    /// Whether entries can change frames.
+    rewrites: bool,
+    model: TableModel,
     entries: Vec<Entry>,
 }
 
 impl Table {
     /// An empty table of a switch with `ports` front ports.
     pub(super) fn new(ports: u8, has_queues: bool, capacity: usize) -> Self {
+        let model = TableModel {
+            entries: capacity as u64,
+            ..TableModel::default()
+        };
         Self {
             ports: ports.min(MAX_PORTS),
             has_queues,
-            capacity,
+            rewrites: false,
+            model,
+            entries: Vec::new(),
+        }
+    }
+
+    /// An empty table that holds what the model says; its entries can enqueue and change frames.
+    pub(super) fn modelled(ports: u8, model: TableModel) -> Self {
+        Self {
+            ports: ports.min(MAX_PORTS),
+            has_queues: true,
+            rewrites: true,
+            model,
             entries: Vec::new(),
         }
     }
 
     /// The actions that entries can have, a bit each.
     pub(super) fn actions(&self) -> u32 {
-        1 << action::OUTPUT | u32::from(self.has_queues) << action::ENQUEUE
+        let rewriting = if self.rewrites { action::REWRITING } else { 0 };
+        1 << action::OUTPUT | u32::from(self.has_queues) << action::ENQUEUE | rewriting
+    }
+
+    /// The actions of a `FLOW_MOD`, and where an entry with them goes.
+    fn read(&self, message: &[u8], fields: &Match) -> Result<(Outputs, Place), Refusal> {
+        let can = (self.has_queues, self.rewrites);
+        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, can)?;
+        let place = self.model.place(fields, &outputs.kinds);
+        match place.path {
+            Path::Refused => Err(Refusal::Unsupported),
+            Path::Hardware | Path::Software => Ok((outputs, place)),
+        }
+    }
+
+    /// Whether the table has room for one more entry.
+    fn has_room(&self, place: Place) -> bool {
+        let entries = self.entries.iter().map(|entry| entry.place);
+        let used: u64 = entries
+            .filter(|other| other.path == place.path)
+            .map(|other| other.share)
+            .sum();
+        used + place.share <= WHOLE
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
@@ -182,27 +258,28 @@ impl Table {
         if flags & EMERGENCY != 0 {
             return Err(Refusal::Emergency);
         }
-        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, self.has_queues)?;
+        let (outputs, place) = self.read(message, &fields)?;
         let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
         if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
             return Err(Refusal::Overlap);
         }
         self.entries
             .retain(|entry| entry.fields != fields || entry.priority != priority);
-        if self.entries.len() >= self.capacity {
+        if !self.has_room(place) {
             return Err(Refusal::Full);
         }
         // An entry without wildcards comes before all others, whatever its priority.
         let rank = |fields: &Match, priority: u16| Reverse((fields.is_exact(), priority));
-        let place = self.entries.partition_point(|entry| {
+        let at = self.entries.partition_point(|entry| {
             rank(&entry.fields, entry.priority) <= rank(&fields, priority)
         });
         self.entries.insert(
-            place,
+            at,
             Entry {
                 fields,
                 priority,
                 outputs,
+                place,
             },
         );
         Ok(())
@@ -215,17 +292,27 @@ impl Table {
         priority: u16,
         selected: impl Fn(&Entry) -> bool,
     ) -> Result<(), Refusal> {
-        let outputs = Outputs::read(&message[FLOW_MOD_BYTES..], self.ports, self.has_queues)?;
+        let mut changed = self.entries.clone();
         let mut found = false;
-        for entry in self.entries.iter_mut().filter(|entry| selected(entry)) {
-            entry.outputs = outputs.clone();
+        for entry in changed.iter_mut().filter(|entry| selected(entry)) {
+            (entry.outputs, entry.place) = self.read(message, &entry.fields)?;
             found = true;
         }
-        if found {
-            Ok(())
-        } else {
-            self.add(message, fields, priority)
+        if !found {
+            return self.add(message, fields, priority);
         }
+        for path in [Path::Hardware, Path::Software] {
+            let places = changed.iter().map(|entry| entry.place);
+            let used: u64 = places
+                .filter(|place| place.path == path)
+                .map(|place| place.share)
+                .sum();
+            if used > WHOLE {
+                return Err(Refusal::Full);
+            }
+        }
+        self.entries = changed;
+        Ok(())
     }
 
     fn delete(&mut self, message: &[u8], selected: impl Fn(&Entry) -> bool) {
@@ -238,15 +325,22 @@ impl Table {
     }
 
     /// Where a frame goes that came in on `port`.
-    pub(super) fn look_up(&self, frame: &[u8], port: u8) -> Verdict {
+    pub(super) fn look_up(&self, frame: &[u8], port: u8) -> Treatment<'_> {
         let fields = Match::of_frame(frame, port.into());
-        let Some(entry) = self
+        let found = self
             .entries
             .iter()
             .find(|entry| entry.fields.covers(&fields))
-        else {
-            return Verdict::Miss;
-        };
+            .filter(|_| !(self.model.misses_tagged && is_tagged(frame)));
+        Treatment {
+            verdict: found.map_or(Verdict::Miss, |entry| self.verdict(entry, port)),
+            path: found.map_or(Path::Hardware, |entry| entry.place.path),
+            by_port: found.is_some_and(|entry| MatchKind::of(&entry.fields) == MatchKind::Port),
+            rewrites: found.map_or(&[], |entry| &entry.outputs.rewrites),
+        }
+    }
+
+    fn verdict(&self, entry: &Entry, port: u8) -> Verdict {
         let mut ports = entry.outputs.ports;
         if entry.outputs.all {
             ports = ports.union(Ports::up_to(self.ports));

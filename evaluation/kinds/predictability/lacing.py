@@ -1,0 +1,129 @@
+"""Figure 7 and table IV: throughput through the shoelace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
+from evaluation.kinds.predictability.document import Lace, Predictability, Throughputs
+from evaluation.kinds.predictability.tasks import Laced, each, highest, passage
+from evaluation.kinds.predictability.times import key
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.predictability.subject import subject_of
+from evaluation.predictability.throughput import FRAME_BYTES
+from evaluation.result import AxisLabel, TableResult
+from loko.device import load_device
+
+_QUICK_RATES: Final = 4
+"""A small run takes one of so many rates."""
+
+
+def compute_lace(
+    figure: Predictability, measures: Lace, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Figure 7."""
+    packets = measures.quick_packets if options.quick else measures.packets
+    rates = measures.rates.values(_QUICK_RATES if options.quick else 1)
+    tasks = [
+        Laced(device=device, packets=packets, seed=options.seed, frame_bytes=length, rate_mbps=rate)
+        for device in figure.devices
+        for length in FRAME_BYTES
+        for rate in rates
+    ]
+    found = dict(zip(tasks, each(passage, tasks, options, progress), strict=True))
+    panels: list[Panel] = []
+    findings: dict[str, float] = {}
+    for device in figure.devices:
+        curves, from_bytes = [], []
+        for length in FRAME_BYTES:
+            of = [one for task, one in found.items() if (task.device, task.frame_bytes) == (device, length)]
+            curves.append(
+                Curve(
+                    label=f"{length} bytes",
+                    x=[one.rate_mbps for one in of],
+                    y=[one.received_mbps for one in of],
+                    marker=False,
+                )
+            )
+            if not any(one.lost for one in of):
+                from_bytes.append(length)
+            clean = [one.rate_mbps for one in of if not one.lost]
+            findings[f"no_loss_{key(device)}_{length}_mbps"] = max(clean, default=0.0)
+        findings[f"line_rate_from_{key(device)}_bytes"] = float(min(from_bytes, default=0))
+        panels.append(
+            LinePanel(
+                title=f"{load_device(device).title}, {subject_of(device).ports} ports",
+                x=ChartAxis(label="sent by each source [Mbit/s]", low=0),
+                y=ChartAxis(label="received of it [Mbit/s]", low=0),
+                curves=curves,
+            )
+        )
+    rows = pa.table(
+        {
+            "device": [task.device for task in found],
+            "frame_bytes": [task.frame_bytes for task in found],
+            "rate_mbps": [task.rate_mbps for task in found],
+            "received_mbps": [one.received_mbps for one in found.values()],
+            "sent": [one.sent for one in found.values()],
+            "lost": [one.lost for one in found.values()],
+        }
+    )
+    outcome = Outcome(
+        chart=Chart(panels=panels, columns=2, caption=f"{packets} packets from each source a rate"),
+        findings=findings,
+        x=AxisLabel(name="rate", unit="Mbit/s"),
+    )
+    return outcome, rows
+
+
+def compute_table(
+    figure: Predictability, measures: Throughputs, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Table IV."""
+    packets = measures.quick_packets if options.quick else measures.packets
+    sizes = (FRAME_BYTES[0], FRAME_BYTES[-1])
+    tasks = [
+        Laced(device=device, packets=packets, seed=options.seed, frame_bytes=length)
+        for device in figure.devices
+        for length in sizes
+    ]
+    found = {
+        (task.device, task.frame_bytes): one
+        for task, one in zip(tasks, each(highest, tasks, options, progress), strict=True)
+    }
+    findings: dict[str, float] = {}
+    table: list[list[str | float]] = []
+    for device in figure.devices:
+        short, long = (found[device, length] for length in sizes)
+        ports = subject_of(device).ports
+        total = [one.mbps * ports / 1e3 for one in (short, long)]
+        name = key(device)
+        findings[f"forwards_{name}_mpps"] = short.frames_per_s / 1e6
+        findings[f"short_{name}_gbps"] = total[0]
+        findings[f"long_{name}_gbps"] = total[1]
+        findings[f"line_rate_lengths_{name}"] = float(short.is_line_rate + long.is_line_rate)
+        words = [
+            "line rate" if one.is_line_rate else f"{gbps:.2f} Gbit/s"
+            for one, gbps in zip((short, long), total, strict=True)
+        ]
+        table.append([load_device(device).title, round(short.frames_per_s / 1e6, 2), *words])
+    rows = pa.table(
+        {
+            "device": [device for device, _ in found],
+            "frame_bytes": [length for _, length in found],
+            "mbps": [one.mbps for one in found.values()],
+            "frames_per_s": [one.frames_per_s for one in found.values()],
+        }
+    )
+    outcome = Outcome(
+        chart=None,
+        findings=findings,
+        x=AxisLabel(name="frame", unit="bytes"),
+        table=TableResult(
+            columns=["switch", "million frames/s at 64 bytes", "at 64 bytes", "at 1516 bytes"], rows=table
+        ),
+    )
+    return outcome, rows

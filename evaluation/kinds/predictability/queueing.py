@@ -1,0 +1,112 @@
+"""Figure 5: the times of a flow of high priority, alone and beside flows of low priority."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.chart import Chart, ChartAxis, Cloud, Panel, Reference, TimePanel
+from evaluation.kinds.predictability.document import Predictability, PriorityQueueing
+from evaluation.kinds.predictability.tasks import Task, each, queueing
+from evaluation.kinds.predictability.times import key
+from evaluation.options import Options, Progress
+from evaluation.outcome import Outcome
+from evaluation.predictability.priority_queueing import LOW_BYTES, Delays, excesses_us
+from evaluation.predictability.processing_time import MOST_RATE_BPS
+from evaluation.predictability.subject import Subject, subject_of
+from evaluation.result import AxisLabel, TableResult
+from loko.device import load_device
+
+_US: Final = 1e3
+_MS: Final = 1e6
+_PARTS: Final = ("alone", *(f"beside {length} bytes" for length in LOW_BYTES))
+
+
+def compute_queueing(
+    figure: Predictability, measures: PriorityQueueing, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Figure 5, a panel for each switch that has priorities."""
+    bursts = measures.quick_bursts if options.quick else measures.bursts
+    tasks = [Task(device=device, packets=bursts, seed=options.seed) for device in figure.devices]
+    delays = dict(zip(figure.devices, each(queueing, tasks, options, progress), strict=True))
+    findings: dict[str, float] = {"without_priorities": float(sum(one.refused for one in delays.values()))}
+    panels: list[Panel] = []
+    rows: list[list[str | float]] = []
+    for device, found in delays.items():
+        if found.refused:
+            rows.append([load_device(device).title, *["no enqueue"] * (len(LOW_BYTES) + 1)])
+            continue
+        subject = subject_of(device, most_rate_bps=MOST_RATE_BPS)
+        excesses = excesses_us(subject, found)
+        name = key(device)
+        findings |= {f"excess_{name}_{size}_us": one for size, one in zip(LOW_BYTES, excesses, strict=True)}
+        findings[f"epsilon_{name}_us"] = max(excesses)
+        findings[f"differs_{name}_us"] = max(excesses) - min(excesses)
+        findings[f"least_beside_{name}_us"] = _least_us(found, 1) - _least_us(found, 0)
+        rows.append(
+            [load_device(device).title, *(round(one, 2) for one in excesses), round(max(excesses), 2)]
+        )
+        panels.append(_panel(device, subject, found))
+    outcome = Outcome(
+        chart=Chart(
+            panels=panels,
+            columns=2,
+            caption=f"{bursts} bursts a part; lines: equation 2 beside 1000, 500, and 100 bytes",
+        ),
+        findings=findings,
+        x=AxisLabel(name="time", unit="ms"),
+        table=TableResult(
+            columns=[
+                "switch",
+                *(f"beyond equation 2 beside {size} bytes [us]" for size in LOW_BYTES),
+                "most [us]",
+            ],
+            rows=rows,
+        ),
+    )
+    return outcome, _rows(delays)
+
+
+def _least_us(found: Delays, part: int) -> float:
+    return float(found.processing_ns[found.part == part].min()) / _US
+
+
+def _panel(device: str, subject: Subject, found: Delays) -> TimePanel:
+    came = found.processing_ns >= 0
+    alone_us = float(found.processing_ns[came & (found.part == 0)].max()) / _US
+    clouds = []
+    for place, label in enumerate(_PARTS):
+        chosen = came & (found.part == place)
+        clouds.append(
+            Cloud(
+                label=label,
+                x=(found.sent_ns[chosen] / _MS).tolist(),
+                y=(found.processing_ns[chosen] / _US).tolist(),
+            )
+        )
+    references = [
+        Reference(label="equation 2", value=alone_us + subject.slot_ns(length) / _US) for length in LOW_BYTES
+    ]
+    return TimePanel(
+        title=load_device(device).title,
+        x=ChartAxis(label="sent at [ms]"),
+        y=ChartAxis(label="time of high priority [us]", low=0),
+        clouds=clouds,
+        references=references,
+    )
+
+
+def _rows(delays: dict[str, Delays]) -> pa.Table:
+    """A row for each frame of high priority."""
+    names = [device for device, found in delays.items() for _ in range(len(found.part))]
+    every = list(delays.values())
+    return pa.table(
+        {
+            "device": pa.array(names, pa.string()).dictionary_encode(),
+            "part": np.concatenate([one.part for one in every]),
+            "sent_ns": np.concatenate([one.sent_ns for one in every]),
+            "processing_ns": np.concatenate([one.processing_ns for one in every]),
+        }
+    )

@@ -1,0 +1,58 @@
+"""The command `loko bench predictability`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.files import write_atomically
+from evaluation.predictability.campaign import QUICK, Size, carried_out, document, parts, verdicts
+from evaluation.predictability.marks import WORDS, thresholds
+from evaluation.progress import ProgressBar
+
+_RESULTS: Final = Path("results") / "predictability"
+
+
+def judge_predictability(
+    *,
+    device: Annotated[str, typer.Option(help="A profile of a generic switch: name or path.")] = "ideal-1g",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the verdict. Default: results/predictability/DEVICE.")
+    ] = None,
+    packets: Annotated[
+        int, typer.Option(min=100, max=1_000_000, help="Frames of each scenario of PT.")
+    ] = Size().packets,
+    quick: Annotated[bool, typer.Option("--quick", help="A small campaign of the same parts.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="How many parts are measured at a time.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same numbers.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print verdict.json.")] = False,
+) -> None:
+    """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
+
+    In virtual time, from outside: processing time (PT), priority queueing (PQ) and throughput (TP). Flow
+    management (FM) and buffers (BM) are not judged yet. What is measured already is not measured again.
+
+    Example: loko bench predictability --device dell-s3048-on --quick
+    """
+    folder = out or _RESULTS / Path(device).stem
+    size = QUICK if quick else Size(packets=packets)
+    todo = parts(device, size, seed)
+    with ProgressBar() as bar:
+        bar.begin(len(todo), 0, "parts")
+        found = carried_out(todo, folder, jobs=jobs, tell=lambda part: bar.advance(part.name))
+    judged = verdicts(found, thresholds())
+    text = json.dumps(document(Path(device).stem, judged), indent=1)
+    write_atomically(folder / "verdict.json", text.encode())
+    if as_json:
+        typer.echo(text)
+        return
+    table = Table("", "mark", "because", box=None)
+    for name, one in judged.items():
+        table.add_row(name, f"{one.mark.value} {WORDS[one.mark]}", "; ".join(one.reasons))
+    Console().print(table)
+    typer.echo(f"numbers: {folder / 'verdict.json'}")

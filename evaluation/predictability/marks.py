@@ -1,0 +1,68 @@
+"""Marks of table I, and the thresholds that decide them: data, with the sentence of the paper behind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+from pydantic import Field
+
+from loko.document import LABS, Strict, read
+
+THRESHOLDS: Final = LABS / "predictability" / "thresholds.yml"
+
+
+class Mark(StrEnum):
+    """As table I prints them."""
+
+    FIT = "+"
+    PARTLY = "~"
+    UNFIT = "-"
+    NOT_JUDGED = "?"
+
+
+WORDS: Final = {
+    Mark.FIT: "fit",
+    Mark.PARTLY: "partly",
+    Mark.UNFIT: "unfit",
+    Mark.NOT_JUDGED: "not judged",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The mark of one dimension, why, and the numbers behind it; names of numbers end with their units."""
+
+    mark: Mark
+    reasons: tuple[str, ...]
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+class Threshold(Strict):
+    """A number, and why."""
+
+    value: float = Field(ge=0)
+    where: str
+    sentence: str
+    """What the paper says, in our words."""
+
+
+class Thresholds(Strict):
+    """All of them; units are in the names."""
+
+    software_us: Threshold
+    """A median above it is that of a CPU."""
+    spread_us: Threshold
+    partly_spread_us: Threshold
+    influence_us: Threshold
+    excess_us: Threshold
+    excess_differs_us: Threshold
+    lost_frames: Threshold
+
+
+@cache
+def thresholds() -> Thresholds:
+    """Those of the project. Raises `InputError`."""
+    return read(THRESHOLDS, Thresholds)

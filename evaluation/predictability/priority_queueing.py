@@ -1,0 +1,145 @@
+"""PQ: how much later a frame of high priority is than network calculus says (section II-B).
+
+Equation 2 bounds its time by the processing time and one frame of lower priority on the wire. What exceeds
+that is the epsilon of the switch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.numbered_frame import IP_IN, IP_OUT
+from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.table_iii import IN_PORT, OTHER_PORT, OUT_PORT, frame
+from evaluation.runner import LOST
+from loko.controller.messages import flow_mod
+
+HIGH_BYTES: Final = 100
+"""Section II-B.1."""
+LOW_BYTES: Final = (1000, 500, 100)
+"""One after the other, as in figure 5."""
+BURST_FRAMES: Final = 5
+_PAUSES_NS: Final = (75_000, 750_000)
+"""From one burst to the next: longer than a scheduler's pauses, and of many lengths. After pauses of one
+length, frames of low priority would always be as far on the wire when the scheduler looks again."""
+_LOW_UDP: Final = 6000
+_HIGH_UDP: Final = 6001
+_US: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delays:
+    """What was found: times of the frames of high priority, part by part."""
+
+    refused: bool
+    """The switch has no action enqueue."""
+    lost: int = 0
+    sent_ns: NDArray[np.int64]
+    processing_ns: NDArray[np.int64]
+    """-1 if it never came."""
+    part: NDArray[np.int64]
+    """Of each frame: 0 without other traffic, then 1, 2, ... for `LOW_BYTES`."""
+
+
+def measure(subject: Subject, *, bursts: int, seed: int) -> Delays:
+    """Send bursts of high priority, so many alone and with each length of low priority. Raises `RunError`."""
+    parts: list[Sent] = []
+    for place, low_bytes in enumerate((0, *LOW_BYTES)):
+        try:
+            parts.append(_part(subject, low_bytes, bursts, seed=seed + place))
+        except RefusedError:
+            nothing = np.array([], dtype=np.int64)
+            return Delays(refused=True, sent_ns=nothing, processing_ns=nothing, part=nothing)
+    processing_ns = [
+        np.where(one.received_ns == LOST, -1, one.received_ns - one.sent_ns - subject.wire_ns(HIGH_BYTES))
+        for one in parts
+    ]
+    part_ns = max(int(one.sent_ns[-1]) for one in parts) + _PAUSES_NS[1]
+    return Delays(
+        refused=False,
+        lost=sum(one.lost for one in parts),
+        sent_ns=np.concatenate([place * part_ns + one.sent_ns for place, one in enumerate(parts)]),
+        processing_ns=np.concatenate(processing_ns),
+        part=np.repeat(np.arange(len(parts)), bursts * BURST_FRAMES),
+    )
+
+
+def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
+    """What becomes of bursts beside frames of low priority at line rate; 0 bytes: beside none.
+
+    The switch is a fresh one, so that nothing waits of other lengths.
+    """
+    begins_ns = np.cumsum(np.random.default_rng(seed).integers(*_PAUSES_NS, bursts))
+    slots_ns = np.floor(np.arange(BURST_FRAMES) * subject.slot_ns(HIGH_BYTES)).astype(np.int64)
+    streams = [
+        Stream(
+            enters=OTHER_PORT,
+            leaves=OUT_PORT,
+            frame=frame(HIGH_BYTES, udp_out=_HIGH_UDP),
+            instants_ns=(begins_ns[:, None] + slots_ns).ravel(),
+        )
+    ]
+    if low_bytes:
+        gap_ns = subject.slot_ns(low_bytes)
+        low = Stream(
+            enters=IN_PORT,
+            leaves=OUT_PORT,
+            frame=frame(low_bytes, udp_out=_LOW_UDP),
+            instants_ns=evenly(int((begins_ns[-1] + _PAUSES_NS[1]) / gap_ns), gap_ns),
+        )
+        streams.append(low)
+    entries = [_entry(_LOW_UDP, 0), _entry(_HIGH_UDP, subject.queues - 1)]
+    return carry(subject, entries, streams, seed=seed)[0]
+
+
+def excesses_us(subject: Subject, delays: Delays) -> list[float]:
+    """For each length of low priority: the most by which frames exceed equation 2; nan if all were lost."""
+    alone_ns = _most_ns(delays, 0)
+    return [
+        (_most_ns(delays, place) - alone_ns - subject.slot_ns(length)) / _US
+        for place, length in enumerate(LOW_BYTES, start=1)
+    ]
+
+
+def _most_ns(delays: Delays, part: int) -> float:
+    times_ns = delays.processing_ns[(delays.part == part) & (delays.processing_ns >= 0)]
+    return float(times_ns.max()) if len(times_ns) else float("nan")
+
+
+def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
+    """The mark: no excess is fit, one that is always the same is partly fit."""
+    if delays.refused:
+        return Verdict(mark=Mark.UNFIT, reasons=("it refuses the action enqueue: no priority queueing",))
+    found = excesses_us(subject, delays)
+    numbers = {
+        f"excess_{length}_us": excess
+        for length, excess in zip(LOW_BYTES, found, strict=True)
+        if not math.isnan(excess)
+    }
+    numbers["lost_frames"] = float(delays.lost)
+    if delays.lost > limits.lost_frames.value or len(numbers) <= len(LOW_BYTES):
+        reason = f"{delays.lost} frames of high priority are lost behind low priority"
+        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    epsilon_us = max(found)
+    numbers["epsilon_us"] = epsilon_us
+    if epsilon_us <= limits.excess_us.value:
+        return Verdict(mark=Mark.FIT, reasons=("no frame is later than equation 2 says",), numbers=numbers)
+    if max(found) - min(found) <= limits.excess_differs_us.value:
+        reason = f"later than equation 2 by a constant of {epsilon_us:.1f} us, whatever interferes"
+        return Verdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
+    reason = f"later than equation 2 by {min(found):.1f} to {max(found):.1f} us, by what interferes"
+    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+
+
+def _entry(udp_out: int, queue: int) -> bytes:
+    match = parser.OFPMatch(
+        dl_type=0x0800, nw_proto=17, nw_src=IP_IN, nw_dst=IP_OUT, tp_src=5000, tp_dst=udp_out
+    )
+    return flow_mod(match, [parser.OFPActionEnqueue(OUT_PORT, queue)], priority=100, xid=udp_out)

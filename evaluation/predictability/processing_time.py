@@ -1,0 +1,154 @@
+"""PT: how long the switch works on a frame, whatever it matches and does (section II-A).
+
+RFC 2544, section 26.2, measures latency at the throughput rate, and for store-and-forward devices from the
+last bit in to the first bit out, as here; the study varies the flow table besides, and the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.subject import FRAMING_BYTES, RefusedError, Stream, Subject, carry, evenly
+from evaluation.predictability.table_iii import (
+    IN_PORT,
+    OUT_PORT,
+    Dimension,
+    Scenario,
+    flow_mods,
+    frame,
+    varied,
+)
+
+MOST_RATE_BPS: Final = 1_000_000_000
+"""The study's measurement card has ports of 1 Gbit/s; faster switches are measured at that rate."""
+WITHOUT_INFLUENCE: Final[tuple[Dimension, ...]] = (
+    "entries",
+    "match",
+    "action",
+    "matching_rule",
+    "priorities",
+)
+"""Dimensions that are not to change the processing time (section II-A.3)."""
+_US: Final = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """What was found in one scenario."""
+
+    sent: int
+    lost: int
+    refused: bool = False
+    """The switch refuses the entries."""
+    median_us: float = math.nan
+    """Of the frames that came."""
+    least_us: float = math.nan
+    most_us: float = math.nan
+
+    @property
+    def came(self) -> bool:
+        """Whether any frame came."""
+        return self.sent > self.lost
+
+
+def measure(subject: Subject, scenario: Scenario, *, packets: int, seed: int) -> NDArray[np.int64] | None:
+    """Processing times in ns of frames that are sent from port 1 to port 2 through a table, at a steady rate.
+
+    As many as came; None if the switch refuses the entries. Raises `RunError`.
+    """
+    gap_ns = (scenario.frame_bytes + FRAMING_BYTES) * 8e3 / scenario.rate_mbps
+    stream = Stream(
+        enters=IN_PORT,
+        leaves=OUT_PORT,
+        frame=frame(scenario.frame_bytes, tagged=scenario.tagged),
+        instants_ns=evenly(packets, gap_ns),
+    )
+    try:
+        [sent] = carry(subject, flow_mods(scenario), [stream], seed=seed, drain_ns=_DRAIN_NS)
+    except RefusedError:
+        return None
+    return sent.processing_ns(subject, scenario.frame_bytes)
+
+
+def summary(times_ns: NDArray[np.int64] | None, packets: int) -> Times:
+    """What `measure` found, in few numbers."""
+    if times_ns is None:
+        return Times(sent=packets, lost=packets, refused=True)
+    if not len(times_ns):
+        return Times(sent=packets, lost=packets)
+    return Times(
+        sent=packets,
+        lost=packets - len(times_ns),
+        median_us=float(np.median(times_ns)) / _US,
+        least_us=float(times_ns.min()) / _US,
+        most_us=float(times_ns.max()) / _US,
+    )
+
+
+_DRAIN_NS: Final = 2_000_000_000
+"""Longer than a CPU works on a frame."""
+
+
+def in_hardware(times: Times, limits: Thresholds) -> bool:
+    """Whether frames came, and as fast as only a switch chip forwards."""
+    return times.came and times.median_us <= limits.software_us.value
+
+
+def judge(found: Mapping[tuple[Dimension, str], Times], limits: Thresholds) -> Verdict:
+    """The mark, from the scenarios of all dimensions; those in software do not count, as in the study."""
+    default = Scenario()
+    hardware = {key: times for key, times in found.items() if in_hardware(times, limits)}
+    outside = sorted(
+        f"{dimension} {value}" for dimension, value in found if (dimension, value) not in hardware
+    )
+    if _key_of(default, "match") not in hardware:
+        return Verdict(mark=Mark.UNFIT, reasons=("the default scenario is not forwarded in hardware",))
+    spread_us = max(times.most_us - times.least_us for times in hardware.values())
+    influence_us = max(_influence_us(hardware, dimension) for dimension in WITHOUT_INFLUENCE)
+    lost = sum(times.lost for times in hardware.values())
+    numbers = {
+        "median_us": hardware[_key_of(default, "match")].median_us,
+        "bound_us": max(times.most_us for times in hardware.values()),
+        "spread_us": spread_us,
+        "influence_us": influence_us,
+        "lost_frames": float(lost),
+        "scenarios": float(len(found)),
+        "scenarios_in_hardware": float(len(hardware)),
+    }
+    reasons: list[str] = []
+    mark = Mark.FIT
+    if lost > limits.lost_frames.value:
+        mark = Mark.UNFIT
+        reasons.append(f"{lost} frames are lost below line rate")
+    if spread_us > limits.partly_spread_us.value:
+        mark = Mark.UNFIT
+        reasons.append(f"times of one scenario differ by {spread_us:.1f} us: no constant bounds them tightly")
+    elif spread_us > limits.spread_us.value:
+        mark = mark if mark is Mark.UNFIT else Mark.PARTLY
+        reasons.append(f"times of one scenario differ by {spread_us:.1f} us")
+    if influence_us > limits.influence_us.value:
+        mark = mark if mark is Mark.UNFIT else Mark.PARTLY
+        reasons.append(f"the flow table changes the time by {influence_us:.1f} us")
+    if mark is Mark.FIT:
+        reasons.append(f"a constant of {numbers['bound_us']:.1f} us bounds it in hardware")
+    if outside:
+        reasons.append("not in hardware: " + ", ".join(outside))
+    return Verdict(mark=mark, reasons=tuple(reasons), numbers=numbers)
+
+
+def _key_of(scenario: Scenario, dimension: Dimension) -> tuple[Dimension, str]:
+    return dimension, str(getattr(scenario, dimension))
+
+
+def _influence_us(found: Mapping[tuple[Dimension, str], Times], dimension: Dimension) -> float:
+    medians = [
+        found[dimension, value].median_us for value, _ in varied(dimension) if (dimension, value) in found
+    ]
+    return max(medians) - min(medians)

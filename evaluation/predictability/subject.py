@@ -1,0 +1,169 @@
+"""The switch that is measured, seen from outside: entries and frames go in, and frames come out or not.
+
+What is known of it beforehand is what an operator knows: how many ports it has, their rate, and how many
+queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import switch_emulator
+from numpy.typing import NDArray
+
+from evaluation.runner import LOST, RunError
+from loko.controller.framing import whole_messages
+from loko.controller.messages import barrier_request, features_request, hello
+from loko.device import load_device
+from loko.document import PROFILES, InputError, find
+from loko.generic_switch import GenericSwitch
+
+PREAMBLE_BYTES: Final = 8
+FRAMING_BYTES: Final = 20
+"""Preamble and gap, which a frame takes on the wire besides its length."""
+SEQUENCE_OFFSET: Final = 52
+"""Behind the headers of the frames, a tag included."""
+_SWITCH: Final = "switch"
+_ERROR: Final = 1
+_BARRIER_REPLY: Final = 19
+_BURST_BYTES: Final = 10**9
+"""The shaper of a sender holds nothing back: frames leave at their instants, or one by one."""
+_OTHER_QUEUES: Final = 8
+"""Of a switch that does not tell: as many as OpenFlow switches have at most, as a rule."""
+
+
+class RefusedError(RunError):
+    """The switch refused an entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is measured, and at which rate of its links."""
+
+    device: str
+    """A profile: name or path."""
+    ports: int
+    queues: int
+    """Of a port; the first is the lowest."""
+    link_rate_bps: int
+
+    def wire_ns(self, frame_bytes: int) -> int:
+        """From the first bit of a frame's preamble to its last bit."""
+        return -(-(PREAMBLE_BYTES + frame_bytes) * 8_000_000_000 // self.link_rate_bps)
+
+    def slot_ns(self, frame_bytes: int) -> float:
+        """From the beginning of a frame to that of the next one at line rate."""
+        return (FRAMING_BYTES + frame_bytes) * 8e9 / self.link_rate_bps
+
+
+def subject_of(device: str, *, most_rate_bps: int | None = None) -> Subject:
+    """A device at the rate of its ports, or at a lower one that they can have. Raises `InputError`."""
+    profile = load_device(device)
+    if not isinstance(profile, GenericSwitch):
+        raise InputError(
+            f"device '{device}': only profiles of the kind generic-switch are measured: choose such a one"
+        )
+    rate_bps = profile.ports.link_rate_bps.value
+    return Subject(
+        device=str(find(device, PROFILES, ".toml", "profile")),
+        ports=profile.ports.count.value,
+        queues=_OTHER_QUEUES if profile.priorities is None else profile.priorities.queues.value,
+        link_rate_bps=rate_bps if most_rate_bps is None else min(rate_bps, most_rate_bps),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Frames of one length that are sent into a port at these instants, and expected at another."""
+
+    enters: int
+    leaves: int
+    frame: bytes
+    """Without FCS."""
+    instants_ns: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Every frame of a stream, in order: when its first bit left the sender, and reached the receiver."""
+
+    sent_ns: NDArray[np.int64]
+    received_ns: NDArray[np.int64]
+    """`LOST` if it never came."""
+
+    @property
+    def lost(self) -> int:
+        """Frames that never came."""
+        return int((self.received_ns == LOST).sum())
+
+    def processing_ns(self, subject: Subject, frame_bytes: int) -> NDArray[np.int64]:
+        """Equation 1, of the frames that came: from a frame's last bit in to its first bit out."""
+        came = self.received_ns != LOST
+        times_ns: NDArray[np.int64] = self.received_ns[came] - self.sent_ns[came]
+        return times_ns - subject.wire_ns(frame_bytes)
+
+
+def carry(
+    subject: Subject,
+    entries: Sequence[bytes],
+    streams: Sequence[Stream],
+    *,
+    seed: int,
+    cables: Mapping[int, int] | None = None,
+    drain_ns: int = 10_000_000,
+) -> list[Sent]:
+    """What becomes of the streams. `entries` are FLOW_MODs; `cables` lead from ports to ports of the switch.
+
+    Raises `RefusedError` if the switch takes an entry not, `RunError` if something else goes wrong.
+    """
+    try:
+        network = switch_emulator.Network(seed=seed)
+        network.add_board(_SWITCH, profile=subject.device, config={"link_rate_bps": subject.link_rate_bps})
+        for a, b in (cables or {}).items():
+            network.connect(_SWITCH, a, _SWITCH, b, rate_bps=subject.link_rate_bps)
+        for port in sorted({port for stream in streams for port in (stream.enters, stream.leaves)}):
+            network.add_host(_host(port))
+            network.connect(_host(port), 1, _SWITCH, port, rate_bps=subject.link_rate_bps)
+        _install(network, entries)
+        for number, stream in enumerate(streams):
+            network.add_pattern(
+                _host(stream.enters),
+                flow=number,
+                frame=stream.frame,
+                sequence_offset=SEQUENCE_OFFSET,
+                shaper_rate_bps=subject.link_rate_bps,
+                shaper_burst_bytes=_BURST_BYTES,
+                instants_ns=stream.instants_ns,
+                destination=_host(stream.leaves),
+            )
+        last_ns = max(int(stream.instants_ns[-1]) for stream in streams)
+        result = network.run(duration_ns=last_ns + drain_ns, drain_ns=drain_ns)
+    except ValueError as error:
+        raise RunError(f"{subject.device}: {error}") from None
+    return [
+        Sent(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
+        for number in range(len(streams))
+    ]
+
+
+def evenly(count: int, gap_ns: float, *, begin_ns: int = 0) -> NDArray[np.int64]:
+    """Instants at equal distances."""
+    instants_ns: NDArray[np.int64] = np.floor(np.arange(count) * gap_ns).astype(np.int64)
+    return instants_ns + begin_ns
+
+
+def _host(port: int) -> str:
+    return f"host{port}"
+
+
+def _install(network: switch_emulator.Network, entries: Sequence[bytes]) -> None:
+    segments = [hello(1), features_request(2), *entries, barrier_request(3)]
+    messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
+    errors = [message for message in messages if message[1] == _ERROR]
+    if errors:
+        raise RefusedError(f"the switch refused an entry: error {errors[0][8:12].hex()}")
+    if not any(message[1] == _BARRIER_REPLY for message in messages):
+        raise RunError("the switch stopped answering: its barrier has no reply")

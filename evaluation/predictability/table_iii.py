@@ -1,0 +1,191 @@
+"""Table III of the study: what is varied when the processing time is measured, as flow tables and frames.
+
+OpenFlow 1.0 has no action that pushes a tag: setting a VLAN does so on frames without one. So *push-vlan* is
+set-vlan-id on untagged frames; *set-vlan-id*, *set-vlan-pcp* and *strip-vlan* are measured with tagged ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import dpkt
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.numbered_frame import (
+    FCS_BYTES,
+    IP_IN,
+    IP_OUT,
+    MAC_IN,
+    MAC_OUT,
+    TAG_BYTES,
+    TOS,
+    UDP_IN,
+    UDP_OUT,
+)
+from loko.controller.messages import flow_mod
+
+IN_PORT: Final = 1
+OUT_PORT: Final = 2
+OTHER_PORT: Final = 3
+_VLAN: Final = 5
+_FIRST_PRIORITY: Final = 100
+_HEADERS_BYTES: Final = 14 + 20 + 8
+
+Dimension = Literal["entries", "match", "action", "matching_rule", "priorities", "frame_bytes", "rate_mbps"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One value of each dimension; the defaults are those in bold."""
+
+    entries: int = 100
+    match: str = "five-tuple"
+    action: str = "output"
+    matching_rule: str = "last"
+    priorities: str = "increasing"
+    frame_bytes: int = 306
+    rate_mbps: float = 100
+
+    @property
+    def tagged(self) -> bool:
+        """Whether its frames come with a VLAN tag."""
+        return self.match in _TAGGED_MATCHES or self.action in _TAGGED_ACTIONS
+
+
+VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
+    "entries": (1, 100, 200, 300, 400, 500),
+    "match": ("port", "dl-dst", "dl-vlan", "dl-vlan-pcp", "masked-nw-dst", "tp-dst", "five-tuple", "all"),
+    "action": (
+        *("output", "enqueue", "set-dl-src", "set-vlan-id", "set-vlan-pcp", "strip-vlan", "push-vlan"),
+        *("set-nw-src", "set-nw-tos", "set-tp-src", "all"),
+    ),
+    "matching_rule": ("first", "last"),
+    "priorities": ("increasing", "decreasing", "same"),
+    "frame_bytes": (64, 306, 548, 790, 1032, 1274, 1516),
+    "rate_mbps": (5, 100, 500, 750, 900, 950, 1000),
+}
+"""The values of table III, in its order."""
+
+assert list(VALUES) == [field.name for field in fields(Scenario)]
+_TAGGED_MATCHES: Final = frozenset({"dl-vlan", "dl-vlan-pcp"})
+_TAGGED_ACTIONS: Final = frozenset({"set-vlan-id", "set-vlan-pcp", "strip-vlan"})
+
+
+def varied(dimension: Dimension) -> Iterator[tuple[str, Scenario]]:
+    """The scenarios that differ in one dimension, with its values in words."""
+    for value in VALUES[dimension]:
+        yield str(value), replace(Scenario(), **{dimension: value})
+
+
+def flow_mods(scenario: Scenario) -> list[bytes]:
+    """The FLOW_MODs of a scenario's table; exactly one entry matches its frames."""
+    count = scenario.entries
+    used = 0 if scenario.matching_rule == "first" else count - 1
+    step = {"increasing": 1, "decreasing": -1, "same": 0}[scenario.priorities]
+    first = _FIRST_PRIORITY + (count if step < 0 else 0)
+    return [
+        _entry(scenario.match, scenario.action, None if place == used else place, first + step * place)
+        for place in range(count)
+    ]
+
+
+@lru_cache(maxsize=8192)
+def _entry(match: str, action: str, other: int | None, priority: int) -> bytes:
+    return flow_mod(_match(match, other), _ACTIONS[action](), priority=priority, xid=priority)
+
+
+def _match(kind: str, other: int | None) -> Any:
+    """A match on the frames, or one of the same kind on something else."""
+    named = {field: _FRAME[field] for field in _FIELDS[kind]}
+    if other is not None:
+        field = _DISTINGUISHING.get(kind, "tp_dst")
+        named[field] = _OTHERS[field](other)
+    if kind == "masked-nw-dst":
+        named["nw_dst_mask"] = 24
+    return parser.OFPMatch(**named)
+
+
+_FRAME: Final[dict[str, Any]] = {
+    "in_port": IN_PORT,
+    "dl_src": MAC_IN,
+    "dl_dst": MAC_OUT,
+    "dl_vlan": _VLAN,
+    "dl_vlan_pcp": 0,
+    "dl_type": 0x0800,
+    "nw_tos": TOS,
+    "nw_proto": 17,
+    "nw_src": IP_IN,
+    "nw_dst": IP_OUT,
+    "tp_src": UDP_IN,
+    "tp_dst": UDP_OUT,
+}
+_FIVE_TUPLE: Final = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "port": ("in_port",),
+    "dl-dst": ("dl_dst",),
+    "dl-vlan": ("dl_vlan",),
+    "dl-vlan-pcp": ("dl_vlan", "dl_vlan_pcp"),
+    "masked-nw-dst": ("dl_type", "nw_dst"),
+    "tp-dst": ("dl_type", "nw_proto", "tp_dst"),
+    "five-tuple": _FIVE_TUPLE,
+    "all": ("dl_src", "dl_dst", "nw_tos", *_FIVE_TUPLE),
+}
+_DISTINGUISHING: Final = {
+    "port": "in_port",
+    "dl-dst": "dl_dst",
+    "dl-vlan": "dl_vlan",
+    "dl-vlan-pcp": "dl_vlan",
+    "masked-nw-dst": "nw_dst",
+}
+# Values that none of the frames has, by field and place in the table.
+_OTHERS: Final[dict[str, Callable[[int], Any]]] = {
+    "in_port": lambda place: 1000 + place,
+    "dl_dst": lambda place: f"02:00:00:01:{place // 256:02x}:{place % 256:02x}",
+    "dl_vlan": lambda place: 10 + place,
+    "nw_dst": lambda place: f"10.{1 + place // 256}.{place % 256}.2" if place != 1 else "10.9.1.2",
+    "tp_dst": lambda place: 7000 + place,
+}
+_ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
+    "output": lambda: [_output()],
+    "enqueue": lambda: [parser.OFPActionEnqueue(OUT_PORT, 0)],
+    "set-dl-src": lambda: [parser.OFPActionSetDlSrc("02:00:00:00:00:0a"), _output()],
+    "set-vlan-id": lambda: [parser.OFPActionVlanVid(100), _output()],
+    "set-vlan-pcp": lambda: [parser.OFPActionVlanPcp(3), _output()],
+    "strip-vlan": lambda: [parser.OFPActionStripVlan(), _output()],
+    "push-vlan": lambda: [parser.OFPActionVlanVid(100), _output()],
+    "set-nw-src": lambda: [parser.OFPActionSetNwSrc("10.0.0.10"), _output()],
+    "set-nw-tos": lambda: [parser.OFPActionSetNwTos(0x20), _output()],
+    "set-tp-src": lambda: [parser.OFPActionSetTpSrc(5010), _output()],
+    "all": lambda: [
+        parser.OFPActionSetDlSrc("02:00:00:00:00:0a"),
+        parser.OFPActionVlanVid(100),
+        parser.OFPActionVlanPcp(3),
+        parser.OFPActionSetNwTos(0x20),
+        _output(),
+    ],
+}
+
+
+def _output() -> Any:
+    return parser.OFPActionOutput(OUT_PORT, 0xFFFF)
+
+
+@lru_cache
+def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:
+    """A frame, without FCS. It has room for a flow and a sequence number behind the headers."""
+    tag = bytes.fromhex("8100") + _VLAN.to_bytes(2, "big") if tagged else b""
+    payload = bytes(frame_bytes - FCS_BYTES - _HEADERS_BYTES - (TAG_BYTES if tagged else 0))
+    udp = dpkt.udp.UDP(sport=UDP_IN, dport=udp_out, data=payload)
+    udp.ulen = len(udp)
+    ip = dpkt.ip.IP(src=_address(IP_IN), dst=_address(IP_OUT), p=17, tos=TOS, data=udp)
+    ip.len = len(ip)
+    udp.sum = 0
+    ethernet = bytes.fromhex((MAC_OUT + MAC_IN).replace(":", "")) + tag + bytes.fromhex("0800")
+    return ethernet + bytes(ip)
+
+
+def _address(text: str) -> bytes:
+    return bytes(map(int, text.split(".")))

@@ -1,0 +1,141 @@
+"""TP: whether the switch forwards line rate on all its ports in both directions at once (section II-C).
+
+The shoelace: two sources at the first and the last port, cables from each even port to the next odd one,
+and entries that send what comes in on port 2k-1 out of port 2k and back. A frame crosses the switch once for
+every pair of ports, so two sources load all of them. What RFC 2544, section 26.1, calls throughput is the
+highest rate without a lost frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.subject import RefusedError, Stream, Subject, carry, evenly
+from evaluation.predictability.table_iii import VALUES, frame
+from loko.controller.messages import flow_mod
+from loko.lab import Lab
+from loko.shoelace import HOSTS, laced_path, shoelace_lab
+
+FRAME_BYTES: Final[tuple[int, ...]] = VALUES["frame_bytes"]
+_MBPS: Final = 1e6
+_RESOLUTION: Final = 1e-3
+"""Of line rate, to which the highest rate without loss is found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What became of one rate."""
+
+    rate_mbps: float
+    """Of each source, preamble and gap included."""
+    received_mbps: float
+    """Of it, the mean of both ends."""
+    sent: int
+    lost: int
+    refused: bool = False
+
+
+def shoelace(subject: Subject) -> Lab:
+    """The wiring. Raises `InputError` if so many ports cannot be laced."""
+    return shoelace_lab(subject.device, subject.ports)
+
+
+def cables(lab: Lab) -> dict[int, int]:
+    """What leads from a port of the switch to another one."""
+    return {lace.a.port: lace.b.port for lace in lab.laces}
+
+
+def entries(lab: Lab) -> list[bytes]:
+    """The entries of a shoelace: a frame that comes in by a port leaves by its pair."""
+    leads = cables(lab)
+    leads |= {b: a for a, b in leads.items()}
+    found = []
+    for source, first in zip(HOSTS, (1, len(leads) + 2), strict=True):
+        come = first
+        for hop in laced_path(lab, source):
+            match, leave = parser.OFPMatch(in_port=come), parser.OFPActionOutput(hop.output_port, 0xFFFF)
+            found.append(flow_mod(match, [leave], priority=100, xid=come))
+            come = leads.get(hop.output_port, 0)
+    return found
+
+
+def measure(subject: Subject, frame_bytes: int, rate_mbps: float, *, packets: int, seed: int) -> Passage:
+    """Send so many frames into each end at a rate. Raises `RunError`, or `InputError` for odd ports."""
+    lab = shoelace(subject)
+    gap_ns = subject.slot_ns(frame_bytes) * subject.link_rate_bps / _MBPS / rate_mbps
+    ends = ((1, subject.ports), (subject.ports, 1))
+    streams = [
+        Stream(enters=a, leaves=b, frame=frame(frame_bytes), instants_ns=evenly(packets, gap_ns))
+        for a, b in ends
+    ]
+    try:
+        found = carry(subject, entries(lab), streams, seed=seed, cables=cables(lab))
+    except RefusedError:
+        return Passage(rate_mbps=rate_mbps, received_mbps=0, sent=0, lost=0, refused=True)
+    sent = sum(len(one.sent_ns) for one in found)
+    lost = sum(one.lost for one in found)
+    received_mbps = rate_mbps * (sent - lost) / sent
+    return Passage(rate_mbps=rate_mbps, received_mbps=received_mbps, sent=sent, lost=lost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """The highest rate without loss of frames of one length."""
+
+    frame_bytes: int
+    mbps: float
+    """Of each source."""
+    frames_per_s: float
+    """That the switch forwards then, of all ports: n/2 times what the two sources send."""
+    is_line_rate: bool
+    lost: int
+    """At line rate."""
+    refused: bool = False
+
+
+def find(subject: Subject, frame_bytes: int, *, packets: int, seed: int) -> Throughput:
+    """Halve the range of rates until the highest one without loss is known. Raises `RunError`."""
+    line_mbps = subject.link_rate_bps / _MBPS
+    top = measure(subject, frame_bytes, line_mbps, packets=packets, seed=seed)
+    low, high = 0.0, line_mbps
+    if top.lost == 0 and not top.refused:
+        low = line_mbps
+    elif not top.refused:
+        while high - low > _RESOLUTION * high:
+            middle = (low + high) / 2
+            lost = measure(subject, frame_bytes, middle, packets=packets, seed=seed).lost
+            low, high = (low, middle) if lost else (middle, high)
+            if high < _RESOLUTION * line_mbps:
+                break
+    per_source = low * _MBPS / (subject.slot_ns(frame_bytes) * subject.link_rate_bps / 1e9)
+    return Throughput(
+        frame_bytes=frame_bytes,
+        mbps=low,
+        frames_per_s=per_source * subject.ports,
+        is_line_rate=low == line_mbps,
+        lost=top.lost,
+        refused=top.refused,
+    )
+
+
+def judge(found: list[Throughput], _limits: Thresholds) -> Verdict:
+    """The mark: line rate at every length, or unfit."""
+    numbers = {f"throughput_{one.frame_bytes}_mbps": one.mbps for one in found}
+    numbers["most_mpps"] = max(one.frames_per_s for one in found) / 1e6
+    if any(one.refused for one in found):
+        reason = "it refuses entries that match the port"
+        return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+    slow = [one for one in found if not one.is_line_rate]
+    if not slow:
+        reason = f"line rate on all ports at every length, {numbers['most_mpps']:.4g} million frames/s"
+        return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+    least = min(slow, key=lambda one: one.mbps)
+    reason = (
+        f"loses frames at line rate at {len(slow)} of {len(found)} lengths: {least.mbps:.0f} Mbit/s a port "
+        f"at {least.frame_bytes} bytes, {least.frames_per_s / 1e6:.2f} million frames/s in all"
+    )
+    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)

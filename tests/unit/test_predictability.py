@@ -1,0 +1,257 @@
+"""The predictability study: what is measured from outside, and the marks that follow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from predictable_switches import mutated
+from typer.testing import CliRunner
+
+from evaluation.bench.commands import bench_app
+from evaluation.predictability import priority_queueing, processing_time, throughput
+from evaluation.predictability.campaign import Part, Size, carried_out, measure, parts, verdicts
+from evaluation.predictability.marks import Mark, thresholds
+from evaluation.predictability.processing_time import Times
+from evaluation.predictability.subject import Stream, Subject, carry, evenly, subject_of
+from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
+from loko.document import InputError
+
+SMALL = Size(packets=200, bursts=300, lace_packets=300)
+SEVEN = {
+    "hp-e3800": "+--",
+    "hp-2920": "+--",
+    "dell-s3048-on": "+~+",
+    "dell-s4048-on": "+~+",
+    "pica8-p3290": "+~+",
+    "pica8-p3297": "+~+",
+    "nec-pf5240": "+~+",
+}
+"""PT, PQ and TP of table I."""
+
+
+def marks(device: str, size: Size = SMALL) -> str:
+    found = {part.name: measure(part) for part in parts(device, size, 1)}
+    return "".join(one.mark.value for one in verdicts(found, thresholds()).values())
+
+
+@pytest.mark.parametrize("device", SEVEN)
+def test_the_verdict_agrees_with_table_i(device: str) -> None:
+    assert marks(device) == SEVEN[device] + "??"
+
+
+def test_the_ideal_switch_is_fit_in_all_that_is_judged(tmp_path: Path) -> None:
+    assert marks("ideal-1g") == "+++??"
+    assert marks(mutated(tmp_path)) == "+++??"
+
+
+SLOW_LOOKUP = """
+[lookup]
+frames_per_s = {{ value = {}, source = "assumption" }}
+waiting_frames = {{ value = 8, source = "assumption" }}
+"""
+REFUSED = """
+[[table.rules]]
+actions = ["enqueue"]
+path = "refused"
+source = "assumption"
+"""
+TAG_PUSH = """
+[pipeline.tag_push]
+one_in = {{ value = 10, source = "assumption" }}
+extra_ns = {{ value = {}, source = "assumption" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "append", "expected"),
+    [
+        ({"spread_ns": 3_000}, "", "~++"),
+        ({"spread_ns": 6_000}, "", "~++"),
+        ({"spread_ns": 15_000}, "", "~++"),
+        ({"spread_ns": 30_000}, "", "-++"),
+        ({"spread_ns": 100_000}, "", "-++"),
+        ({}, TAG_PUSH.format(4_000), "~++"),
+        ({}, TAG_PUSH.format(10_000), "~++"),
+        ({}, TAG_PUSH.format(40_000), "-++"),
+        ({}, TAG_PUSH.format(100_000), "-++"),
+        ({"check_ns": 1_500}, "", "+~+"),
+        ({"check_ns": 3_000}, "", "+~+"),
+        ({"check_ns": 6_000}, "", "+~+"),
+        ({"check_ns": 9_000}, "", "+~+"),
+        ({"check_ns": 27_000}, "", "+~+"),
+        ({}, REFUSED, "+-+"),
+        ({}, SLOW_LOOKUP.format(11_000_000), "++-"),  # 8 ports at line rate bring 11.9 million
+        ({}, SLOW_LOOKUP.format(9_000_000), "++-"),
+        ({}, SLOW_LOOKUP.format(6_000_000), "++-"),
+        ({}, SLOW_LOOKUP.format(4_500_000), "++-"),
+        ({}, SLOW_LOOKUP.format(3_000_000), "++-"),
+    ],
+)
+def test_one_changed_property_turns_one_dimension(
+    tmp_path: Path, values: dict[str, int], append: str, expected: str
+) -> None:
+    assert marks(mutated(tmp_path, append=append, **values)) == expected + "??"
+
+
+@pytest.mark.parametrize("values", [{"spread_ns": 1_500}, {"check_ns": 200}])
+def test_what_is_too_weak_to_matter_turns_nothing(tmp_path: Path, values: dict[str, int]) -> None:
+    assert marks(mutated(tmp_path, **values)) == "+++??"
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_exactly_one_entry_of_every_scenario_is_used(place: str) -> None:
+    subject = subject_of("ideal-1g")
+    for dimension in ("match", "action", "priorities"):
+        for _, scenario in varied(dimension):
+            tables = flow_mods(scenario)
+            assert len(tables) == 100
+            times_ns = processing_time.measure(subject, scenario, packets=3, seed=1)
+            assert times_ns is not None
+            assert len(times_ns) == 3
+    scenario = Scenario(entries=5, matching_rule=place)
+    used = 0 if place == "first" else 4
+    left = [message for number, message in enumerate(flow_mods(scenario)) if number != used]
+    stream = Stream(enters=1, leaves=2, frame=frame(306), instants_ns=evenly(3, 1e5))
+    assert carry(subject, left, [stream], seed=1)[0].lost == 3
+
+
+def test_processing_time_is_from_the_last_bit_in_to_the_first_bit_out() -> None:
+    times_ns = processing_time.measure(subject_of("ideal-1g"), Scenario(), packets=500, seed=1)
+    assert times_ns is not None
+    assert 3_000 <= times_ns.min() < 3_010 < 3_090 < times_ns.max() <= 3_100
+
+
+def test_the_same_seed_gives_the_same_times() -> None:
+    subject = subject_of("pica8-p3290")
+    first, again, other = (
+        processing_time.measure(subject, Scenario(), packets=50, seed=seed) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)  # type: ignore[arg-type]
+    assert not np.array_equal(first, other)  # type: ignore[arg-type]
+
+
+def test_what_the_table_changes_is_told_from_what_the_length_changes() -> None:
+    found = {
+        (dimension, value): Times(sent=9, lost=0, median_us=4, least_us=3.9, most_us=4.1)
+        for dimension in VALUES
+        for value, _ in varied(dimension)
+    }
+    limits = thresholds()
+    slower = Times(sent=9, lost=0, median_us=9, least_us=8.9, most_us=9.1)
+    assert processing_time.judge(found, limits).mark is Mark.FIT
+    assert processing_time.judge({**found, ("frame_bytes", "64"): slower}, limits).mark is Mark.FIT
+    assert processing_time.judge({**found, ("match", "all"): slower}, limits).mark is Mark.PARTLY
+    lossy = Times(sent=9, lost=1, median_us=4, least_us=3.9, most_us=4.1)
+    assert processing_time.judge({**found, ("match", "all"): lossy}, limits).mark is Mark.UNFIT
+    software = Times(sent=9, lost=0, median_us=2_000, least_us=1_000, most_us=90_000)
+    verdict = processing_time.judge({**found, ("match", "dl-dst"): software}, limits)
+    assert (verdict.mark, verdict.reasons[-1]) == (Mark.FIT, "not in hardware: match dl-dst")
+    assert processing_time.judge({**found, ("match", "five-tuple"): software}, limits).mark is Mark.UNFIT
+
+
+def test_epsilon_is_what_exceeds_equation_2(tmp_path: Path) -> None:
+    for check_ns in (0, 4_000, 9_000):
+        subject = subject_of(mutated(tmp_path, check_ns=check_ns))
+        delays = priority_queueing.measure(subject, bursts=1_000, seed=3)
+        assert max(priority_queueing.excesses_us(subject, delays)) == pytest.approx(check_ns / 1e3, abs=0.7)
+
+
+def test_without_priorities_what_interferes_decides(tmp_path: Path) -> None:
+    subject = subject_of(mutated(tmp_path, queues=1, limit_frames=50))
+    verdict = priority_queueing.judge(
+        subject, priority_queueing.measure(subject, bursts=100, seed=1), thresholds()
+    )
+    assert verdict.mark is Mark.UNFIT
+
+
+@pytest.mark.parametrize("ports", [2, 4, 24, 48])
+def test_a_shoelace_visits_every_port_in_both_directions(tmp_path: Path, ports: int) -> None:
+    subject = subject_of(mutated(tmp_path, ports=ports))
+    lab = throughput.shoelace(subject)
+    cables = throughput.cables(lab)
+    assert {*cables, *cables.values()} == set(range(2, ports))
+    entries = throughput.entries(lab)
+    assert len(entries) == ports
+    passage = throughput.measure(subject, 64, 1000, packets=20, seed=1)
+    assert (passage.sent, passage.lost) == (40, 0)
+    for left_out in range(ports):
+        rest = [entry for place, entry in enumerate(entries) if place != left_out]
+        streams = [
+            Stream(enters=a, leaves=b, frame=frame(64), instants_ns=evenly(1, 1))
+            for a, b in ((1, ports), (ports, 1))
+        ]
+        found = carry(subject, rest, streams, seed=1, cables=cables)
+        assert sum(one.lost for one in found) == 1
+
+
+def test_an_odd_number_of_ports_cannot_be_laced(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="7 ports cannot be a shoelace"):
+        parts(mutated(tmp_path, ports=7), SMALL, 1)
+    with pytest.raises(InputError, match="priority queueing needs 3 ports, it has 2"):
+        parts(mutated(tmp_path, ports=2), SMALL, 1)
+
+
+def test_the_highest_rate_is_that_of_the_look_up(tmp_path: Path) -> None:
+    device = mutated(tmp_path, append=SLOW_LOOKUP.format(4_000_000))
+    found = throughput.find(subject_of(device), 64, packets=3_000, seed=1)
+    assert found.frames_per_s == pytest.approx(4e6, rel=0.01)
+    assert not found.is_line_rate
+    assert found.lost > 0
+
+
+def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
+    """Each frame crosses the switch n/2 times: 48 ports at line rate are the 72 million of table IV."""
+    found = throughput.find(subject_of("dell-s3048-on"), 64, packets=50, seed=1)
+    assert found.frames_per_s == pytest.approx(48e9 / (84 * 8))
+
+
+def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path) -> None:
+    todo = [part for part in parts("ideal-1g", SMALL, 1) if part.name.startswith("PT-match")]
+    told: list[str] = []
+
+    def tell(part: Part) -> None:
+        told.append(part.name)
+
+    first = carried_out(todo[:3], tmp_path, jobs=1, tell=tell)
+    kept = tmp_path / "parts" / f"{todo[0].name}.json"
+    kept.write_text(json.dumps({**first[todo[0].name], "median_us": 1.5}))
+    again = carried_out(todo, tmp_path, jobs=1, tell=tell)
+    assert again[todo[0].name]["median_us"] == 1.5
+    assert len(again) == len(todo)
+    assert len(told) == 3 + len(todo)
+    with pytest.raises(InputError, match="another profile, size, seed or version"):
+        carried_out(parts("ideal-1g", SMALL, 2), tmp_path, jobs=1, tell=tell)
+    kept.write_text("{")
+    with pytest.raises(InputError, match="damaged: delete it"):
+        carried_out(todo, tmp_path, jobs=1, tell=tell)
+
+
+def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
+    device = mutated(tmp_path, ports=4)
+    done = CliRunner().invoke(
+        bench_app, ["predictability", "--device", device, "--quick", "--out", str(tmp_path), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    verdict = json.loads((tmp_path / "verdict.json").read_text())
+    assert {name: one["mark"] for name, one in verdict["dimensions"].items()} == {
+        "PT": "+",
+        "PQ": "+",
+        "TP": "+",
+        "FM": "?",
+        "BM": "?",
+    }
+    assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
+
+
+def test_other_devices_are_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="only profiles of the kind generic-switch"):
+        subject_of("zodiac-fx")
+
+
+def test_a_slower_link_is_measured_where_the_card_has_no_faster_one() -> None:
+    subject: Subject = subject_of("dell-s4048-on", most_rate_bps=processing_time.MOST_RATE_BPS)
+    assert subject.link_rate_bps == 1_000_000_000
+    assert subject_of("dell-s4048-on").link_rate_bps == 10_000_000_000
