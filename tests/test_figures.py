@@ -18,7 +18,7 @@ from evaluation.facts import fact
 from evaluation.guarantees import guarantee
 from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.kinds.sweep.kind import estimate_s, packets
+from evaluation.kinds.sweep.production import estimate_s, packets
 from evaluation.kinds.sweep.setting import prepare, traffic
 from evaluation.report import render
 from evaluation.result import (

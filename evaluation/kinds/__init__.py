@@ -1,7 +1,7 @@
 """The kinds of figures: one package each, which says what its document is and how it is produced.
 
-A kind is found by its folder: `evaluation/kinds/NAME/kind.py` has a `KIND`. Nothing else lists them, so a new
-kind is a new folder (docs/architecture.md, "A new kind of figure").
+A kind is found by its folder: `evaluation/kinds/NAME/production.py` has a `KIND`. Nothing else lists them,
+so a new kind is a new folder (docs/architecture.md, "A new kind of figure").
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Kind:
 @cache
 def kind_names() -> tuple[str, ...]:
     """The kinds that there are."""
-    return tuple(sorted(path.parent.name for path in _HERE.glob("*/kind.py")))
+    return tuple(sorted(path.parent.name for path in _HERE.glob("*/production.py")))
 
 
 def kind_named(name: str) -> Kind:
     """The kind with this name, one of `kind_names`."""
-    kind = import_module(f"{__name__}.{name}.kind").KIND
+    kind = import_module(f"{__name__}.{name}.production").KIND
     if not isinstance(kind, Kind):
-        raise TypeError(f"evaluation.kinds.{name}.kind: KIND is no Kind")
+        raise TypeError(f"evaluation.kinds.{name}.production: KIND is no Kind")
     return kind
 
 

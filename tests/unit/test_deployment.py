@@ -12,7 +12,7 @@ from evaluation.claims import judge
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem
-from evaluation.kinds.deployment.kind import KIND
+from evaluation.kinds.deployment.production import KIND
 from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST

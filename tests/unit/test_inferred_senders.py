@@ -16,10 +16,9 @@ from evaluation.kinds.experiments import experiments, select
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import GridCell, carry_out, tried
-from evaluation.kinds.senders.kind import KIND
 from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
 from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
-from evaluation.kinds.senders.production import claims_table, loss_panels, reach_of
+from evaluation.kinds.senders.production import KIND, claims_table, loss_panels, reach_of
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options, Silent
 from evaluation.result import (

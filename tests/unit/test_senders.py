@@ -14,7 +14,7 @@ from evaluation.flow_figure import SendingFigure, refuse_unless_followed
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.deployment.admission import deploy
 from evaluation.kinds.deployment.document import Deployment
-from evaluation.kinds.deployment.kind import KIND
+from evaluation.kinds.deployment.production import KIND
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.paths.admission import admit_paths
 from evaluation.kinds.paths.document import Paths

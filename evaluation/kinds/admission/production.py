@@ -9,15 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.figure import lab_of
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.admission.batch import RunRow, batch_of, carry_out
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure, Series
 from evaluation.kinds.admission.picture import chart_of
 from evaluation.kinds.admission.reservations import RESERVATIONS
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, TableResult
+from loko.allocation import OPTIMISED, PACKET_GRANULAR
 from loko.device import deterministic
 from loko.scenario import of_lokos_tables
 from loko.service import Service, service_curve
@@ -163,3 +165,24 @@ def _service(figure: AdmissionFigure) -> Service:
     lab = lab_of(figure)
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     return service_curve(deterministic(next(iter(lab.switches.values())).profile), scenario)
+
+
+_S_PER_REQUEST: Final = 8e-6
+_S_PER_PACKET_REQUEST: Final = 200e-6
+_S_TO_OPTIMISE: Final = 1.0
+
+
+def _estimate_s(figure: AdmissionFigure) -> dict[str, float]:
+    """On one core."""
+    seconds, hops = 2.0, len(figure.hops)
+    for number, (scheme, _) in enumerate(figure.series):
+        runs = figure.runs_of_others or figure.runs if number else figure.runs
+        is_packets = scheme.startswith(PACKET_GRANULAR) or scheme in CEILINGS
+        seconds += figure.requests * runs * hops * (_S_PER_PACKET_REQUEST if is_packets else _S_PER_REQUEST)
+        seconds += hops * _S_TO_OPTIMISE if scheme.endswith(OPTIMISED) else 0.0
+    return {"virtual": seconds}
+
+
+KIND: Final = Kind(
+    document=AdmissionFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS
+)

@@ -8,9 +8,10 @@ from typing import Final
 import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, HeatPanel
+from evaluation.kinds import Kind
 from evaluation.kinds.allocation_map.document import AllocationMap
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
@@ -137,3 +138,8 @@ def _rows(cells: Cells) -> pa.Table:
             "max_rate_bps": [cell.max_rate_bps for cell in cells.values()],
         }
     )
+
+
+KIND: Final = Kind(
+    document=AllocationMap, produce=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
+)

@@ -7,6 +7,7 @@ runner of figures carries each pattern.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,9 +17,10 @@ from evaluation.adversary.search import Found
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.figure import lab_of
 from evaluation.guarantees import guarantee_of_packets
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.attack.document import Attacked, AttackFigure, Effort
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 
@@ -148,3 +150,14 @@ def _rows(schemes: Sequence[Attacked], attacks: Sequence[Attack]) -> Iterator[di
         for way, found in (("adversary", done.adversary), ("random", done.scattered)):
             for tried, worst in found.history:
                 yield {"scheme": one.scheme, "way": way, "tried": tried, "worst": worst}
+
+
+_S_PER_GENERATION: Final = 0.15
+
+
+def _estimate_s(figure: AttackFigure) -> dict[str, float]:
+    """On one core: each scheme is searched twice."""
+    return {"virtual": 2 * _S_PER_GENERATION * figure.effort.generations * len(figure.schemes)}
+
+
+KIND: Final = Kind(document=AttackFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)

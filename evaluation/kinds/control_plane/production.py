@@ -7,13 +7,16 @@ from typing import Final
 
 import pyarrow as pa
 
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.control_plane.document import ControlPlane, What
 from evaluation.kinds.control_plane.echo import compute_echo
+from evaluation.kinds.control_plane.estimate import estimate_s
 from evaluation.kinds.control_plane.flow_adds import compute_adds
 from evaluation.kinds.control_plane.flow_searches import compute_searches
 from evaluation.kinds.control_plane.messages import compute_messages
+from evaluation.kinds.measured import MEASURED
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 
 _COMPUTE: Final[dict[What, Callable[[ControlPlane, Options, Progress], tuple[Outcome, pa.Table]]]] = {
     "echo-over-time": compute_echo,
@@ -26,3 +29,8 @@ _COMPUTE: Final[dict[What, Callable[[ControlPlane, Options, Progress], tuple[Out
 def compute(figure: ControlPlane, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Measure what is missing; evaluate it. Raises `InputError` or `RunError`."""
     return _COMPUTE[figure.what](figure, options, progress)
+
+
+KIND: Final = Kind(
+    document=ControlPlane, produce=OneByOne(compute, MEASURED), estimate_s=estimate_s, honours=IN_TASKS
+)

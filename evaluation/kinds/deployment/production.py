@@ -10,14 +10,16 @@ import pyarrow as pa
 
 from evaluation.chart import Chart
 from evaluation.guarantees import guarantee
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.deployment.admission import Deployed, deploy
 from evaluation.kinds.deployment.distribution import Distribution, panels
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, System
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import Tally, forget, records_of, replay
-from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.replay.duration import live_s, virtual_s
+from evaluation.replay.point import PlannedPoint, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 
 _KEPT_PACKETS: Final = 4_000_000
@@ -140,3 +142,22 @@ def _notes(figure: Deployment, runs: int, seconds: float, left_out: int) -> list
         text = f"{figure.figure}.parquet leaves out {left_out} runs, whose packets are counted all the same."
         notes.append(NoteResult(where="this replay", text=text))
     return notes
+
+
+def _estimate_s(figure: Deployment) -> dict[str, float]:
+    systems = [deploy(figure, system) for system in figure.systems]
+    bits_per_s = sum(sender.bucket.rate_bps for one in systems for sender in one.senders)
+    packets = bits_per_s * figure.runs * figure.seconds / (8 * figure.frame_bytes)
+    live = len(systems) * live_s(figure.runs, figure.seconds)
+    estimates = {"virtual": virtual_s(packets), "live": live, "hardware": live}
+    return {mode: estimates[mode] for mode in figure.modes if mode in estimates}
+
+
+KIND: Final = Kind(
+    document=Deployment,
+    produce=OneByOne(
+        compute, lambda figure, options: {**carriage(figure, options), "points": options.points}
+    ),
+    estimate_s=_estimate_s,
+    honours=SIMULATED,
+)

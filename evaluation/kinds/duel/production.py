@@ -9,12 +9,13 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from evaluation.guarantees import guarantee_of_packets
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.duel.accepted import Promised, accepted, requests
 from evaluation.kinds.duel.document import Arena, Contender, DuelFigure, Effort
 from evaluation.kinds.duel.picture import chart
 from evaluation.kinds.duel.replay import ALONE, Carried, FlowRow, Replay, Scenario, carry_out
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, GuaranteeResult, TableResult
 from loko.document import InputError
@@ -255,3 +256,18 @@ def _table(duel: Duel, findings: Mapping[str, float]) -> TableResult:
             values = [findings.get(f"{arena.key}_{key}_{name}") for name in columns.values()]
             rows.append([arena.label, label, *("" if one is None else round(one, 3) for one in values)])
     return TableResult(columns=["lab", "system", *columns], rows=rows)
+
+
+_S_PER_REPLAY: Final = 3.0
+_S_PER_ANSWER: Final = 2.0
+"""Both of a lab and a system, on two cores."""
+
+
+def _estimate_s(figure: DuelFigure) -> dict[str, float]:
+    replays = len(scenarios_of(figure, figure.scale)) * _S_PER_REPLAY
+    answers = len(figure.scale.rates_kbps) * _S_PER_ANSWER
+    return {"virtual": len(figure.arenas) * len(figure.contenders) * (replays + answers)}
+
+
+KIND: Final = Kind(document=DuelFigure, produce=OneByOne(compute), estimate_s=_estimate_s, honours=IN_TASKS)
+"""In virtual time only."""

@@ -22,10 +22,11 @@ from evaluation.bench.procedures.is_time import (
     longest_that_suffices_ns,
 )
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, Span
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.integrated_switch.document import IntegratedSwitch
-from evaluation.kinds.measured import WHISKERS, box_us, measure
+from evaluation.kinds.measured import MEASURED, WHISKERS, box_us, measure
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.device import load_profile
 from loko.scenario import Action, Match, Priorities, UsedEntry
@@ -160,3 +161,13 @@ def _rows(times: ByLength) -> pa.Table:
             "p_is_ns": np.concatenate(list(times.values())),
         }
     )
+
+
+_SECONDS: Final = {"virtual": 4.0, "live": 20.0}
+
+KIND: Final = Kind(
+    document=IntegratedSwitch,
+    produce=OneByOne(compute, MEASURED),
+    estimate_s=lambda figure: {mode: _SECONDS[mode] for mode in figure.modes if mode in _SECONDS},
+    honours=IN_TASKS,
+)

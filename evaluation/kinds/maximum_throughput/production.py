@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +18,11 @@ from evaluation.bench.equations import Wire, sequential_throughput_bps, throughp
 from evaluation.bench.part import Combinations, Key, Part, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.maximum_throughput.document import Cases, MaximumThroughput
-from evaluation.kinds.measured import LEFT_OUT, left_out, measure
+from evaluation.kinds.measured import LEFT_OUT, MEASURED, left_out, measure
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.scenario import Scenario
 
@@ -195,3 +197,18 @@ def _row(one: Comparison) -> list[str | float]:
         round(one.error_percent(one.equation_5_bps), 4),
         round(one.error_percent(one.equation_6_bps), 4),
     ]
+
+
+_CASE_CPU_S: Final = 0.4
+"""One case in virtual time; measured on an x86-64 VM."""
+
+
+def _estimate_s(figure: MaximumThroughput) -> dict[str, float]:
+    cases = figure.cases(quick=False)
+    count = sum(1 for _ in cases.tables()) * len(cases.frame_bytes)
+    return {"virtual": 3 + count * _CASE_CPU_S / len(os.sched_getaffinity(0))}
+
+
+KIND: Final = Kind(
+    document=MaximumThroughput, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s, honours=IN_TASKS
+)

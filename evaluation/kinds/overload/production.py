@@ -18,10 +18,11 @@ from evaluation.bench.equations import Wire, throughput_bps
 from evaluation.bench.part import Combinations, Key, Part, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
-from evaluation.kinds.measured import LEFT_OUT, left_out, linearity, measure
+from evaluation.kinds import IN_TASKS, Kind
+from evaluation.kinds.measured import LEFT_OUT, MEASURED, left_out, linearity, measure
 from evaluation.kinds.overload.document import Overload
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
 from loko.scenario import Scenario
 
@@ -163,3 +164,19 @@ def _rows(lines: Mapping[int, Line]) -> pa.Table:
             "lost": np.concatenate([line.lost for line in lines.values()]),
         }
     )
+
+
+_RATE_S: Final = 0.1
+"""One rate in virtual time; measured on an x86-64 VM."""
+_LIVE_RATE_S: Final = 3.0
+
+
+def _estimate_s(figure: Overload) -> dict[str, float]:
+    count = len(figure.entries) * figure.rates
+    times = {"virtual": 3 + count * _RATE_S, "live": 15 + count * _LIVE_RATE_S}
+    return {mode: times[mode] for mode in figure.modes if mode in times}
+
+
+KIND: Final = Kind(
+    document=Overload, produce=OneByOne(compute, MEASURED), estimate_s=_estimate_s, honours=IN_TASKS
+)

@@ -11,15 +11,18 @@ import pyarrow as pa
 from evaluation.analysis import stalled
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
 from evaluation.guarantees import guarantee
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.paths.admission import AdmittedPaths, admit_paths
 from evaluation.kinds.paths.document import Paths
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import Tally, forget, records_of, replay
-from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.replay.duration import live_s
+from evaluation.replay.point import PlannedPoint, carriage, seed_of
 from evaluation.result import AxisLabel, Point, Series, runs_of
 from evaluation.runner import LOST, RunRecords
+from loko.lab import load_lab
 
 _MODES: Final[dict[str, str]] = {
     "virtual": "computed in virtual time, not sent in real time",
@@ -143,3 +146,20 @@ def _chart(admitted: AdmittedPaths, points: list[Point], mode: str, how_long: st
             f" {sum(point.packets for point in points)} packets, {how_long}"
         ),
     )
+
+
+_SETUP_S_PER_SWITCH: Final = 0.5
+_VIRTUAL_S_PER_S: Final = 0.1
+
+
+def _estimate_s(figure: Paths) -> dict[str, float]:
+    switches = len(load_lab(figure.lab).switches)
+    live = live_s(figure.runs, figure.seconds, setup_s=5 + switches * _SETUP_S_PER_SWITCH)
+    virtual = 1 + switches * figure.runs * figure.seconds * _VIRTUAL_S_PER_S
+    found = {"virtual": virtual, "live": live, "hardware": live}
+    return {mode: found[mode] for mode in figure.modes if mode in found}
+
+
+KIND: Final = Kind(
+    document=Paths, produce=OneByOne(compute, carriage), estimate_s=_estimate_s, honours=SIMULATED
+)

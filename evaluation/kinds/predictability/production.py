@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.predictability.document import (
     Lace,
     Predictability,
@@ -20,7 +21,7 @@ from evaluation.kinds.predictability.queueing import compute_queueing
 from evaluation.kinds.predictability.times import compute_software, compute_times
 from evaluation.kinds.predictability.verdict import compute_verdicts
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.predictability.marks import thresholds
 from loko.device import load_device
 
@@ -48,3 +49,25 @@ def compute(figure: Predictability, options: Options, progress: Progress) -> tup
             return compute_table(figure, measures, options, progress)
         case measures:
             return compute_verdicts(figure, measures, options, progress)
+
+
+_S_A_DEVICE: Final = {
+    "processing-time": 3.0,
+    "software-time": 4.0,
+    "priority-queueing": 3.0,
+    "throughput": 30.0,
+    "throughput-table": 6.0,
+    "verdicts": 30.0,
+}
+
+
+def _estimate_s(figure: Predictability) -> dict[str, float]:
+    return {"virtual": len(figure.devices) * _S_A_DEVICE[figure.measures.shows]}
+
+
+KIND: Final = Kind(
+    document=Predictability,
+    produce=OneByOne(compute, parameters),
+    estimate_s=_estimate_s,
+    honours=IN_TASKS,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +18,20 @@ from evaluation.bench.equations import Wire, link_bps, throughput_bps
 from evaluation.bench.part import Part, Samples
 from evaluation.bench.procedures import dp_time
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
-from evaluation.kinds.measured import LEFT_OUT, WHISKERS, box_us, left_out, linearity, measure
+from evaluation.kinds import IN_TASKS, Kind
+from evaluation.kinds.measured import LEFT_OUT, MEASURED, WHISKERS, box_us, left_out, linearity, measure
 from evaluation.kinds.processing_time.document import ProcessingTime, Subset
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel
-from loko.scenario import Scenario
+from loko.scenario import TABLE_1_FRAME_BYTES, Scenario
 
+FRAMES_PER_CPU_S: Final = 50_000
+"""Lone frames on emulated boards in virtual time, tables included; measured on an x86-64 VM."""
+_OTHERS_S: Final = 3.0
+"""Reading, drawing and writing."""
+_LIVE_SETUP_S: Final = 10.0
+_LIVE_FRAME_S: Final = 0.003
 _US: Final = 1000
 _MBPS: Final = 1e6
 _AT_LINE_RATE: Final = 0.9999
@@ -201,3 +209,18 @@ def _rows(found: list[Combination]) -> pa.Table:
             "p_fx_ns": _times(found),
         }
     )
+
+
+def estimate_s(figure: ProcessingTime) -> dict[str, float]:
+    """Estimated time in seconds by mode, if nothing is there yet."""
+    frames = sum(1 for _ in figure.of.tables()) * len(TABLE_1_FRAME_BYTES) * figure.samples
+    times = {
+        "virtual": _OTHERS_S + frames / (FRAMES_PER_CPU_S * len(os.sched_getaffinity(0))),
+        "live": _LIVE_SETUP_S + frames * _LIVE_FRAME_S,
+    }
+    return {mode: times[mode] for mode in figure.modes if mode in times}
+
+
+KIND: Final = Kind(
+    document=ProcessingTime, produce=OneByOne(compute, MEASURED), estimate_s=estimate_s, honours=IN_TASKS
+)

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.schedules.document import Scale, SchedulesFigure
 from evaluation.kinds.schedules.scenario import Scenario, ScenarioRow, carry_out
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel
 
@@ -94,3 +95,16 @@ def _chart(rows: Sequence[ScenarioRow]) -> Chart:
     )
     proven = sum(row.s_ur == row.s_ur_bound for row in rows)
     return Chart(panels=[panel], caption=f"{len(rows)} scenarios; S/UR proven optimal in {proven}")
+
+
+_SECONDS_A_SCENARIO: Final = 1.0
+"""On two cores."""
+
+KIND: Final = Kind(
+    document=SchedulesFigure,
+    produce=OneByOne(compute),
+    estimate_s=lambda figure: {
+        "virtual": _SECONDS_A_SCENARIO * len(scenarios_of(figure, figure.scale, seed=1))
+    },
+    honours=IN_TASKS,
+)

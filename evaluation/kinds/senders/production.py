@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Panel, Reference
 from evaluation.facts import fact
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
 from evaluation.kinds.senders.grid import GridCell, source_of, tried
 from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances
 from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import LOSS_PERCENT, AxisLabel, TableResult
 from evaluation.senders import Senders
 from loko.document import InputError
@@ -355,3 +356,25 @@ def _rows(cells: Sequence[Tried], found: NDArray[np.float64]) -> pa.Table:
             for run, counts in enumerate(one.counts)
         ]
     )
+
+
+_S_PER_S: Final = 0.025
+"""A second of a sender of the grid on one core; measured on an x86-64 VM."""
+_S_PER_PREDICTION: Final = 30.0
+_REGION: Final = 12
+"""About so many senders are left to predict with."""
+
+
+def _parameters(_figure: SendersFigure, options: Options) -> dict[str, Any]:
+    return {"capacity_factor": options.capacity_factor}
+
+
+def _estimate_s(figure: SendersFigure) -> dict[str, float]:
+    cells = len(figure.grid.senders)
+    inferring = cells * figure.effort.runs * figure.effort.seconds * _S_PER_S
+    return {"virtual": inferring / 2 + _REGION * _S_PER_PREDICTION / 2}
+
+
+KIND: Final = Kind(
+    document=SendersFigure, produce=OneByOne(compute, _parameters), estimate_s=_estimate_s, honours=SIMULATED
+)

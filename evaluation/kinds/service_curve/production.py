@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
+from evaluation.kinds import Kind
 from evaluation.kinds.service_curve.document import ServiceCurve
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import AxisLabel, TableResult
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.calculus import bytes_in
@@ -70,3 +72,8 @@ def _panel(service: Service, allocations: Sequence[Allocation]) -> LinePanel:
         curves=curves,
         references=[Reference(label=f"buffer, {service.capacity_bytes} bytes", value=service.capacity_bytes)],
     )
+
+
+KIND: Final = Kind(
+    document=ServiceCurve, produce=OneByOne(compute), estimate_s=lambda _: {"virtual": 1.0, "live": 1.0}
+)

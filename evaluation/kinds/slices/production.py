@@ -10,11 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, ScatterPanel
+from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.slices.document import Bursts, Case, Messages, Slices
 from evaluation.kinds.slices.groups import group_lengths, longest_gap_ns, step_lengths
 from evaluation.kinds.slices.port import SENDERS, Release, Sending, Sent, carry, carry_live
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.replay.tasks import computed
 from evaluation.result import AxisLabel, TableResult
 from evaluation.runner import LOST, RunError
@@ -304,3 +305,21 @@ def _assumptions(figure: Slices) -> dict[str, float]:
     queue = port.queues[0]
     rate_bps = queue.rate_bps if isinstance(queue, HtbQueue) else queue.cir_bps
     return {"queue_rate_mbps": rate_bps / 1e6, "link_rate_mbps": port.link_rate_bps / 1e6}
+
+
+_VIRTUAL_S: Final = 3.0
+_BUILD_S: Final = 5.0
+
+
+def _estimate_s(figure: Slices) -> dict[str, float]:
+    kinds = len(figure.sends.cases if isinstance(figure.sends, Messages) else figure.sends.lengths)
+    times = {"virtual": _VIRTUAL_S, "live": _BUILD_S + kinds * figure.repetitions * figure.pause_ms / 1e3}
+    return {mode: times[mode] for mode in figure.modes if mode in times}
+
+
+KIND: Final = Kind(
+    document=Slices,
+    produce=OneByOne(compute, parameters),
+    estimate_s=_estimate_s,
+    honours=IN_TASKS,
+)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,12 +15,14 @@ from evaluation.figure import notes_of
 from evaluation.files import replacing
 from evaluation.folder import figure_file, run_file
 from evaluation.guarantees import guarantee
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import Setting, prepare, traffic
 from evaluation.options import Options, Progress
 from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
 from evaluation.replay.campaign import Tally, forget, records_of, replay
+from evaluation.replay.duration import live_s, virtual_s
 from evaluation.replay.point import PlannedPoint, seed_of
 from evaluation.result import (
     AxisLabel,
@@ -281,3 +283,23 @@ def _shorter(plan: ChosenSweep) -> list[NoteResult]:
         f" {sweep.seconds:g} s: it may miss what is rare."
     )
     return [NoteResult(where=fact(sweep.paper, "ev.runs").where, text=text)]
+
+
+def packets(sweep: Sweep) -> int:
+    """Packets of all flows at the paper's scale, as far as the shapers let them pass."""
+    setting = prepare(sweep)
+    bits_per_s = sum(
+        flow.bucket.rate_bps * min(1.0, sweep.senders.offered_load)
+        for x in sweep.x.values
+        for flow in traffic(setting, x)
+    )
+    return int(bits_per_s * sweep.runs * sweep.seconds / (8 * sweep.frame_bytes))
+
+
+def estimate_s(sweep: Sweep) -> dict[str, float]:
+    """Estimated time in seconds of each mode that is there."""
+    live = live_s(len(sweep.x.values) * sweep.runs, sweep.seconds)
+    return {"virtual": virtual_s(packets(sweep)), "live": live, "hardware": live}
+
+
+KIND: Final = Kind(document=Sweep, produce=produce, estimate_s=estimate_s, honours=SIMULATED)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from evaluation.figure import lab_of, notes_of
+from evaluation.kinds import Kind
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.table.document import Table
 from evaluation.options import Options, Progress
@@ -59,3 +60,8 @@ def _table_result(table: Table, options: Options) -> FigureResult:
             assumptions={},
         ),
     )
+
+
+KIND: Final = Kind(
+    document=Table, produce=produce, estimate_s=lambda table: dict.fromkeys(map(str, table.modes), 1.0)
+)

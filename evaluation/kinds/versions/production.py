@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,14 @@ import pyarrow as pa
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Panel
 from evaluation.figure import lab_of
 from evaluation.guarantees import guarantee_of_packets
+from evaluation.kinds import SIMULATED, Kind
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.versions.document import Versions
 from evaluation.options import Options, Progress
-from evaluation.outcome import Outcome
+from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import forget, records_of, replay
-from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.replay.point import PlannedPoint, carriage, seed_of
 from evaluation.result import AxisLabel
 from evaluation.runner import LOST, RunRecords
 from evaluation.senders import Senders
@@ -214,3 +216,16 @@ def _findings(
 
 def _name(version: OpenFlow) -> str:
     return version.value.replace(".", "_")
+
+
+_VIRTUAL_S_PER_S: Final = 0.05
+"""Time that a second of the two versions takes."""
+
+
+KIND: Final = Kind(
+    document=Versions,
+    produce=OneByOne(compute, carriage),
+    estimate_s=lambda figure: {"virtual": 1 + 2 * figure.runs * figure.seconds * _VIRTUAL_S_PER_S},
+    honours=SIMULATED,
+)
+"""Comparisons of versions: in virtual time only."""
