@@ -39,7 +39,7 @@ from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError, Row, Spread
 
 
-class Part(StrEnum):
+class Benchmark(StrEnum):
     """What can be measured."""
 
     THROUGHPUT = "throughput"
@@ -59,7 +59,9 @@ class Part(StrEnum):
 
 
 def main(
-    parts: Annotated[list[Part] | None, typer.Argument(help="What to measure; nothing: everything.")] = None,
+    parts: Annotated[
+        list[Benchmark] | None, typer.Argument(help="What to measure; nothing: everything.")
+    ] = None,
     *,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of simulator and peer.")] = 5,
     quick: Annotated[
@@ -75,29 +77,29 @@ def main(
 ) -> None:
     """Measure speed, accuracy, fidelity, scale, closure: make bench ARGS='throughput --repetitions 9'."""
     console = Console()
-    measures: dict[Part, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
-        Part.THROUGHPUT: lambda: _throughput(repetitions),
-        Part.REPLAY: _replay,
-        Part.TABLE_1: _table_1,
-        Part.LIVE: _live,
-        Part.SENSITIVITY: lambda: _sensitivity(out, console),
-        Part.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
-        Part.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
-        Part.CLOSURE: lambda: _closure(
+    measures: dict[Benchmark, Callable[[], tuple[dict[str, Any], list[Row]]]] = {
+        Benchmark.THROUGHPUT: lambda: _throughput(repetitions),
+        Benchmark.REPLAY: _replay,
+        Benchmark.TABLE_1: _table_1,
+        Benchmark.LIVE: _live,
+        Benchmark.SENSITIVITY: lambda: _sensitivity(out, console),
+        Benchmark.FIDELITY: lambda: _fidelity(out / "fidelity", quick=quick, tell=console.print),
+        Benchmark.SCALE: lambda: _scale(out, quick=quick, tell=console.print),
+        Benchmark.CLOSURE: lambda: _closure(
             out / "closure", quick=quick, live=live, store=store, tell=console.print
         ),
-        Part.SERVICE: lambda: _service(repetitions),
-        Part.ADMISSION: lambda: _admission(repetitions),
+        Benchmark.SERVICE: lambda: _service(repetitions),
+        Benchmark.ADMISSION: lambda: _admission(repetitions),
     }
-    measures[Part.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
-    measures[Part.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
-    measures[Part.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
-    measures[Part.CAPTURES] = lambda: _captures(quick=quick)
+    measures[Benchmark.DETERMINISM] = lambda: _determinism(out, quick=quick, tell=console.print)
+    measures[Benchmark.GROWTH] = lambda: _growth(out, quick=quick, tell=console.print)
+    measures[Benchmark.SCHEDULE] = lambda: schedule.measure(quick=quick, tell=console.print)
+    measures[Benchmark.CAPTURES] = lambda: _captures(quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"machine": describe()}
     rows: list[Row] = []
     failed = False
-    for part in parts or list(Part):
+    for part in parts or list(Benchmark):
         console.print(f"measuring: {part} …")
         try:
             values, more = measures[part]()

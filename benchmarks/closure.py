@@ -24,7 +24,7 @@ from evaluation.bench.cost_model.closure import (
     worst,
 )
 from evaluation.bench.cost_model.closure import Row as Compared
-from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.cost_model.profile_document import (
     MeasuredProfile,
     Origin,
@@ -133,10 +133,10 @@ def _of_store(folder: Path, campaign: Path) -> Found:
         raise BenchmarkError(f"{path}: no samples; measure them with loko bench all --out {campaign}")
     chosen = choose(FORM)
     with SampleStore(path, None) as store, chosen.opened(_SEED) as device:
-        findings = find(store.samples(every_key()), device.wire, form_of(FORM))
+        fitted = fit(store.samples(every_key()), device.wire, form_of(FORM))
         origin = Origin(device=str(campaign), date=store.begun, commit=commit(), samples=_SAMPLES, seed=_SEED)
         left_out = store.left_out
-    profile = measured_profile(form_of(FORM), findings, name="found", title="Found", origin=origin)
+    profile = measured_profile(form_of(FORM), fitted, name="found", title="Found", origin=origin)
     return {
         **_compared(folder / f"found-{campaign.name}.toml", profile, FORM, LIVE_TOLERANCE),
         "left_out": left_out,

@@ -39,7 +39,7 @@ _PICTURE_INCHES: Final = (7.6, 3.6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredSwitch:
     """A switch and what was found."""
 
     title: str
@@ -48,34 +48,34 @@ class Measured:
     """Processing times of frames of `SIZE` bytes as matplotlib's boxes, by the entries of the table."""
 
 
-def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, Measured]:
+def measure(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, MeasuredSwitch]:
     """Measure both switches; what is measured already is not measured again. Raises `BenchmarkError`."""
     found = {}
     for name, title in SWITCHES.items():
         tell(f"  {title}")
-        entry = load_inventory(BENCHES / f"{name}.yml")
-        assert not isinstance(entry, Hardware)
+        inventory = load_inventory(BENCHES / f"{name}.yml")
+        assert not isinstance(inventory, Hardware)
         own = folder / name
         own.mkdir(parents=True, exist_ok=True)
         try:
-            store, wire = measured_store(entry, own, samples=QUICK_SAMPLES if quick else SAMPLES)
+            store, wire = measured_store(inventory, own, samples=QUICK_SAMPLES if quick else SAMPLES)
         except (InputError, RunError) as error:
             raise BenchmarkError(str(error)) from None
         found[name] = _evaluated(title, store, wire)
     return found
 
 
-def _evaluated(title: str, path: Path, wire: Wire) -> Measured:
+def _evaluated(title: str, path: Path, wire: Wire) -> MeasuredSwitch:
     with SampleStore(path, None) as store:
         samples = store.samples(part.key for part in reduced_parts())
     tables = [
         Table(entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT) for entries in TABLE_1_ENTRIES
     ]
     boxes = {str(table.entries): _box(samples[DP_TIME.key(table)][SIZE]) for table in tables}
-    return Measured(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
+    return MeasuredSwitch(title=title, preconditions=tuple(preconditions(samples, wire)), boxes_us=boxes)
 
 
-def rows(found: Mapping[str, Measured]) -> list[Row]:
+def rows(found: Mapping[str, MeasuredSwitch]) -> list[Row]:
     """Each precondition of each switch."""
     said = {True: "holds", False: "fails", None: "unknown"}
     return [
@@ -85,15 +85,15 @@ def rows(found: Mapping[str, Measured]) -> list[Row]:
     ]
 
 
-def values(found: Mapping[str, Measured]) -> dict[str, Any]:
+def values(found: Mapping[str, MeasuredSwitch]) -> dict[str, Any]:
     """For JSON."""
     return {name: asdict(one) for name, one in found.items()}
 
 
-def of_values(found: Mapping[str, Any]) -> dict[str, Measured]:
+def of_values(found: Mapping[str, Any]) -> dict[str, MeasuredSwitch]:
     """Back from JSON."""
     return {
-        name: Measured(
+        name: MeasuredSwitch(
             title=one["title"],
             preconditions=tuple(Precondition(**each) for each in one["preconditions"]),
             boxes_us=one["boxes_us"],
@@ -102,13 +102,13 @@ def of_values(found: Mapping[str, Any]) -> dict[str, Measured]:
     }
 
 
-def pictures(found: Mapping[str, Measured]) -> dict[str, bytes]:
+def pictures(found: Mapping[str, MeasuredSwitch]) -> dict[str, bytes]:
     """The picture by the suffix of its file, without date and with reproducible identifiers."""
     with mpl.rc_context(STYLE):
         return encoded(_draw(found))
 
 
-def _draw(found: Mapping[str, Measured]) -> Figure:
+def _draw(found: Mapping[str, MeasuredSwitch]) -> Figure:
     figure = Figure(figsize=_PICTURE_INCHES)
     axes = figure.subplots(1, len(found), sharey=True)
     for each, colour, one in zip(axes, BOXES, found.values(), strict=True):

@@ -43,7 +43,7 @@ _ROUNDS: Final = 3
 _SEED: Final = 1
 
 
-class Kind(StrEnum):
+class NetworkKind(StrEnum):
     """The networks. Every switch has one host."""
 
     RING = "ring"
@@ -76,7 +76,7 @@ class Growth:
 def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth]:
     """Every network with every scheme, each in a process of its own. Raises `BenchmarkError`."""
     found = []
-    for kind in Kind:
+    for kind in NetworkKind:
         for scheme in GOALS_PER_S:
             for switches in sizes:
                 tell(f"  {kind}, {switches} switches, {scheme}")
@@ -85,9 +85,9 @@ def measure(sizes: Sequence[int], *, tell: Callable[[str], None]) -> list[Growth
     return found
 
 
-def network_of(kind: Kind, switches: int) -> Lab:
+def network_of(kind: NetworkKind, switches: int) -> Lab:
     """A network of that kind; the random ones are the same everywhere."""
-    if kind is Kind.RING:
+    if kind is NetworkKind.RING:
         return ring_lab(Ring(switches=switches, one_way=False))
     boards = Ring(switches=switches, hosts_per_switch=2).written_out()["switches"]
     hosts = Ring(switches=switches).written_out()["hosts"]
@@ -140,7 +140,7 @@ def _near(lab: Lab, source: str) -> list[str]:
     return [node for node in seen if node in lab.hosts and node != source]
 
 
-def _measured(kind: Kind, switches: int, scheme: str) -> Growth:
+def _measured(kind: NetworkKind, switches: int, scheme: str) -> Growth:
     network_of(kind, 31)  # what is imported and read once
     begin = time.process_time()
     lab = network_of(kind, switches)
@@ -263,7 +263,7 @@ def _draw(found: Sequence[Growth]) -> Figure:
         axes.set_xscale("log")
         axes.set_yscale("log")
         for scheme, colour in zip(GOALS_PER_S, (SECOND, EDGE), strict=True):
-            for kind, style in zip(Kind, ("o-", "s--"), strict=True):
+            for kind, style in zip(NetworkKind, ("o-", "s--"), strict=True):
                 mine = [one for one in found if one.scheme == scheme and one.kind == kind]
                 numbers = [one.switches for one in mine]
                 axes.plot(
@@ -290,4 +290,4 @@ def _draw(found: Sequence[Growth]) -> Figure:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(_measured(Kind(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))))
+    print(json.dumps(asdict(_measured(NetworkKind(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))))

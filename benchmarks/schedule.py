@@ -27,7 +27,7 @@ from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
 from loko.schedule.kept import KeptSchedule, extend
 from loko.schedule.packing import Paths, pack, straight_only
-from loko.schedule.problem import Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
 from loko.solvers import Program, Solver, solver_named
 from loko.solvers.program import Clock
 
@@ -41,7 +41,7 @@ class Case:
     """A problem, and until when it should be solved."""
 
     name: str
-    scheme: Scheme
+    scheme: SchedulingScheme
     graph: Graph
     flows: int
     slots: int
@@ -96,7 +96,7 @@ def cases(*, quick: bool) -> list[Case]:
     found = [
         Case(
             name="S/UR 110 flows, 24 hosts, 6 switches, 5 slots",
-            scheme=Scheme.UNCONSTRAINED,
+            scheme=SchedulingScheme.UNCONSTRAINED,
             graph=small,
             flows=110,
             slots=5,
@@ -106,8 +106,8 @@ def cases(*, quick: bool) -> list[Case]:
         )
     ]
     for word, scheme, paper in (
-        ("S/PR", Scheme.PATH_SETS, "12 s a flow at worst"),
-        ("S/FR", Scheme.FIXED, "under 2 s a flow"),
+        ("S/PR", SchedulingScheme.PATH_SETS, "12 s a flow at worst"),
+        ("S/FR", SchedulingScheme.FIXED, "under 2 s a flow"),
     ):
         name = f"{word} 300 flows, 256 links, 50 slots"
         found.append(
@@ -121,7 +121,7 @@ def cases(*, quick: bool) -> list[Case]:
     full = _network(nx.random_regular_graph(8, 200, seed=_SEED), 200)
     for word, graph, slots in (("", large, 200), (", hosts full", full, 15)):
         name = f"S/PR 3,000 flows, 1,000 links, {slots} slots{word}"
-        scheme = Scheme.PATH_SETS
+        scheme = SchedulingScheme.PATH_SETS
         found.append(
             Case(
                 name=name, scheme=scheme, graph=graph, flows=3000, slots=slots, goal_s=60, limit_s=0, paper=""
@@ -137,9 +137,9 @@ def growth() -> list[Case]:
     found = [
         _sweep_case("4d", scheme, by_flows, flows=flows, slots=5)
         for flows in (20, 50, 80, 110)
-        for scheme in Scheme
+        for scheme in SchedulingScheme
     ]
-    shortest = (Scheme.PATH_SETS, Scheme.FIXED)
+    shortest = (SchedulingScheme.PATH_SETS, SchedulingScheme.FIXED)
     found += [
         _sweep_case("4e", scheme, by_slots, flows=300, slots=slots)
         for slots in (5, 20, 35, 50)
@@ -151,7 +151,7 @@ def growth() -> list[Case]:
     return found
 
 
-def _sweep_case(figure: str, scheme: Scheme, graph: Graph, *, flows: int, slots: int) -> Case:
+def _sweep_case(figure: str, scheme: SchedulingScheme, graph: Graph, *, flows: int, slots: int) -> Case:
     name = f"fig. {figure}, {scheme.value.upper().replace('-', '/')}, {flows} flows, {slots} slots,"
     return Case(
         name=f"{name} {len(graph.links) // 2} cables",
@@ -240,9 +240,9 @@ def _timed(case: Case, way: str, find: Callable[[Problem, Paths | None, Clock], 
     begin_ns = time.monotonic_ns()
     clock = Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(1e9 * (case.limit_s or case.goal_s)))
     paths: Paths | None = None
-    if case.scheme is not Scheme.UNCONSTRAINED:
+    if case.scheme is not SchedulingScheme.UNCONSTRAINED:
         paths = candidates(problem)
-        if case.scheme is Scheme.FIXED:
+        if case.scheme is SchedulingScheme.FIXED:
             chance = random.Random(_SEED)
             paths = drawn(paths, [chance.random() for _ in problem.demands])
     solution = find(problem, paths, clock)
@@ -268,7 +268,7 @@ def _start_s(solver: Solver) -> float:
 def _adding() -> Sequence[float]:
     """How long each of 3,000 flows takes to be added, in s."""
     graph = _network(nx.random_regular_graph(4, 100, seed=_SEED), 800)
-    standing = Standing(graph, 200, Scheme.PATH_SETS)
+    standing = Standing(graph, 200, SchedulingScheme.PATH_SETS)
     taken = []
     for demand in _demands(graph, 3000):
         begin_ns = time.monotonic_ns()

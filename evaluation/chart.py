@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Part(BaseModel):
+class _Element(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ChartAxis(_Part):
+class ChartAxis(_Element):
     """An axis: its name with the unit, such as ``processing time [us]``, and what it shows."""
 
     label: str
@@ -27,7 +27,7 @@ class ChartAxis(_Part):
     """Linear from 0 up to this size on both sides, beyond it logarithmic: where a few values are far out."""
 
 
-class Reference(_Part):
+class Reference(_Element):
     """A straight line that something is compared with, along the other axis.
 
     Those of one label look alike.
@@ -39,7 +39,7 @@ class Reference(_Part):
     """The axis on which `value` is: with ``y`` the line is horizontal."""
 
 
-class Span(_Part):
+class Span(_Element):
     """A range of the vertical axis, over the whole width: of a value that is the same at all places."""
 
     label: str
@@ -47,7 +47,7 @@ class Span(_Part):
     high: float
 
 
-class BoxStatistics(_Part):
+class BoxStatistics(_Element):
     """One box. The ends of its whiskers are quantiles that the group names."""
 
     whisker_low: float
@@ -60,14 +60,14 @@ class BoxStatistics(_Part):
     mean: float | None = None
 
 
-class BoxGroup(_Part):
+class BoxGroup(_Element):
     """The boxes of one colour, one for each place; None where there is none."""
 
     label: str
     boxes: list[BoxStatistics | None]
 
 
-class PlacedLine(_Part):
+class PlacedLine(_Element):
     """Values at the places of boxes, on the second axis."""
 
     label: str
@@ -78,7 +78,7 @@ class PlacedLine(_Part):
     """By a line: where the places are numbers. Between categories there is nothing to be read off."""
 
 
-class BoxPanel(_Part):
+class BoxPanel(_Element):
     """Boxes at named places side by side, with lines on a second axis if wanted."""
 
     kind: Literal["boxes"] = "boxes"
@@ -95,7 +95,7 @@ class BoxPanel(_Part):
     lines: list[PlacedLine] = []
 
 
-class Curve(_Part):
+class Curve(_Element):
     """A line through points; where `y` is None it is broken."""
 
     label: str
@@ -110,7 +110,7 @@ class Curve(_Part):
     """Drawn as stairs, such as a distribution function."""
 
 
-class LinePanel(_Part):
+class LinePanel(_Element):
     """Lines over a number. Also cumulative distributions, with `steps`."""
 
     kind: Literal["lines"] = "lines"
@@ -121,7 +121,7 @@ class LinePanel(_Part):
     references: list[Reference] = []
 
 
-class Cloud(_Part):
+class Cloud(_Element):
     """Points of one colour."""
 
     label: str
@@ -129,7 +129,7 @@ class Cloud(_Part):
     y: list[float]
 
 
-class ScatterPanel(_Part):
+class ScatterPanel(_Element):
     """Points of two numbers each."""
 
     kind: Literal["scatter"] = "scatter"
@@ -142,7 +142,7 @@ class ScatterPanel(_Part):
     references: list[Reference] = []
 
 
-class HeatPanel(_Part):
+class HeatPanel(_Element):
     """A number over two others as colour; what is None (not feasible) stays white."""
 
     kind: Literal["heatmap"] = "heatmap"
@@ -157,7 +157,7 @@ class HeatPanel(_Part):
     """A row for each of `y_values`, in it a cell for each of `x_values`."""
 
 
-class TimePanel(_Part):
+class TimePanel(_Element):
     """Samples over time, each a dot: for many more than lines could show."""
 
     kind: Literal["time"] = "time"
@@ -168,14 +168,14 @@ class TimePanel(_Part):
     references: list[Reference] = []
 
 
-class Histogram(_Part):
+class Histogram(_Element):
     """Counts of one colour between the panel's edges."""
 
     label: str
     counts: list[float]
 
 
-class Apart(_Part):
+class Apart(_Element):
     """A count that has no place on the axis, such as of packets that never arrived."""
 
     label: str
@@ -184,7 +184,7 @@ class Apart(_Part):
     """The count in words, with its unit."""
 
 
-class Share(_Part):
+class Share(_Element):
     """A share of what a histogram counts; what the paper prints of it is told beside it."""
 
     name: str
@@ -194,7 +194,7 @@ class Share(_Part):
     """In words, with its unit."""
 
 
-class HistogramPanel(_Part):
+class HistogramPanel(_Element):
     """Counts between edges, which the histograms share."""
 
     kind: Literal["histogram"] = "histogram"
@@ -216,7 +216,7 @@ Panel = Annotated[
 ]
 
 
-class Chart(_Part):
+class Chart(_Element):
     """The panels of a picture, row by row."""
 
     panels: list[Panel] = Field(min_length=1)

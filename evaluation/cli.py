@@ -44,7 +44,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     "schedule": Elsewhere(
         "loko.commands.schedule",
         "schedule",
-        "Give flows slots in which no other flow is on their way (TSSDN).",
+        "Give each flow a time slot in which no other flow uses its links (TSSDN).",
     ),
     "check-schedule": Elsewhere(
         "evaluation.schedule_check.commands",
@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     "check-gates": Elsewhere(
         "evaluation.schedule_check.commands",
         "check_gates",
-        "Try to refute a schedule of gates (802.1Qbv) that tsnkit or others wrote.",
+        "Try to refute a gate schedule (802.1Qbv) from tsnkit or others.",
     ),
     "serve": Elsewhere(
         "evaluation.serving", "serve", "Serve a lab: admit flows over REST and keep them in its switches."
@@ -67,10 +67,10 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     "figures": Elsewhere(
         "evaluation.commands",
         "figures",
-        "List what can be replayed, from which paper, and how long it takes at the paper's scale.",
+        "List the figures that can be replayed, their papers, and how long they take at the paper's scale.",
     ),
     "report": Elsewhere(
-        "evaluation.commands", "report", "Write DIR/report.html anew from the results in DIR."
+        "evaluation.commands", "report", "Write DIR/report.html again from the results in DIR."
     ),
     "bundle": Elsewhere(
         "evaluation.artifact.commands",
@@ -82,7 +82,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
         "verify",
         "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
     ),
-    "lab": Elsewhere("evaluation.live.commands", "lab_app", "Start, show and end a lab that stays up."),
+    "lab": Elsewhere("evaluation.live.commands", "lab_app", "Start, show and stop a lab that keeps running."),
     "bench": Elsewhere(
         "evaluation.bench.commands", "bench_app", "Measure a switch and derive its profile (step 1 of Loko)."
     ),
@@ -156,9 +156,7 @@ def _options(
     *,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_tell_versions, help="Say which version this is, and end."
-        ),
+        typer.Option("--version", is_eager=True, callback=_tell_versions, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """What holds for every command."""

@@ -47,11 +47,11 @@ class PointChoice(StrEnum):
 
 
 FiguresArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a; all without any.")
+    list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Such as fig17a. Default: all.")
 ]
 ModeOption = Annotated[
     ModeName,
-    typer.Option(help="Boards in virtual time, live on this machine as root, or some of them real ones."),
+    typer.Option(help="Boards in virtual time, live on this machine (as root), or some of them real."),
 ]
 RunsOption = Annotated[int | None, typer.Option(min=1, help="Runs of each point. Default: the paper's.")]
 SecondsOption = Annotated[
@@ -66,28 +66,31 @@ PointsOption = Annotated[
 ]
 QuickOption = Annotated[bool, typer.Option("--quick", help="A small run: few points, 2 runs of 1 s.")]
 JobsOption = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Points at a time (virtual). Default: one a processor.")
+    int | None,
+    typer.Option(min=1, max=256, help="Points computed at a time (virtual). Default: one per processor."),
 ]
 CapacityOption = Annotated[
-    float | None, typer.Option(min=0, help="True capacity over equation 6; the paper allows 0.94 to 1.06.")
+    float | None,
+    typer.Option(min=0, help="True capacity divided by equation 6; the paper allows 0.94 to 1.06."),
 ]
 BurstOption = Annotated[
-    int | None, typer.Option(min=0, help="Frames of a generator's burst; 0: what the bucket holds.")
+    int | None, typer.Option(min=0, help="Frames in a generator's burst; 0: as many as the bucket holds.")
 ]
 LoadOption = Annotated[
     float | None,
-    typer.Option(min=0.01, max=10, help="Mean rate of the generators over that of their shapers."),
+    typer.Option(min=0.01, max=10, help="Mean rate of the generators divided by that of their shapers."),
 ]
 QueueOption = Annotated[int | None, typer.Option(min=1, help="Frames that may wait before a shaper.")]
 LatencyOption = Annotated[
-    int | None, typer.Option(min=0, help="How late a shaper lets go what waited for tokens (virtual).")
+    int | None,
+    typer.Option(min=0, help="How late a shaper releases frames that waited for tokens (virtual)."),
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="End with status 1 also if a claim of the paper does not hold.")
 ]
 BackendOption = Annotated[
     Backend | None,
-    typer.Option(help="What every emulated switch is (live, hardware). Default: as the lab says."),
+    typer.Option(help="Backend of every emulated switch (live, hardware). Default: as the lab says."),
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the lab's network (live).")]
 FrameworkOption = Annotated[
@@ -100,10 +103,10 @@ CablingOption = Annotated[
     Path | None, typer.Option(help="Which switches are real boards (hardware), and how they are cabled.")
 ]
 ExecutorOption = Annotated[
-    Executor, typer.Option(help="Where tasks are computed (virtual): here, or on a Dask cluster.")
+    Executor, typer.Option(help="Where tasks run (virtual): on this machine, or on a Dask cluster.")
 ]
 SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+    str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -136,9 +139,9 @@ def evaluate(
 ) -> None:
     """Replay figures of the papers and compare them with what the papers say.
 
-    Writes FIGURE.json, .parquet, .svg, .png and report.html. What is there from an earlier run with the same
-    parameters is not run again. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
-    the host explains it; claims that do not hold are reported, and change the status with --strict only.
+    Writes FIGURE.json, .parquet, .svg, .png and report.html. Runs whose results exist with the same
+    parameters are not repeated. Status 1 if a guarantee that Loko's admission gives is broken and no stall of
+    the host explains it; claims that do not hold are reported, and change the status only with --strict.
 
     Example: loko evaluate fig17a fig17b --runs 30 --seconds 10 --seed 1 --out results/virtual
     """
@@ -211,7 +214,9 @@ def _check_framework(mode: ModeName, framework: str, python: str | None) -> None
             raise InputError("--framework: for --mode live and hardware only; leave it out")
         return
     if shutil.which(interpreter(framework, python)) is None:
-        raise InputError(f"--framework-python {python}: is no program; name an interpreter (docs/clients.md)")
+        raise InputError(
+            f"--framework-python {python}: is not a program; name an interpreter (docs/clients.md)"
+        )
 
 
 def _check_executor(mode: ModeName, executor: Executor, scheduler: str | None) -> None:
@@ -229,7 +234,7 @@ def _check_real_time(mode: ModeName, capacity_factor: float | None) -> None:
 
 
 def figures(*, as_json: JsonOption = False) -> None:
-    """List what can be replayed, from which paper, and how long it takes at the paper's scale.
+    """List the figures that can be replayed, their papers, and how long they take at the paper's scale.
 
     Example: loko figures --json
     """
@@ -257,7 +262,7 @@ def figures(*, as_json: JsonOption = False) -> None:
 
 
 def report(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
-    """Write DIR/report.html anew from the results in DIR.
+    """Write DIR/report.html again from the results in DIR.
 
     Example: loko report results/virtual
     """

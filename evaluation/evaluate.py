@@ -27,7 +27,7 @@ from evaluation.result import (
     read_results,
     write_result,
 )
-from evaluation.runs import Run, read_runs, write_runs
+from evaluation.runs import FigureRun, read_runs, write_runs
 
 _COARSE: Final = (
     "Open vSwitch forwarded in place of the boards: this is the coarse emulator's error (docs/twin.md). {}"
@@ -68,7 +68,7 @@ def _noted(figures: Sequence[Figure], out: Path) -> Iterator[None]:
     write_runs(
         out,
         (
-            Run(
+            FigureRun(
                 figure=name,
                 began=began,
                 seconds=seconds,

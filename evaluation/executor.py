@@ -118,8 +118,8 @@ def _by_processes(
             in_vain += 1
             if in_vain == MOST_IN_VAIN:
                 raise InputError(
-                    f"--jobs {jobs}: processes were killed {in_vain} times before any was done, perhaps for"
-                    " want of memory; choose fewer"
+                    f"--jobs {jobs}: processes were killed {in_vain} times before any had finished, perhaps"
+                    " for lack of memory; choose fewer"
                 ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

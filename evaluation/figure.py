@@ -21,7 +21,7 @@ FixedScheme = Literal["full-rate", "fifth-rate"]
 AllocationName = Annotated[str, AfterValidator(allocation_name)]
 """Any allocation of Loko's; `optimised` is for the mix of the figure's lab."""
 
-Finding = tuple[str, bool]
+Answer = tuple[str, bool]
 """What was found here, in the words of the claim, and whether the claim holds."""
 
 
@@ -34,9 +34,9 @@ class NotTestable:
     here: str = "not measured"
 
 
-Judgement = Finding | NotTestable
+Judgement = Answer | NotTestable
 
-NOTHING_MEASURED: Finding = ("not measured", False)
+NOTHING_MEASURED: Answer = ("not measured", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.facts import Fact
-from evaluation.figure import Check, Claim, Evidence, Figure, Finding, Judgement, NotTestable
+from evaluation.figure import Answer, Check, Claim, Evidence, Figure, Judgement, NotTestable
 
 _UNITS: Final = {
     "ns": "ns",
@@ -228,7 +228,7 @@ class _OfSeveral(Check):
             return NotTestable(why=missing.why, here=here)
         return here, holds
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """Judge the findings that are there, in the check's order."""
         raise NotImplementedError
 
@@ -242,7 +242,7 @@ class Rising(_OfSeveral):
         """As `Check.tolerance`."""
         return "each above the one before"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """As `_OfSeveral.compare`."""
         low, high = _texts(names, values, 0, -1)
         broken = [names[place + 1] for place, (one, two) in enumerate(pairwise(values)) if one >= two]
@@ -260,7 +260,7 @@ class Smallest(_OfSeveral):
         """As `Check.tolerance`."""
         return "the first below all others"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """As `_OfSeveral.compare`."""
         least = min(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, least)
@@ -276,7 +276,7 @@ class Largest(_OfSeveral):
         """As `Check.tolerance`."""
         return "the first above all others"
 
-    def compare(self, names: Sequence[str], values: Sequence[float]) -> Finding:
+    def compare(self, names: Sequence[str], values: Sequence[float]) -> Answer:
         """As `_OfSeveral.compare`."""
         most = max(range(1, len(values)), key=values.__getitem__)
         first, second = _texts(names, values, 0, most)

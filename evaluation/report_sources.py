@@ -10,7 +10,7 @@ from evaluation.facts import order, papers
 from evaluation.folder import LOKO, files_of
 from evaluation.provenance import sha256_of
 from evaluation.result import FigureResult, in_order
-from evaluation.runs import Run, read_runs
+from evaluation.runs import FigureRun, read_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SourceFile:
 class Source:
     """Where a figure's result comes from."""
 
-    run: Run | None = None
+    run: FigureRun | None = None
     """None if the folder does not tell."""
     files: tuple[SourceFile, ...] = ()
 

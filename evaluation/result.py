@@ -26,11 +26,11 @@ Verdict = Literal["kept", "broken", "not promised", "not tested"]
 """Of a guarantee. ``not promised``: it does not cover what was sent. ``not tested``: nothing was sent."""
 
 
-class _Part(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Delays(_Part):
+class Delays(_Stored):
     """Quantiles of the delay in milliseconds, exact over all packets received. None if there was none."""
 
     min: float | None
@@ -42,7 +42,7 @@ class Delays(_Part):
     max: float | None
 
 
-class Point(_Part):
+class Point(_Stored):
     """One box of a figure: all runs of one flow at one x."""
 
     x: float
@@ -65,7 +65,7 @@ class Point(_Part):
         return self.lost + self.late - self.explained if self.guaranteed else 0
 
 
-class Series(_Part):
+class Series(_Stored):
     """The points of one flow, in rising x."""
 
     label: str
@@ -74,21 +74,21 @@ class Series(_Part):
     points: list[Point]
 
 
-class AxisLabel(_Part):
+class AxisLabel(_Stored):
     """What the x of the points means."""
 
     name: str
     unit: str
 
 
-class TableResult(_Part):
+class TableResult(_Stored):
     """The rows of a table as computed here."""
 
     columns: list[str]
     rows: list[list[str | float]]
 
 
-class ClaimResult(_Part):
+class ClaimResult(_Stored):
     """One statement of the paper beside what was found here."""
 
     claim: str
@@ -109,7 +109,7 @@ class ClaimResult(_Part):
     """The fact of the paper that it rests on (`evaluation.facts.Fact.reference`)."""
 
 
-class GuaranteeResult(_Part):
+class GuaranteeResult(_Stored):
     """What became of the guarantee that one system gives its flows."""
 
     system: str
@@ -129,7 +129,7 @@ class GuaranteeResult(_Part):
         return self.lost + self.late - self.explained
 
 
-class Printed(_Part):
+class Printed(_Stored):
     """A value that the paper prints of a figure, as the figure's picture marks it."""
 
     finding: str
@@ -150,7 +150,7 @@ MEDIAN_MS: Final = "median_ms"
 """Of a sweep, at each x: of the delays of each observed flow."""
 
 
-class Band(_Part):
+class Band(_Stored):
     """Between what a number lies over all that the papers leave open, as another figure predicts it."""
 
     figure: str
@@ -166,14 +166,14 @@ class Band(_Part):
     """What was varied, and how long each was replayed."""
 
 
-class NoteResult(_Part):
+class NoteResult(_Stored):
     """What the paper leaves open about this figure and what was done about it."""
 
     where: str
     text: str
 
 
-class HostResult(_Part):
+class HostResult(_Stored):
     """How well the machine kept time. All zero in virtual time."""
 
     stalls: int = 0
@@ -211,7 +211,7 @@ def merge_counters(parts: Sequence[Counters]) -> dict[str, dict[str, int]]:
     return merged
 
 
-class Provenance(_Part):
+class Provenance(_Stored):
     """What is needed to repeat the run."""
 
     commit: str
@@ -236,7 +236,7 @@ class Provenance(_Part):
     """Of each real board what it says of itself (`evaluation.runner.RunRecords.real_boards`)."""
 
 
-class FigureResult(_Part):
+class FigureResult(_Stored):
     """All that is known of one figure after a run. `series` is empty for all but sweeps."""
 
     figure: str

@@ -18,7 +18,7 @@ from loko.document import InputError
 RUNS: Final = "runs.jsonl"
 
 
-class Run(BaseModel):
+class FigureRun(BaseModel):
     """How one figure's records came to be."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -35,7 +35,7 @@ class Run(BaseModel):
     commit: str
 
 
-def read_runs(directory: Path) -> dict[str, Run]:
+def read_runs(directory: Path) -> dict[str, FigureRun]:
     """By figure; none of a folder without the file. Raises `InputError`, one line, if it is damaged."""
     path = directory / RUNS
     try:
@@ -45,14 +45,14 @@ def read_runs(directory: Path) -> dict[str, Run]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     try:
-        runs = [Run.model_validate_json(line) for line in lines]
+        runs = [FigureRun.model_validate_json(line) for line in lines]
     except ValidationError:
         raise InputError(f"{path}: damaged; delete it: only start, duration and machine are in it") from None
     return {run.figure: run for run in runs}
 
 
-def write_runs(directory: Path, runs: Iterable[Run]) -> None:
+def write_runs(directory: Path, runs: Iterable[FigureRun]) -> None:
     """Put these beside those of the other figures."""
-    together: Mapping[str, Run] = read_runs(directory) | {run.figure: run for run in runs}
+    together: Mapping[str, FigureRun] = read_runs(directory) | {run.figure: run for run in runs}
     lines = [together[name].model_dump_json() for name in sorted(together)]
     write_atomically(directory / RUNS, "".join(f"{line}\n" for line in lines).encode())

@@ -39,7 +39,7 @@ def serve(
     allocation: AllocationOption = None,
     mix: MixOption = None,
     target_ms: Annotated[
-        float | None, typer.Option(min=0, help="Packets': delay of each switch. Default: the paper's.")
+        float | None, typer.Option(min=0, help="Delay of each switch, for packets. Default: the paper's.")
     ] = None,
     entries: Annotated[
         int, typer.Option(min=1, help="Most entries in each flow table.")
@@ -48,23 +48,23 @@ def serve(
         int | None,
         typer.Option(
             min=0,
-            help="Of these, entries that no frame hits: with few entries frames bunch, for which --scheme"
+            help="Of these, entries that no frame hits. With few entries frames bunch, for which --scheme"
             " packets must allow. Default: as the lab says, else 0.",
         ),
     ] = None,
     frame_bytes: Annotated[
         list[int] | None,
-        typer.Option(help="Size of frames; repeat it. Default: the evaluation's 306."),
+        typer.Option(help="Frame size; repeat it for several. Default: the evaluation's 306."),
     ] = None,
     changes_per_s: Annotated[
         float,
-        typer.Option(min=0, help="Changes that a switch gets a second; 0: no limit, and none reserved for."),
+        typer.Option(min=0, help="Changes per second at each switch; 0: no limit, and nothing reserved."),
     ] = CHANGES_PER_S,
     control: ControlOption = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Name by which it may be asked, beside the address; repeat it."),
+        typer.Option(help="Host name that requests may use, beside the address; repeat it for several."),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     listen: Annotated[str, typer.Option(help="Where to listen for switches.")] = "127.0.0.1:6633",
@@ -72,23 +72,25 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help="Token for calls that change something. Also: $LOKO_TOKEN.")
     ] = None,
-    requests_per_s: Annotated[float, typer.Option(min=1, help="Limit of each client.")] = 1000.0,
-    connections: Annotated[int, typer.Option(min=16, help="Of all clients; of one, half as many.")] = 512,
+    requests_per_s: Annotated[float, typer.Option(min=1, help="Limit for each client.")] = 1000.0,
+    connections: Annotated[
+        int, typer.Option(min=16, help="Limit for all clients; half of it for one.")
+    ] = 512,
     delete_strangers: Annotated[
-        bool, typer.Option("--delete-strangers", help="Delete entries of others in the switches.")
+        bool, typer.Option("--delete-strangers", help="Delete entries that others made in the switches.")
     ] = False,
     framework: Annotated[str, typer.Option(help="OpenFlow framework: os-ken or ryu.")] = "os-ken",
     framework_python: Annotated[
         str | None, typer.Option(help="Interpreter that has the framework. Default: this one.")
     ] = None,
-    backend: Annotated[Backend | None, typer.Option(help="What every switch is.")] = None,
+    backend: Annotated[Backend | None, typer.Option(help="Backend of every switch.")] = None,
     emulate: Annotated[
-        bool, typer.Option("--emulate", help="Run emulated boards beside, without root.")
+        bool, typer.Option("--emulate", help="Also run emulated boards; needs no root.")
     ] = False,
     traffic: Annotated[
         bool,
         typer.Option(
-            "--traffic", help="With --emulate or --live: hosts send what the flows may send at worst."
+            "--traffic", help="With --emulate or --live: hosts send the worst that their flows may."
         ),
     ] = False,
     live: Annotated[
@@ -105,7 +107,7 @@ def serve(
 ) -> None:
     """Serve a lab: admit flows over REST and keep them in its switches. Ends on SIGTERM or Ctrl-C.
 
-    Flows that were granted survive a restart, however it came about.
+    Granted flows survive a restart, whatever caused it.
 
     Example: loko serve two-switch --emulate --traffic
     """
@@ -114,7 +116,7 @@ def serve(
     choice = choice_of(network, scheme, allocation)
     if not choice.lets_flows_go:
         raise InputError(
-            f"--allocation {allocation}: is for flows that stay; leave it out, or use 'loko plan'"
+            f"--allocation {allocation}: works only for flows that stay; leave it out, or use 'loko plan'"
         )
     expected = mix_of(network, choice, mix)
     expected_sizes = () if expected is None else expected.frame_bytes
@@ -140,7 +142,7 @@ def serve(
         raise InputError("--live: the lab has its boards already; leave --emulate out")
     if traffic and not (emulate or live):
         raise InputError(
-            "--traffic: here are no hosts; add --emulate, or --live for those of a lab that is up"
+            "--traffic: there are no hosts; add --emulate, or --live for those of a lab that is up"
         )
     companion = None
     if emulate:

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import numpy as np
 import typer
 
-from evaluation.doctor.facts import Part
+from evaluation.doctor.facts import Requirement
 from evaluation.doctor.parts import parts
 from evaluation.live.containerlab.deployment import obstacle as no_containers
 from evaluation.live.runner import LiveRunner
@@ -57,7 +57,7 @@ class Combination:
         built = self.backend if self.builder is Builder.MININET else self.builder
         return f"{self.lab.name}, {built}"
 
-    def obstacle(self, tried: Sequence[Part]) -> str | None:
+    def obstacle(self, tried: Sequence[Requirement]) -> str | None:
         """Why this machine does not allow it, if it does not."""
         if self.builder is Builder.CONTAINERLAB and (reason := no_containers()):
             return reason
@@ -69,7 +69,7 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SmokeResult:
     """What a run of a combination showed."""
 
     passed: bool
@@ -91,26 +91,26 @@ def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
     return tuple(_SENDERS.conforming(number, flow) for number, flow in enumerate(flows))
 
 
-def judge(flows: Sequence[Flow], records: RunRecords) -> Verdict:
+def judge(flows: Sequence[Flow], records: RunRecords) -> SmokeResult:
     """Whether the frames of every flow arrived."""
     arrived = records.received_ns != LOST
     for number, flow in enumerate(flows):
         mine = records.flow == number
         if not mine.any():
-            return Verdict(passed=False, told=f"{flow.id} sent nothing")
+            return SmokeResult(passed=False, told=f"{flow.id} sent nothing")
         share = float(arrived[mine].mean())
         if share < LEAST_ARRIVED:
-            return Verdict(passed=False, told=f"of {flow.id} only {share:.0%} arrived")
+            return SmokeResult(passed=False, told=f"of {flow.id} only {share:.0%} arrived")
     delays_ms = (records.received_ns - records.sent_ns)[arrived] / 1e6
     told = (
         f"{len(flows)} flows, {len(records)} packets, {np.count_nonzero(~arrived)} lost, "
         f"delay {np.median(delays_ms):.2f} ms (median) to {delays_ms.max():.2f} ms, "
         f"{len(records.host.stalls)} stalls"
     )
-    return Verdict(passed=True, told=told)
+    return SmokeResult(passed=True, told=told)
 
 
-def carry(combination: Combination, seconds: float) -> Verdict:
+def carry(combination: Combination, seconds: float) -> SmokeResult:
     """Build the lab, carry traffic for so long, and judge. What fails is told in one line."""
     try:
         with LiveRunner(
@@ -119,10 +119,10 @@ def carry(combination: Combination, seconds: float) -> Verdict:
             status = runner.status()
             if status.connected < status.switches:
                 told = f"only {status.connected} of {status.switches} switches reached the controller"
-                return Verdict(passed=False, told=told)
+                return SmokeResult(passed=False, told=told)
             records = runner.run(senders(combination.flows), seconds=seconds, seed=1)
     except (RunError, InputError) as error:
-        return Verdict(passed=False, told=str(error))
+        return SmokeResult(passed=False, told=str(error))
     return judge(combination.flows, records)
 
 
@@ -149,7 +149,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _outcome(combination: Combination, tried: Sequence[Part], seconds: float) -> bool | None:
+def _outcome(combination: Combination, tried: Sequence[Requirement], seconds: float) -> bool | None:
     if reason := combination.obstacle(tried):
         typer.echo(f"smoke: {combination!s:28} SKIPPED  {reason}")
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import ansible.module_utils
 
-from benchmarks.one_board import wait_for
+from benchmarks.one_board import UNHURRIED, wait_for
 
 ROOT = Path(__file__).parents[1]
 ROLE = ROOT / "playbooks/roles/board"
@@ -49,7 +49,7 @@ class BoardAtPseudoTerminal:
         self.console, self.eeprom = folder / "s1-console", folder / "s1.eeprom"
         self.config = folder / "boards.toml"
         self.config.write_text(
-            f'[process]\nscheduling = "other"\nready = "{folder / "ready"}"\n'
+            f'[process]\n{UNHURRIED}ready = "{folder / "ready"}"\n'
             f'[[board]]\nname = "s1"\ncontroller = "127.0.0.1:{controller_port}"\n'
             f'console = "{self.console}"\neeprom = "{self.eeprom}"\n'
         )

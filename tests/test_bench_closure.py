@@ -23,7 +23,7 @@ from evaluation.bench.cost_model.closure import (
     perturbed,
     recover,
 )
-from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.fitted import Fitted
 from evaluation.bench.cost_model.profile_document import MeasuredProfile, Origin, profile_text
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
@@ -54,7 +54,7 @@ class Circle(NamedTuple):
 
     true: Values
     true_path: str
-    findings: Findings
+    fitted: Fitted
     profile: MeasuredProfile
     path: Path
 
@@ -82,18 +82,18 @@ def measured(folder: Path, seed: int | None) -> Circle:
     device = VirtualDevice(path, seed=SEED)
     origin = Origin(device=path, date="2026-11-21", commit="abc", samples=SAMPLES, seed=SEED)
     with SampleStore(folder / "samples.sqlite", {}) as store:
-        findings, profile = recover(
+        fitted, profile = recover(
             device, store, parts(samples=SAMPLES, every=EVERY), form=FORM, origin=origin
         )
     found = folder / "found.toml"
     found.write_text(profile.text)
-    return Circle(true, path, findings, profile, found)
+    return Circle(true, path, fitted, profile, found)
 
 
 def test_every_number_is_found_within_1_percent(circle: Circle) -> None:
     found = closure(form_of(str(circle.path)), circle.true)
     assert found.outside(VIRTUAL_TOLERANCE) == []
-    assert circle.findings.costs.unidentified == ()
+    assert circle.fitted.costs.unidentified == ()
     assert len(found.rows) == 83
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from evaluation.bench import campaign, processes
 from evaluation.bench.choice import choose
-from evaluation.bench.part import Key, Measured, Part
+from evaluation.bench.part import Combinations, Key, Part
 from evaluation.bench.procedures import dp_time
 from evaluation.bench.store import SampleStore
 from evaluation.executor import Workers
@@ -122,7 +122,7 @@ def test_an_error_of_a_worker_ends_the_campaign_in_one_line(tmp_path: Path) -> N
 
 
 def failing_parts() -> list[Part]:
-    def fail(number: int, *_: object) -> Measured:
+    def fail(number: int, *_: object) -> Combinations:
         if number == 30:
             raise RunError("no frame of part 30")
         return {}

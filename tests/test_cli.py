@@ -260,7 +260,7 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
         (["evaluate", "fig17a", "--mode", "live", "--framework", "ryu"], "give the interpreter that has Ryu"),
         (
             ["evaluate", "fig17a", "--mode", "live", "--framework-python", "/nowhere"],
-            "--framework-python /nowhere: is no program",
+            "--framework-python /nowhere: is not a program",
         ),
         (["bundle", "/nowhere"], "/nowhere: no such folder"),
         (["verify", "/nowhere.zip"], "/nowhere.zip: no such file"),

@@ -134,7 +134,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
 
 def _written(tmp_path: Path, change: dict, name: str = "fig17a") -> Path:
     data = yaml.safe_load((LABS / f"two-switch/experiments/{name}.yml").read_text())
-    path = tmp_path / "changed.yml"
+    path = tmp_path / f"{name}.yml"
     path.write_text(yaml.safe_dump({**data, **change}))
     return path
 

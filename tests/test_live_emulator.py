@@ -21,6 +21,7 @@ from benchmarks.one_board import (
     HELLO,
     PACKET_IN,
     ROOT,
+    UNHURRIED,
     Controller,
     Emulator,
     Namespace,
@@ -350,8 +351,7 @@ class TestProcess:
         config = tmp_path / "board.toml"
         ready = tmp_path / "ready"
         config.write_text(
-            f'[process]\nscheduling = "other"\nready = "{ready}"\n'
-            '[[board]]\nname = "s1"\ncontroller = "127.0.0.1:1"\n'
+            f'[process]\n{UNHURRIED}ready = "{ready}"\n[[board]]\nname = "s1"\ncontroller = "127.0.0.1:1"\n'
         )
         run = shlex.join(namespace.command(str(program), "run", "--die-with-parent", str(config)))
         parent = subprocess.Popen(

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.one_board import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
+    UNHURRIED,
     Controller,
     Emulator,
     Namespace,
@@ -50,6 +51,7 @@ def start(program, namespace, folder):
         namespace,
         folder,
         6633,
+        process=UNHURRIED,
         settings='control = "network"\nofchecks = false\n',
         ports={1: "s1-eth1", 4: "s1-eth4"},
         controller_address=CONTROLLER,

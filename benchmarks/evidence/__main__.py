@@ -43,7 +43,7 @@ def main(  # noqa: PLR0917 - options of the command line
         Executor, typer.Option(help="Where trials are computed: here, or on a Dask cluster.")
     ] = Executor.PROCESSES,
     scheduler: Annotated[
-        str | None, typer.Option(help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+        str | None, typer.Option(help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the journal and the results.")] = Path(
         "results/evidence"

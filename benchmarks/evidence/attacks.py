@@ -18,7 +18,7 @@ from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, f
 from evaluation.adversary.search import adversary
 from evaluation.executor import Workers
 from evaluation.virtual import profile_with_capacity
-from loko.allocation import FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR, SCHEMES
+from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, OPTIMISED, PACKET_GRANULAR
 from loko.control_traffic import AS_PRINTED, NO_MESSAGES
 from loko.flow import Flow
 from loko.lab import Lab, lab_of, load_lab, ring_lab
@@ -41,8 +41,8 @@ _BRIEF: Final = {FULL_RATE.name: 4, FIFTH_RATE.name: 5, PACKET_GRANULAR: 5}
 _CAPACITIES: Final = (0.94, 0.97, 1.0, 1.06)
 
 Row = dict[str, Any]
-Attacked = Callable[[], Row]
-"""Computes a row. It can be sent to another process: a `partial` of a function of this module."""
+Attacked = partial[Row]
+"""What computes a row. It can be sent to another process: it is of a function of this module."""
 
 
 def every_attack(tell: Callable[[str], None], workers: Workers) -> dict[str, list[Row]]:
@@ -168,7 +168,7 @@ def _of_mistake(scheme: str, frame_bytes: int, entries: int, too_many: float) ->
 
 def _released() -> Iterator[Attacked]:
     """Flows that take the place of released ones, under the rule and under one that forgets these."""
-    for scheme in (*SCHEMES, PACKET_GRANULAR):
+    for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
         for after_ns in _PAUSES_NS:
             for forgets in (True, False):
                 yield partial(_of_released, scheme, after_ns, forgets)
@@ -220,7 +220,7 @@ def _brief(first: int, count: int) -> list[Flow]:
 
 def _reserved() -> Iterator[Attacked]:
     """Flows that share all of the rate, with and without a reservation for what interrupts the CPU."""
-    for scheme in SCHEMES:
+    for scheme in ALLOCATION_RULES:
         for name in (scheme + PRINTED, scheme):
             for flows in (2, 4):
                 yield partial(_of_reserved, scheme, name, flows)
@@ -240,7 +240,7 @@ def _of_reserved(scheme: str, name: str, flows: int) -> Row:
 def _capacity() -> Iterator[Attacked]:
     """Boards that forward more or less than equation 6 says, within the 6 % of section 3.4.2."""
     for factor in _CAPACITIES:
-        for scheme in (*SCHEMES, PACKET_GRANULAR):
+        for scheme in (*ALLOCATION_RULES, PACKET_GRANULAR):
             # A faster board cannot be planned for: its passes would have to end before they do.
             for told in (False, True) if scheme == PACKET_GRANULAR and factor < 1 else (False,):
                 yield partial(_of_capacity, factor, scheme, told)
@@ -264,7 +264,7 @@ def _of_capacity(factor: float, scheme: str, told: bool) -> Row:
 def _sharing(name: str, flows: int, lab: Lab | None = None) -> Case:
     """As many of so many flows of one frame as fit, which share all the rate that a scheme may give away."""
     lab = lab or star()
-    scheme = SCHEMES.get(name.removesuffix(PRINTED), FULL_RATE)
+    scheme = ALLOCATION_RULES.get(name.removesuffix(PRINTED), FULL_RATE)
     reserved = AS_PRINTED if name.endswith(PRINTED) else NO_MESSAGES
     allocation = allocations_of(lab, scheme, EVALUATION, reserved)["s1"]
     rate_bps = allocation.max_rate_bps / flows

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 
-from benchmarks.evidence.record import Journal, Record, campaign_seed, up_to
+from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, up_to
 from evaluation.adversary.trial import trial
 from evaluation.executor import Workers
 
@@ -22,7 +22,7 @@ Tell = Callable[[int, int, float], None]
 class BrokenGuaranteeError(Exception):
     """A trial in which a guarantee did not hold."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: TrialRecord) -> None:
         super().__init__(f"seed {record.seed}: {record.lost} packets lost, {record.broken} flows broken")
         self.record = record
 
@@ -35,7 +35,7 @@ def carry_on(
     seed: int,
     workers: Workers,
     tell: Tell,
-) -> list[Record]:
+) -> list[TrialRecord]:
     """Carry out what is missing and return the trials that have so many packets together.
 
     Raises `BrokenGuaranteeError` for the first trial, in order, that fails, and as
@@ -64,6 +64,6 @@ def _refuse_broken(journal: Journal) -> None:
         raise BrokenGuaranteeError(min(broken, key=lambda record: record.number))
 
 
-def _one(task: tuple[int, int, int]) -> Record:
+def _one(task: tuple[int, int, int]) -> TrialRecord:
     number, seed, trial_packets = task
-    return Record.of(number, trial(seed, packets=trial_packets))
+    return TrialRecord.of(number, trial(seed, packets=trial_packets))

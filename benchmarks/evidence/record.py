@@ -16,7 +16,7 @@ from evaluation.adversary.trial import Trial
 from loko.document import InputError
 
 
-class Record(BaseModel):
+class TrialRecord(BaseModel):
     """A trial that was carried out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -88,7 +88,7 @@ class Journal:
     def __init__(self, path: Path, head: dict[str, object]) -> None:
         """Open or begin it. Raises `InputError` if it is another campaign's, by its head, or none's."""
         self._path = path
-        self.records: dict[int, Record] = {}
+        self.records: dict[int, TrialRecord] = {}
         first = json.dumps(head, sort_keys=True)
         whole = 0
         if path.exists():
@@ -111,12 +111,12 @@ class Journal:
     def _read(self, lines: Iterable[str]) -> None:
         for place, line in enumerate(lines, start=2):
             try:
-                record = Record.model_validate_json(line)
+                record = TrialRecord.model_validate_json(line)
             except ValidationError:
                 raise InputError(f"{self._path}:{place}: is no record; remove the line") from None
             self.records[record.number] = record
 
-    def add(self, record: Record) -> None:
+    def add(self, record: TrialRecord) -> None:
         """Keep a record; a kill right afterwards does not lose it."""
         self.records[record.number] = record
         self._append(record.model_dump_json())
@@ -135,12 +135,12 @@ class Journal:
         self._file.close()
 
 
-def up_to(records: dict[int, Record], packets: int) -> list[Record] | None:
+def up_to(records: dict[int, TrialRecord], packets: int) -> list[TrialRecord] | None:
     """The first trials, in order, that have so many packets together; None as long as some are missing.
 
     Whatever order they were carried out in, and with however many processes, these are the same.
     """
-    chosen: list[Record] = []
+    chosen: list[TrialRecord] = []
     total = 0
     while total < packets:
         record = records.get(len(chosen))
@@ -151,7 +151,7 @@ def up_to(records: dict[int, Record], packets: int) -> list[Record] | None:
     return chosen
 
 
-def fingerprint(records: Iterable[Record]) -> str:
+def fingerprint(records: Iterable[TrialRecord]) -> str:
     """A hash over records in their order: equal for equal results, bit for bit."""
     digest = hashlib.sha256()
     for record in records:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.evidence.record import Record, fingerprint
+from benchmarks.evidence.record import TrialRecord, fingerprint
 from benchmarks.machine import describe
 
 
-def summary(records: list[Record], head: Mapping[str, object]) -> dict[str, Any]:
+def summary(records: list[TrialRecord], head: Mapping[str, object]) -> dict[str, Any]:
     """Totals, the same by scheme, shape, traffic and size of network, and a fingerprint of all."""
     return {
         **head,
@@ -29,14 +29,14 @@ def summary(records: list[Record], head: Mapping[str, object]) -> dict[str, Any]
     }
 
 
-def _by(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, dict[str, Any]]:
-    groups: dict[str, list[Record]] = {}
+def _by(records: Iterable[TrialRecord], key: Callable[[TrialRecord], str]) -> dict[str, dict[str, Any]]:
+    groups: dict[str, list[TrialRecord]] = {}
     for record in records:
         groups.setdefault(key(record), []).append(record)
     return {name: _together(groups[name]) for name in sorted(groups)}
 
 
-def _together(records: list[Record]) -> dict[str, Any]:
+def _together(records: list[TrialRecord]) -> dict[str, Any]:
     return {
         "trials": len(records),
         "flows": sum(record.flows for record in records),

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.fidelity.corners import corners, few_corners, label
 from benchmarks.fidelity.expected import Device
 from benchmarks.fidelity.systems import PROFILE, System, core, systems
-from benchmarks.fidelity.trial import QUICK, RATES_PPS, Effort, Trial, trial
+from benchmarks.fidelity.trial import QUICK, RATES_PPS, CornerResult, Effort, trial
 from benchmarks.machine import describe
 from benchmarks.measure import BenchmarkError
 from benchmarks.one_board import build
@@ -48,7 +48,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     key = {"effort": asdict(effort), **{name: machine[name] for name in ("processor", "kernel", "cores")}}
     store = folder / "trials"
     store.mkdir(parents=True, exist_ok=True)
-    trials: list[Trial] = []
+    trials: list[CornerResult] = []
     total = len(kinds) * len(places)
     for done, (place, kind) in enumerate((place, kind) for place in places for kind in kinds):
         path = store / f"{kind.name}-{label(place)}.json"
@@ -61,15 +61,15 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> dict[str, 
     return summary(trials, kinds, machine=machine, quick=quick)
 
 
-def _stored(path: Path, key: dict[str, Any]) -> Trial | None:
+def _stored(path: Path, key: dict[str, Any]) -> CornerResult | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return Trial.of_values(values["trial"]) if values["key"] == key else None
+        return CornerResult.of_values(values["trial"]) if values["key"] == key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _measured(kind: System, place: Case, effort: Effort) -> Trial:
+def _measured(kind: System, place: Case, effort: Effort) -> CornerResult:
     device = Device.of(load_profile(PROFILE), place)
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
@@ -84,7 +84,7 @@ def _measured(kind: System, place: Case, effort: Effort) -> Trial:
 
 
 def summary(
-    trials: Sequence[Trial], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
+    trials: Sequence[CornerResult], kinds: Sequence[System], *, machine: dict[str, str], quick: bool
 ) -> dict[str, Any]:
     """All that tables, figures and the page are made from, as plain values."""
     by_system = {kind.name: [one for one in trials if one.system == kind.name] for kind in kinds}
@@ -115,11 +115,11 @@ def summary(
     }
 
 
-def _at_rate(one: Trial, rate_pps: float) -> list[int]:
+def _at_rate(one: CornerResult, rate_pps: float) -> list[int]:
     return [error for lone in one.lone if lone.rate_pps == rate_pps for error in lone.errors_ns]
 
 
-def _pooled(trials: Sequence[Trial]) -> dict[str, Any]:
+def _pooled(trials: Sequence[CornerResult]) -> dict[str, Any]:
     errors = [error for one in trials for lone in one.lone for error in lone.errors_ns]
     stalled = [error for one in trials for lone in one.lone for error in lone.stalled_errors_ns]
     sizes = np.sort(np.abs(np.array(errors, dtype=np.int64)))
@@ -147,7 +147,7 @@ def _errors(errors_ns: Sequence[int]) -> dict[str, int]:
     return {"count": len(errors_ns), **found}
 
 
-def _corner(one: Trial) -> dict[str, Any]:
+def _corner(one: CornerResult) -> dict[str, Any]:
     return {
         "processing_ns": one.processing_ns,
         "capacity_pps": one.capacity_pps,

@@ -70,7 +70,7 @@ class Burst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class CornerResult:
     """One switch at one corner."""
 
     system: str
@@ -88,7 +88,7 @@ class Trial:
         return asdict(self)
 
     @classmethod
-    def of_values(cls, values: dict[str, Any]) -> Trial:
+    def of_values(cls, values: dict[str, Any]) -> CornerResult:
         """Back from JSON. Raises `TypeError` or `KeyError` if it is something else."""
         return cls(
             **{
@@ -100,9 +100,9 @@ class Trial:
         )
 
 
-def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effort) -> Trial:
+def trial(system: str, bench: Bench, corner: Case, device: Device, effort: Effort) -> CornerResult:
     """Send everything through a bench that has the corner's table."""
-    return Trial(
+    return CornerResult(
         system=system,
         corner=label(corner),
         processing_ns=device.cpu_ns + 2 * device.inner_ns,

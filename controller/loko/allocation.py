@@ -15,7 +15,7 @@ from loko.service import Service
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme:
+class AllocationRule:
     """An allocation scheme: the fraction of R that may be admitted, and the largest burst beside it."""
 
     name: str
@@ -28,15 +28,15 @@ class Scheme:
             raise InputError(f"allocation '{self.name}': rate fraction {self.rate_fraction} is not in (0, 1]")
 
 
-FULL_RATE: Final = Scheme(name="full-rate", rate_fraction=1.0)
-FIFTH_RATE: Final = Scheme(name="fifth-rate", rate_fraction=0.2)
-SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType(
+FULL_RATE: Final = AllocationRule(name="full-rate", rate_fraction=1.0)
+FIFTH_RATE: Final = AllocationRule(name="fifth-rate", rate_fraction=0.2)
+ALLOCATION_RULES: Final[Mapping[str, AllocationRule]] = MappingProxyType(
     {scheme.name: scheme for scheme in (FULL_RATE, FIFTH_RATE)}
 )
 """The two schemes of figure 14, by name."""
 OPTIMISED: Final = "optimised"
 """The scheme that is chosen for each switch and an expected traffic mix (`loko.optimised`)."""
-ALLOCATIONS: Final = (*SCHEMES, OPTIMISED)
+ALLOCATIONS: Final = (*ALLOCATION_RULES, OPTIMISED)
 """Every name of an allocation."""
 PACKET_GRANULAR: Final = "packet-granular"
 """The admission that counts whole frames (`loko.packets`), and how it gives switches away."""
@@ -44,12 +44,12 @@ JOINT: Final = "joint"
 """How packet-granular admission bounds flows from one switch together."""
 
 
-def scheme_named(name: str) -> Scheme:
+def scheme_named(name: str) -> AllocationRule:
     """One of the two fixed schemes by its name. Raises `InputError`."""
     try:
-        return SCHEMES[name]
+        return ALLOCATION_RULES[name]
     except KeyError:
-        raise InputError(f"allocation '{name}' is unknown (allowed: {', '.join(SCHEMES)})") from None
+        raise InputError(f"allocation '{name}' is unknown (allowed: {', '.join(ALLOCATION_RULES)})") from None
 
 
 def allocation_name(name: str) -> str:
@@ -119,7 +119,7 @@ def frontier(service: Service, interference: Interference = NO_INTERFERENCE) -> 
 class Allocation:
     """What admission may use of one switch, and the delay bound that holds as long as it keeps to it."""
 
-    scheme: Scheme
+    scheme: AllocationRule
     service: Service
     max_rate_bps: float
     """Less than the scheme's part of R by what clocks may be off (`loko.tolerance`)."""
@@ -135,7 +135,9 @@ class Allocation:
     """Why it is not feasible."""
 
 
-def allocate(service: Service, scheme: Scheme, interference: Interference = NO_INTERFERENCE) -> Allocation:
+def allocate(
+    service: Service, scheme: AllocationRule, interference: Interference = NO_INTERFERENCE
+) -> Allocation:
     """The largest burst for which no buffer overflows: b = B - r T0 - l, and with it D = T + b/R.
 
     The backlog is counted as b + r T0 + l, one whole frame above the fluid b + r T0 (docs/model.md): Table 2

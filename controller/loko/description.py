@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from loko.allocation import SCHEMES, allocate
+from loko.allocation import ALLOCATION_RULES, allocate
 from loko.control_traffic import NO_INTERFERENCE, ControlTraffic, interference, message_ns
 from loko.device import Profile
 from loko.scenario import Case, Scenario, Unknown
@@ -66,7 +66,7 @@ def describe_model(
                 "reason": allocation.reason,
             }
             for name, allocation in (
-                (name, allocate(service, scheme, taken)) for name, scheme in SCHEMES.items()
+                (name, allocate(service, scheme, taken)) for name, scheme in ALLOCATION_RULES.items()
             )
         },
     }

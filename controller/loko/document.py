@@ -103,7 +103,7 @@ def read(path: Path, model: type[_Model]) -> _Model:
             raise InputError(f"{path}: nested too deeply") from None
     parsed = parse(path, text)
     if parsed.data is None:
-        raise InputError(f"{path}: is empty, or has comments alone; write down what it is to say")
+        raise InputError(f"{path}: is empty, or has only comments; write its content")
     return _check(path, model, parsed.data, parsed.tree)
 
 

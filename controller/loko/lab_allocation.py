@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loko.allocation import Allocation, Frontier, Scheme, allocate, frontier
+from loko.allocation import Allocation, AllocationRule, Frontier, allocate, frontier
 from loko.control_traffic import (
     AS_PRINTED,
     NO_INTERFERENCE,
@@ -44,7 +44,7 @@ class Allocator:
         for name in of_profile.values():
             _ = self._alone[name]
 
-    def allocations(self, schemes: Scheme | Mapping[str, Scheme]) -> dict[str, Allocation]:
+    def allocations(self, schemes: AllocationRule | Mapping[str, AllocationRule]) -> dict[str, Allocation]:
         """Of every switch, by name; `schemes` is one for all, or one for each.
 
         Switches of the same profile and scheme share one.
@@ -52,7 +52,7 @@ class Allocator:
         alike: dict[tuple[str, int], Allocation] = {}
         found = {}
         for name, like in self._like.items():
-            scheme = schemes if isinstance(schemes, Scheme) else schemes[name]
+            scheme = schemes if isinstance(schemes, AllocationRule) else schemes[name]
             kind = like, id(scheme)
             if kind not in alike:
                 _, taken, service = self._alone[like]
@@ -102,7 +102,7 @@ class Allocator:
 
 def allocations_of(
     lab: Lab,
-    schemes: Scheme | Mapping[str, Scheme],
+    schemes: AllocationRule | Mapping[str, AllocationRule],
     scenario: Scenario,
     traffic: ControlTraffic | None = NO_MESSAGES,
 ) -> dict[str, Allocation]:

@@ -15,7 +15,7 @@ from loko.allocation import (
     JOINT,
     OPTIMISED,
     PACKET_GRANULAR,
-    Scheme,
+    AllocationRule,
     allocation_name,
     scheme_named,
 )
@@ -176,7 +176,7 @@ def schemes_of(
     mix: Mix | None = None,
     traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
-) -> dict[str, Scheme]:
+) -> dict[str, AllocationRule]:
     """How Loko allocates each switch, by the name of an allocation; the rest as in `admission_of`."""
     if allocation_name(allocation) != OPTIMISED:
         return dict.fromkeys(lab.switches, scheme_named(allocation))

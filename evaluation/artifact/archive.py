@@ -33,11 +33,11 @@ _DAMAGES: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeErr
 """What reading a damaged or unknown zip file raises; `NotImplementedError` is a `RuntimeError`."""
 
 
-class _Part(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class ManifestFile(_Part):
+class ManifestFile(_Stored):
     """A file of the archive."""
 
     size: int = Field(ge=0)
@@ -45,7 +45,7 @@ class ManifestFile(_Part):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class Manifest(_Part):
+class Manifest(_Stored):
     """What the archive holds."""
 
     format: Literal["loko-artifact-1"] = "loko-artifact-1"
@@ -106,7 +106,7 @@ class Archive:
         try:
             archive = zipfile.ZipFile(path)
         except _DAMAGES as error:
-            raise InputError(f"{path}: no archive, or a damaged one ({error}); fetch it anew") from None
+            raise InputError(f"{path}: no archive, or a damaged one ({error}); fetch it again") from None
         with archive:
             yield cls(path, archive)
 
@@ -173,7 +173,7 @@ class Archive:
         return manifest
 
     def _refusal(self, reason: str) -> InputError:
-        return InputError(f"{self._path}: refused: {reason}; fetch it anew from whom you trust")
+        return InputError(f"{self._path}: refused: {reason}; fetch it again from whom you trust")
 
 
 def _is_plain(part: str) -> bool:

@@ -23,7 +23,7 @@ def bundle(
 ) -> None:
     """Pack results, report and the source that made them into one archive that others can verify.
 
-    With CITATION.cff and a manifest of checksums. The same folder gives the same bytes.
+    It adds CITATION.cff and a manifest of checksums. The same folder gives the same bytes.
 
     Example: loko bundle results/virtual --out loko-artifact.zip
     """
@@ -37,19 +37,24 @@ def verify(
     archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="What 'loko bundle' wrote.")],
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help="Replay these. Default: a minute's worth, the quickest."),
+        typer.Argument(
+            metavar="[FIGURE]...", help="Figures to replay. Default: the quickest, for about a minute."
+        ),
     ] = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Replay every figure of virtual time.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Replay every figure made in virtual time.")
+    ] = False,
     checksums: Annotated[bool, typer.Option("--checksums", help="Replay nothing.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Points at a time. Default: one a processor.")
+        int | None,
+        typer.Option(min=1, max=256, help="Points computed at a time. Default: one per processor."),
     ] = None,
 ) -> None:
     """Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.
 
-    Status 1 if something comes out otherwise, with one line for each thing; 2 if the archive is damaged, was
-    edited, or wants to be written elsewhere than in its folder.
+    Status 1 if a result differs, with one line for each difference; 2 if the archive is damaged or was
+    edited, or would be written outside its folder.
 
     Example: loko verify loko-artifact.zip fig17a
     """
@@ -59,7 +64,7 @@ def verify(
         typer.echo(f"checksums: {len(found)} files are as the manifest says, commit {found.commit}")
         left_out = [one.name for one in found.results.values() if one.mode != "virtual"]
         if left_out:
-            typer.echo(f"not replayed, since real time never is the same twice: {', '.join(left_out)}")
+            typer.echo(f"not replayed, since real time is never the same twice: {', '.join(left_out)}")
         if checksums:
             typer.echo("nothing was replayed (--checksums)")
             return

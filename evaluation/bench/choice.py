@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.bench.device import Device
-from evaluation.bench.inventory import Emulator, Entry, load_inventory
+from evaluation.bench.inventory import Emulator, Inventory, load_inventory
 from evaluation.bench.simulated_switch import KIND, SimulatedSwitch
 from evaluation.bench.virtual import VirtualDevice
 from loko.document import PROFILES, find
@@ -38,15 +38,15 @@ class Choice:
     """The profile that lends the measured one its form."""
     identity: dict[str, Any]
     """What its samples depend on."""
-    entry: Entry | None
-    """Its place in an inventory; None in virtual time."""
+    inventory: Inventory | None
+    """What describes it in real time; None in virtual time."""
     is_simulated: bool = False
     """Whether it is a switch of another kind than the board, in virtual time."""
 
     @contextmanager
     def opened(self, seed: int) -> Iterator[Device]:
         """The switch, ready to be measured. Raises `InputError` or `RunError`."""
-        if self.entry is None:
+        if self.inventory is None:
             yield virtual_device(self.form, seed=seed)
             return
         from evaluation.bench.live.open_device import open_device  # noqa: PLC0415 - Linux only, needs root
@@ -58,9 +58,9 @@ class Choice:
 def choose(device: str) -> Choice:
     """A profile's name or path, or an inventory's path. Raises `InputError`."""
     if Path(device).suffix in _INVENTORIES:
-        entry = load_inventory(device)
-        form = entry.profile if isinstance(entry, Emulator) else _FORM
-        return Choice(device, form, {"inventory": entry.model_dump(mode="json")}, entry)
+        inventory = load_inventory(device)
+        form = inventory.profile if isinstance(inventory, Emulator) else _FORM
+        return Choice(device, form, {"inventory": inventory.model_dump(mode="json")}, inventory)
     values = form_of(device)
     return Choice(device, device, {"profile": values}, None, is_simulated=values.get("kind") == KIND)
 

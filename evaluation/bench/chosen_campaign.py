@@ -54,7 +54,7 @@ class ChosenCampaign:
         """From what the user said. Raises `InputError`."""
         workers.refuse_contradiction()
         chosen = choose(device)
-        if chosen.entry is not None and workers.executor is not Executor.PROCESSES:
+        if chosen.inventory is not None and workers.executor is not Executor.PROCESSES:
             raise InputError(f"--executor {workers.executor}: for a board in virtual time only; leave it out")
         folder = out if out is not None else Path("results") / "bench" / Path(device).stem
         if chosen.is_simulated and not all(one.simulated_parts for one in procedures):
@@ -63,7 +63,7 @@ class ChosenCampaign:
                 f"--device {device}: its profile is not that of a board with one slow CPU, so only"
                 f" {' and '.join(sensible)} make sense"
             )
-        usual = Design.REDUCED if chosen.entry or chosen.is_simulated else Design.FULL
+        usual = Design.REDUCED if chosen.inventory or chosen.is_simulated else Design.FULL
         return cls(
             procedures=procedures,
             chosen=chosen,
@@ -94,7 +94,7 @@ class ChosenCampaign:
             there = _complete(store, todo)
             if there != wanted:
                 with measuring(todo, there, real_time=self._real_time) as tell:
-                    if isinstance(self.chosen.entry, SoftwareSwitch):
+                    if isinstance(self.chosen.inventory, SoftwareSwitch):
                         self._measure_what_it_lets(todo, store, tell)
                     else:
                         make = self._make(self.design)
@@ -139,7 +139,7 @@ class ChosenCampaign:
 
     @property
     def _real_time(self) -> bool:
-        return self.chosen.entry is not None
+        return self.chosen.inventory is not None
 
     def _store(self) -> SampleStore:
         # What samples depend on; with anything else they are measured anew.

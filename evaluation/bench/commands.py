@@ -16,7 +16,7 @@ from rich.table import Table as Printed
 from evaluation.bench.captures.command import analyse_captures
 from evaluation.bench.choice import form_of
 from evaluation.bench.chosen_campaign import ChosenCampaign
-from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.cost_model.profile_document import Origin, measured_profile
 from evaluation.bench.cost_model.summary import lines, summary
 from evaluation.bench.device import wire_of
@@ -41,24 +41,24 @@ bench_app.command("check")(check)
 bench_app.command("preconditions")(judge)
 bench_app.command("senders")(senders)
 
-DeviceOption = Annotated[str, typer.Option(help="A profile: its board in virtual time. Or an inventory.")]
+DeviceOption = Annotated[str, typer.Option(help="A profile, for its board in virtual time, or an inventory.")]
 OutOption = Annotated[Path | None, typer.Option(help="Folder of samples. Default: results/bench/DEVICE.")]
 SamplesOption = Annotated[int, typer.Option(min=3, max=100_000, help="Samples of each combination.")]
 DesignOption = Annotated[
     Design | None,
-    typer.Option(help="All of Table 1, or what tells every number. Default: full in virtual time only."),
+    typer.Option(help="All of Table 1, or enough for every number. Default: full in virtual time only."),
 ]
 EstimateOption = Annotated[bool, typer.Option("--estimate", help="Only say how long it would take.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same samples in virtual time.")]
 FormOption = Annotated[
     str | None,
-    typer.Option(help="Profile that lends the form and what is not measured. Default: the device's own."),
+    typer.Option(help="Profile that gives the form and what is not measured. Default: the device's own."),
 ]
 ExecutorOption = Annotated[
-    Executor, typer.Option(help="What measures in virtual time: this machine, or a Dask cluster.")
+    Executor, typer.Option(help="Where parts are measured in virtual time: here, or on a Dask cluster.")
 ]
 SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+    str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -117,11 +117,11 @@ def measure_all(
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Do the whole campaign and write profile.toml, each number with its source and range.
+    """Run the whole campaign and write profile.toml, each number with its source and range.
 
-    What is measured already is not measured again. Numbers that the campaign does not measure are those of
-    the device's own profile, and named. Of an Open vSwitch, which is not of the board's form, what it lets be
-    measured is held against Loko's preconditions instead.
+    What was measured before is not measured again. Numbers that the campaign does not measure come from the
+    device's own profile, and are named. An Open vSwitch does not have the board's form: what can be measured
+    of it is compared with Loko's preconditions instead.
 
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
@@ -138,15 +138,15 @@ def measure_all(
         _say(whole.estimates())
         return
     found = whole.measure()
-    if isinstance(whole.chosen.entry, SoftwareSwitch):
-        report(preconditions(found, whole.chosen.entry.wire()), as_json=as_json)
+    if isinstance(whole.chosen.inventory, SoftwareSwitch):
+        report(preconditions(found, whole.chosen.inventory.wire()), as_json=as_json)
         return
     form_name = form or whole.chosen.form
     values = form_of(form_name)
-    findings = find(found, wire_of(load_profile(form_name).ports), values)
+    fitted = fit(found, wire_of(load_profile(form_name).ports), values)
     profile = measured_profile(
         values,
-        findings,
+        fitted,
         name=f"{Path(device).stem}-measured",
         title=f"Measured: {Path(device).stem}",
         origin=Origin(device=device, date=whole.begun(), commit=commit(), samples=samples, seed=seed),
@@ -154,9 +154,9 @@ def measure_all(
     path = whole.folder / "profile.toml"
     write_atomically(path, profile.text.encode())
     if as_json:
-        typer.echo(json.dumps(summary(profile, findings, path), indent=1))
+        typer.echo(json.dumps(summary(profile, fitted, path), indent=1))
         return
-    _say(lines(profile, findings, path))
+    _say(lines(profile, fitted, path))
 
 
 def _workers(executor: Executor, scheduler: str | None) -> Workers:

@@ -147,13 +147,13 @@ class Hardware(Strict):
         return self
 
 
-Entry = Emulator | SoftwareSwitch | Hardware
+Inventory = Emulator | SoftwareSwitch | Hardware
 
 
-class _File(RootModel[Annotated[Entry, Field(discriminator="kind")]]):
+class _File(RootModel[Annotated[Inventory, Field(discriminator="kind")]]):
     pass
 
 
-def load_inventory(name_or_path: str | Path) -> Entry:
+def load_inventory(name_or_path: str | Path) -> Inventory:
     """An inventory by name in ``labs/bench`` (`lab` is the lab there), or by path. Raises `InputError`."""
     return read(find(name_or_path, BENCHES, ".yml", "inventory", but={"lab"}), _File).root

@@ -59,7 +59,7 @@ class Taken(NamedTuple):
     """How many more were taken that do not count: the bench's own host lost time, or came too late."""
 
 
-Measured = Mapping[int, Taken]
+Combinations = Mapping[int, Taken]
 """By length of frame, or by `Apart`."""
 
 Combination = tuple[int, Taken]
@@ -82,7 +82,7 @@ class Part:
     """A piece of the campaign: measured in one go or not at all."""
 
     key: Key
-    measure: Callable[[Device, int], Measured | Iterator[Combination]]
+    measure: Callable[[Device, int], Combinations | Iterator[Combination]]
     """Takes the device and a seed. Combinations that are yielded are kept one by one."""
     expected_s: float = 1.0
     """How long it takes in real time, roughly."""

@@ -21,7 +21,7 @@ from evaluation.bench.campaign import parts
 from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.part import NOTHING, Measured, Part, Procedure, Samples, Taken
+from evaluation.bench.part import NOTHING, Combinations, Part, Procedure, Samples, Taken
 from evaluation.bench.procedures import buffer, dp_time, throughput
 from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
@@ -68,7 +68,7 @@ def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
     ]
 
 
-def _buffer_of_any(device: Device, _: int) -> Measured:
+def _buffer_of_any(device: Device, _: int) -> Combinations:
     return {size: _held(device, size) for size in SIZES}
 
 

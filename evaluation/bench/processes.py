@@ -56,7 +56,7 @@ def run(
     there = store.complete_among(part.key for part in todo)
     missing = [part for part in todo if part.key not in there]
     jobs = min(workers.jobs, len(missing) // _WORTH_IT)
-    if chosen.entry is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
+    if chosen.inventory is not None or (jobs < 2 and workers.executor is Executor.PROCESSES):
         with chosen.opened(seed) as device:
             campaign.run(device, todo, store, seed=seed, on_part=on_part)
         return

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from evaluation.doctor.judgement import Finding, Level, judge, trusted
+from evaluation.doctor.judgement import Diagnosis, Level, judge, trusted
 from evaluation.doctor.probes import gather
 
 _SECONDS: Final = 10
@@ -34,43 +34,47 @@ def doctor(
 ) -> None:
     """Find out whether live results from this machine can be trusted, and what would make them better.
 
-    Nothing is changed. Status 0 if live runs are possible and their delays are the switches', else 1.
+    It changes nothing. Status 0 if live runs are possible and their delays are the switches', else 1.
 
     Example: sudo loko doctor
     """
     waiting = Console(stderr=True)
     with waiting.status("") as status:
         facts = gather(_QUICK_SECONDS if quick else _SECONDS, status.update)
-    findings = judge(facts)
+    diagnoses = judge(facts)
     if as_json:
-        told = {"trusted": trusted(findings), "findings": list(map(asdict, findings)), "facts": asdict(facts)}
+        told = {
+            "trusted": trusted(diagnoses),
+            "findings": list(map(asdict, diagnoses)),
+            "facts": asdict(facts),
+        }
         typer.echo(json.dumps(told, indent=2))
     else:
-        _print(findings, quick=quick)
-    if not trusted(findings):
+        _print(diagnoses, quick=quick)
+    if not trusted(diagnoses):
         raise typer.Exit(1)
 
 
-def _print(findings: list[Finding], *, quick: bool) -> None:
+def _print(diagnoses: list[Diagnosis], *, quick: bool) -> None:
     console = Console()
-    width = max((len(finding.what) for finding in findings), default=0)
-    for finding in findings:
-        sign = Text.from_markup(_SIGNS[finding.level])
+    width = max((len(diagnosis.what) for diagnosis in diagnoses), default=0)
+    for diagnosis in diagnoses:
+        sign = Text.from_markup(_SIGNS[diagnosis.level])
         sign.align("left", _SIGN_WIDTH)
         # Not cut nor folded: what is found may be a path, what is to be changed a command to copy.
-        console.print(sign, f"{finding.what:<{width}}", finding.found, soft_wrap=True, highlight=False)
-        for said, text in (("means", finding.means), ("change", finding.change)):
+        console.print(sign, f"{diagnosis.what:<{width}}", diagnosis.found, soft_wrap=True, highlight=False)
+        for said, text in (("means", diagnosis.means), ("change", diagnosis.change)):
             if text:
                 console.print(
                     f"{'':<{_SIGN_WIDTH}} {said}: {text}", soft_wrap=True, highlight=False, markup=False
                 )
-    if trusted(findings):
+    if trusted(diagnoses):
         console.print("Live results from this machine can be trusted; each run still tells its stalls.")
         if quick:
             console.print(
                 "CPU noise was measured for 1 s only: repeat without --quick before you rely on live results."
             )
-    elif any(finding.level is Level.MISSING for finding in findings):
+    elif any(diagnosis.level is Level.MISSING for diagnosis in diagnoses):
         console.print("Live runs are not possible on this machine: see 'missing'.")
     else:
         console.print("Live runs work here, but their delays say too little of the switches: see 'doubtful'.")

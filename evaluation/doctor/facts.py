@@ -78,7 +78,7 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Requirement:
     """Something the kernel was asked to make, or a program that was looked for."""
 
     name: str
@@ -100,7 +100,7 @@ class Facts:
 
     kernel: str
     root: bool
-    parts: Sequence[Part]
+    parts: Sequence[Requirement]
     cores: Cores
     deadline: bool | None
     """Whether the kernel gives `SCHED_DEADLINE` with a whole core."""

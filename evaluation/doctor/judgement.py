@@ -1,4 +1,4 @@
-"""What the facts of a machine mean for live results. Pure: facts in, findings out."""
+"""What the facts of a machine mean for live results. Pure: facts in, diagnoses out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Part
+from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
 
 UNDER_WAY_NS: Final = 4_130_000
 """A packet of figure 17 that keeps its guarantee is under way for at most so long (Loko, section 6.1)."""
@@ -25,7 +25,7 @@ MOST_STEAL: Final = 0.01
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """How much a diagnosis matters."""
 
     OK = "ok"
     NOTE = "note"
@@ -37,8 +37,8 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One line of the diagnosis."""
+class Diagnosis:
+    """One line of what the doctor says."""
 
     what: str
     level: Level
@@ -49,13 +49,13 @@ class Finding:
     """What to change."""
 
 
-def trusted(findings: Sequence[Finding]) -> bool:
+def trusted(diagnoses: Sequence[Diagnosis]) -> bool:
     """Whether live runs are possible here and their delays can be taken for the switches'."""
-    return all(finding.level in (Level.OK, Level.NOTE) for finding in findings)
+    return all(diagnosis.level in (Level.OK, Level.NOTE) for diagnosis in diagnoses)
 
 
-def judge(facts: Facts) -> list[Finding]:
-    """One finding for each thing that matters for live results."""
+def judge(facts: Facts) -> list[Diagnosis]:
+    """One diagnosis for each thing that matters for live results."""
     return [
         _root(facts),
         *map(_part, facts.parts),
@@ -70,24 +70,24 @@ def judge(facts: Facts) -> list[Finding]:
     ]
 
 
-def _root(facts: Facts) -> Finding:
+def _root(facts: Facts) -> Diagnosis:
     if facts.root:
         return _ok("root", "yes")
     means = "no live run: namespaces, token buckets and real-time scheduling need it"
     return _missing("root", "no", means, "repeat with sudo")
 
 
-def _part(part: Part) -> Finding:
+def _part(part: Requirement) -> Diagnosis:
     if part.there:
         return _ok(part.name, part.found or "works")
     found = "missing" if part.there is False else "not tried without root"
     if part.backends:
         means = f"--backend {' or '.join(part.backends)} is not possible or not complete"
-        return Finding(what=part.name, level=Level.NOTE, found=found, means=means, change=part.change)
+        return Diagnosis(what=part.name, level=Level.NOTE, found=found, means=means, change=part.change)
     return _missing(part.name, found, "no live run", part.change)
 
 
-def _cores(cores: Cores) -> Iterator[Finding]:
+def _cores(cores: Cores) -> Iterator[Diagnosis]:
     found = f"{cores.usable} usable, the emulator on {cores.emulator}"
     if cores.emulator_alone:
         yield _ok("cores", found)
@@ -118,7 +118,7 @@ def _cores(cores: Cores) -> Iterator[Finding]:
         yield _note("frequency governor", str(cores.governor), means, "cpupower frequency-set -g performance")
 
 
-def _deadline(deadline: bool | None) -> Finding:
+def _deadline(deadline: bool | None) -> Diagnosis:
     what = "SCHED_DEADLINE"
     if deadline:
         return _ok(what, "the emulator gets a whole core")
@@ -129,7 +129,7 @@ def _deadline(deadline: bool | None) -> Finding:
     return _doubtful(what, "refused", means, change)
 
 
-def _clocks(clocks: Clocks) -> Iterator[Finding]:
+def _clocks(clocks: Clocks) -> Iterator[Diagnosis]:
     found = f"{clocks.source}, read in {clocks.read_ns:.0f} ns"
     if clocks.read_ns <= SLOW_CLOCK_NS:
         yield _ok("clock", found)
@@ -145,7 +145,7 @@ def _clocks(clocks: Clocks) -> Iterator[Finding]:
         yield _doubtful("wall clock", found, means, "wait until NTP has settled, or stop it during runs")
 
 
-def _noise(facts: Facts) -> Finding:
+def _noise(facts: Facts) -> Diagnosis:
     what, noise = "CPU noise", facts.noise
     if noise is None:
         means = "unknown how often the host, not the switch, delays packets"
@@ -172,7 +172,7 @@ def _quieter(noise: Noise, facts: Facts) -> str:
     return "isolate the emulator's core (see there); look for interrupts in /proc/interrupts"
 
 
-def _steal(facts: Facts) -> Finding:
+def _steal(facts: Facts) -> Diagnosis:
     share = facts.steal_share
     where = "virtual machine" if facts.virtual_machine else "real hardware"
     if share is None or share <= MOST_STEAL:
@@ -184,7 +184,7 @@ def _steal(facts: Facts) -> Finding:
     )
 
 
-def _load(facts: Facts) -> Finding:
+def _load(facts: Facts) -> Diagnosis:
     found = f"{facts.load:.1f} programs on {facts.cores.usable} cores in the minute before"
     if facts.load < facts.cores.usable / 2:
         return _ok("load", found)
@@ -195,7 +195,7 @@ def _load(facts: Facts) -> Finding:
     return _doubtful("load", found, means, change)
 
 
-def _adapter(adapter: Adapter) -> Finding:
+def _adapter(adapter: Adapter) -> Diagnosis:
     what, unknown = f"card {adapter.name}", "unknown (ethtool cannot tell)"
     offloads = unknown if adapter.offloads is None else ", ".join(adapter.offloads) or "none"
     stamps = unknown if adapter.hardware_stamps is None else "yes" if adapter.hardware_stamps else "no"
@@ -212,7 +212,7 @@ def _adapter(adapter: Adapter) -> Finding:
     return _note(what, found, "emulated boards: nothing. " + "; ".join(meanings), "; ".join(changes))
 
 
-def _versions(facts: Facts) -> Iterator[Finding]:
+def _versions(facts: Facts) -> Iterator[Diagnosis]:
     yield _ok("kernel", facts.kernel)
     yield _ok(
         "versions", ", ".join(f"{name} {version}" for name, version in facts.versions.items()) or "none"
@@ -223,17 +223,17 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _ok(what: str, found: str) -> Finding:
-    return Finding(what=what, level=Level.OK, found=found)
+def _ok(what: str, found: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.OK, found=found)
 
 
-def _note(what: str, found: str, means: str, change: str) -> Finding:
-    return Finding(what=what, level=Level.NOTE, found=found, means=means, change=change)
+def _note(what: str, found: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.NOTE, found=found, means=means, change=change)
 
 
-def _doubtful(what: str, found: str, means: str, change: str) -> Finding:
-    return Finding(what=what, level=Level.DOUBTFUL, found=found, means=means, change=change)
+def _doubtful(what: str, found: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.DOUBTFUL, found=found, means=means, change=change)
 
 
-def _missing(what: str, found: str, means: str, change: str) -> Finding:
-    return Finding(what=what, level=Level.MISSING, found=found, means=means, change=change)
+def _missing(what: str, found: str, means: str, change: str) -> Diagnosis:
+    return Diagnosis(what=what, level=Level.MISSING, found=found, means=means, change=change)

@@ -6,7 +6,7 @@ import importlib.util
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from evaluation.doctor.facts import Part
+from evaluation.doctor.facts import Requirement
 from evaluation.live.confinement import NEW_TREE
 from evaluation.live.programs import PACKAGES, TWIN_PACKAGES, emulator, locate
 
@@ -63,7 +63,7 @@ _COARSE = {
 """What the coarse backends are made of: how to try it, and the modules of the kernel that it needs."""
 
 
-def parts(*, root: bool) -> tuple[Part, ...]:
+def parts(*, root: bool) -> tuple[Requirement, ...]:
     """Every part, those that all live runs need first."""
     return (*_kernel(root=root), *_programs(), *_coarse(root=root))
 
@@ -80,32 +80,32 @@ def works(command: Sequence[str]) -> bool:
     return done.returncode == 0
 
 
-def _kernel(*, root: bool) -> Iterator[Part]:
+def _kernel(*, root: bool) -> Iterator[Requirement]:
     confined = works([*NEW_TREE, "true"]) if root else None
     change = "use a kernel with PID, network and mount namespaces; in a container, run it privileged"
-    yield Part(name="namespaces", there=confined, change=change)
+    yield Requirement(name="namespaces", there=confined, change=change)
     shaped = confined and _script(_SHAPED_VETH)
     change = "install iproute2; the kernel needs the modules veth and sch_tbf"
-    yield Part(name="veth and tc tbf", there=shaped, change=change)
+    yield Requirement(name="veth and tc tbf", there=shaped, change=change)
 
 
-def _programs() -> Iterator[Part]:
+def _programs() -> Iterator[Requirement]:
     for program, package in PACKAGES.items():
         yield _program(program, package)
     mininet = importlib.util.find_spec("mininet") is not None
     change = "apt-get install mininet; make the environment with 'make setup'"
-    yield Part(name="Mininet for Python", there=mininet, change=change, found="importable")
+    yield Requirement(name="Mininet for Python", there=mininet, change=change, found="importable")
     built = emulator()
-    yield Part(name="zodiac-fx", there=built.is_file(), change="run 'make setup'", found=str(built))
+    yield Requirement(name="zodiac-fx", there=built.is_file(), change="run 'make setup'", found=str(built))
 
 
-def _coarse(*, root: bool) -> Iterator[Part]:
+def _coarse(*, root: bool) -> Iterator[Requirement]:
     """What the backends `ovs` and `mininet-link` need beside all that."""
     for program, package in TWIN_PACKAGES.items():
         if program not in PACKAGES:
             yield _program(program, package, _COARSE_BACKENDS)
     for what, (script, modules) in _COARSE.items():
-        yield Part(
+        yield Requirement(
             name=what,
             there=_script(script) if root else None,
             change=f"the kernel needs {modules}",
@@ -114,10 +114,12 @@ def _coarse(*, root: bool) -> Iterator[Part]:
         )
 
 
-def _program(program: str, package: str, backends: Sequence[str] = ()) -> Part:
+def _program(program: str, package: str, backends: Sequence[str] = ()) -> Requirement:
     path = locate(program)
     change = f"apt-get install {package}"
-    return Part(name=program, there=path is not None, change=change, backends=backends, found=path or "")
+    return Requirement(
+        name=program, there=path is not None, change=change, backends=backends, found=path or ""
+    )
 
 
 def _script(script: str) -> bool:

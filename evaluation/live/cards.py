@@ -83,5 +83,5 @@ def _wait_for_namespace(pid: int) -> None:
     deadline = time.monotonic() + _NAMESPACE_S
     while namespace_of(pid).readlink() == here:
         if time.monotonic() > deadline:
-            raise RunError("the lab's network namespace does not come: see 'loko doctor'")
+            raise RunError("the lab's network namespace does not appear: see 'loko doctor'")
         time.sleep(_POLL_S)

@@ -38,7 +38,7 @@ _ONLY_ADMITTED: Final = (
     " file; a ping is none of them (docs/live-lab.md)"
 )
 
-lab_app = typer.Typer(no_args_is_help=True, help="Start, show and end a lab that stays up.")
+lab_app = typer.Typer(no_args_is_help=True, help="Start, show and stop a lab that keeps running.")
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def _errors_end() -> Iterator[None]:
 
 LabArgument = Annotated[str, typer.Argument(help="Name of a lab, such as two-switch, or path of its folder.")]
 BackendOption = Annotated[
-    Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
+    Backend | None, typer.Option(help="Backend of every switch. Default: as the lab says.")
 ]
 BuilderOption = Annotated[Builder, typer.Option(help="What builds the network.")]
 CablingOption = Annotated[
@@ -68,7 +68,7 @@ def lab_up(
     *,
     builder: BuilderOption = Builder.MININET,
     flows: Annotated[
-        str | None, typer.Option(help="Flows to admit. Default: flows.yml beside lab.yml, if it is there.")
+        str | None, typer.Option(help="Flows to admit. Default: flows.yml beside lab.yml, if it exists.")
     ] = None,
     allocation: Annotated[str, typer.Option(help="full-rate or fifth-rate.")] = "fifth-rate",
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
@@ -100,7 +100,7 @@ def lab_up(
 
 @lab_app.command("down")
 def lab_down(lab: LabArgument, *, builder: BuilderOption = Builder.MININET) -> None:
-    """End a lab, also if its lab.yml is gone. Nothing of it is left.
+    """Stop a lab, even if its lab.yml is gone. Nothing of it is left.
 
     Example: sudo loko lab down two-switch
     """
@@ -166,7 +166,7 @@ def lab_exec(
 def lab_shell(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="[LAB] NODE", help="One of the hosts; of which lab, if several are up."),
+        typer.Argument(metavar="[LAB] NODE", help="One of the hosts; name the lab if several are up."),
     ],
 ) -> None:
     """Open a shell in a host of a lab that is up. Needs root.
@@ -186,10 +186,10 @@ def lab_shell(
 def lab_draw(
     lab: LabArgument,
     *,
-    out: Annotated[Path, typer.Option(help="Where to; an SVG, and a PNG beside it.")],
+    out: Annotated[Path, typer.Option(help="SVG file to write; a PNG goes beside it.")],
     cabling: CablingOption = None,
 ) -> None:
-    """Draw a lab: its cables with their ports and, of real boards, the network cards of this machine.
+    """Draw a lab: its cables with their ports and, for real boards, this machine's network cards.
 
     Example: loko lab draw two-switch --cabling cabling.yml --out two-switch.svg
     """

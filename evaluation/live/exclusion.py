@@ -15,7 +15,7 @@ _PATIENCE_S = 10.0
 """An earlier lab may just be ending."""
 
 
-class Claim:
+class MachineLock:
     """The machine, claimed as long as any process has this descriptor open.
 
     It is a lock on the folder in which labs are noted: no file of its own, the kernel frees it when its last
@@ -44,7 +44,7 @@ class Claim:
         self.close()
 
 
-def claim() -> Claim:
+def claim() -> MachineLock:
     """Claim the machine. Raises `RunError`, also where the folder cannot be made."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -57,7 +57,7 @@ def claim() -> Claim:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Removed and made anew meanwhile, it would be another lock.
             if os.path.samestat(os.fstat(descriptor), folder.stat()):
-                return Claim(descriptor)
+                return MachineLock(descriptor)
         except FileNotFoundError:
             pass
         except BlockingIOError:

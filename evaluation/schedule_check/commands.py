@@ -18,17 +18,17 @@ from loko.lab import load_lab
 def check_schedule(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     flows: Annotated[Path, typer.Argument(help="The list of flows that was scheduled.")],
-    schedule: Annotated[Path, typer.Argument(help="What 'loko schedule --json' printed.")],
+    schedule: Annotated[Path, typer.Argument(help="Output of 'loko schedule --json'.")],
     *,
     cycles: Annotated[
         int, typer.Option(min=0, max=100_000, help="Base periods of the replay; 0: arithmetic only.")
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Of how far hosts are off their slots.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for how far hosts are off their slots.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Try to refute a schedule, by arithmetic and by a replay in the simulator. Status 1 if that succeeds.
 
-    It shares no code with what makes schedules.
+    It shares no code with the schedulers.
 
     Example: loko check-schedule two-switch flows.yml schedule.json
     """
@@ -64,7 +64,7 @@ def check_gates(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Try to refute a schedule of gates (802.1Qbv) that tsnkit or others wrote. Status 1 if that succeeds.
+    """Try to refute a gate schedule (802.1Qbv) from tsnkit or others. Status 1 if that succeeds.
 
     Example: loko check-gates task.csv topo.csv output
     """

@@ -57,7 +57,7 @@ def replay(
         duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
         records = powered.run(traffic, duration_ns=duration_ns, drain_ns=_DRAIN_NS)
     except (KeyError, ValueError) as error:
-        raise InputError(f"the emulator does not take the schedule: {error}") from None
+        raise InputError(f"the emulator does not accept the schedule: {error}") from None
     if records.events:
         raise RunError(records.events[0])
     refutations: list[str] = []

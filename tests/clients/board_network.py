@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.one_board import Emulator, Namespace, Tap, udp_frame
+from benchmarks.one_board import UNHURRIED, Emulator, Namespace, Tap, udp_frame
 
 CONTROLLER_PORT = 6633
 DATAPATH_ID = 0x70B3_D56C_0001
@@ -120,6 +120,7 @@ class BoardNetwork:
                 self.inside,
                 self.folder,
                 CONTROLLER_PORT,
+                process=UNHURRIED,
                 settings=settings + ('control = "network"\n' if self._native else ""),
                 ports={port: f"s1-eth{port}" for port in (*HOSTS, *([NATIVE_PORT] if self._native else []))},
                 controller_address=self.controller_address,

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from programs import HERE, INSTALLED, Program
 
-from benchmarks.one_board import Boards, Namespace, board_table, built
+from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, built
 
 OUTCOMES = HERE / "switch_tester.yml"
 PORTS = (1, 2, 3)
@@ -73,7 +73,7 @@ def run(program: Path, folder: Path, chosen: list[Path], *, quirks: str) -> list
         for name, mac, behaviour in (("s1", TARGET_MAC, quirks), ("t1", TESTER_MAC, "spec"))
     )
     cables = [(f"s1-eth{port}", f"t1-eth{port}") for port in PORTS]
-    with Namespace(cables) as place, Boards(program, place, folder, boards):
+    with Namespace(cables) as place, Boards(program, place, folder, boards, process=UNHURRIED):
         options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(CONTROLLER_PORT)]
         options += ["--test-switch-dir", str(work), "os_ken.tests.switch.tester"]
         command = [str(_PYTHON), str(HERE / "start_early.py"), "os_ken", *options]

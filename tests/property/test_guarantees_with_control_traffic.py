@@ -19,7 +19,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.virtual import control_settings, frame_of
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import Scheme
+from loko.allocation import AllocationRule
 from loko.control_traffic import ControlTraffic, Message, MessageRate
 from loko.controller.messages import (
     PROTOCOL,
@@ -76,7 +76,7 @@ class Drawn:
 
     entries: int
     sizes: tuple[int, ...]
-    scheme: Scheme
+    scheme: AllocationRule
     control: ControlTraffic
     requests: Sequence[tuple[tuple[str, str], int, float, float]]
     """Ends, place of the size, shares of the free rate and burst."""
@@ -95,7 +95,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
     return Drawn(
         entries=entries,
         sizes=tuple(draw(st.lists(st.sampled_from(SIZES), min_size=1, max_size=3, unique=True))),
-        scheme=Scheme(name="drawn", rate_fraction=draw(st.sampled_from((0.05, 0.2, 0.5, 0.9, 1.0)))),
+        scheme=AllocationRule(name="drawn", rate_fraction=draw(st.sampled_from((0.05, 0.2, 0.5, 0.9, 1.0)))),
         control={
             # On a network, messages of one instant could share a segment, which a board does not survive.
             kind: MessageRate(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
 from loko.admission.exact import ExactSum
-from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES
+from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE
 from loko.calculus import NOTHING
 from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
@@ -24,7 +24,9 @@ from loko.split import echo_traffic, split
 
 LAB = load_lab("two-switch").as_printed()
 PAIRS = (("H1", "H3"), ("H3", "H1"), ("H2", "H4"), ("H4", "H2"))
-LIMITS = {name: allocations_of(LAB, scheme, EVALUATION, AS_PRINTED) for name, scheme in SCHEMES.items()}
+LIMITS = {
+    name: allocations_of(LAB, scheme, EVALUATION, AS_PRINTED) for name, scheme in ALLOCATION_RULES.items()
+}
 
 
 def flow(number=0, pair=PAIRS[0], rate_bps=100e3, burst_bytes=306.0, frame_bytes=306) -> Flow:
@@ -158,7 +160,7 @@ requests = st.lists(
     ),
     max_size=20,
 )
-schemes = st.sampled_from(sorted(SCHEMES))
+schemes = st.sampled_from(sorted(ALLOCATION_RULES))
 
 
 def numbered(asked) -> list[Flow]:

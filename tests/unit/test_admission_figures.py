@@ -12,10 +12,10 @@ from dask_cluster import cluster
 from evaluation.chart import BoxPanel
 from evaluation.evaluate import evaluate
 from evaluation.executor import Executor, each_done
+from evaluation.kinds.admission.batch import batch_of, carry_out
 from evaluation.kinds.admission.ceilings import LINEAR, NO_JITTER, LinearProgram
 from evaluation.kinds.admission.document import Series
 from evaluation.kinds.admission.reservations import RESERVATIONS
-from evaluation.kinds.admission.trial import carry_out, trial_of
 from evaluation.kinds.experiments import experiments, load_experiment, select
 from evaluation.options import Options
 from evaluation.progress import ProgressBar
@@ -66,8 +66,8 @@ def test_a_cluster_needs_an_address() -> None:
 
 
 def test_runs_depend_on_their_number_alone() -> None:
-    together = carry_out(trial_of(FIG20A, series=FULL, hops=1, runs=range(0, 4), seed=7))
-    apart = carry_out(trial_of(FIG20A, series=FULL, hops=1, runs=range(2, 4), seed=7))
+    together = carry_out(batch_of(FIG20A, series=FULL, hops=1, runs=range(0, 4), seed=7))
+    apart = carry_out(batch_of(FIG20A, series=FULL, hops=1, runs=range(2, 4), seed=7))
     assert together[2:] == apart
     assert together[0] != together[1]
 
@@ -100,7 +100,7 @@ def test_no_scheme_accepts_more_than_its_ceilings(reservation, hops) -> None:
     """And jitter costs something, so that the ceilings are no mere names."""
     accepted = {
         scheme: carry_out(
-            trial_of(BEYOND, series=Series(scheme, reservation), hops=hops, runs=range(2), seed=1)
+            batch_of(BEYOND, series=Series(scheme, reservation), hops=hops, runs=range(2), seed=1)
         )
         for scheme in ("full-rate", "packet-granular", NO_JITTER, LINEAR)
     }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES, Scheme, allocate, scheme_named
+from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, AllocationRule, allocate, scheme_named
 from loko.calculus import TokenBucket, aggregate, backlog_bound_bytes
 from loko.device import load_profile
 from loko.document import InputError
@@ -46,7 +46,9 @@ def test_guarantees_of_section_6_1() -> None:
     assert round(2 * FIFTH.delay_ns / 1e6, 2) == 4.13
 
 
-def heat_map(scheme: Scheme, rounding: Rounding = Rounding.FLOOR) -> dict[tuple[int, int], float | None]:
+def heat_map(
+    scheme: AllocationRule, rounding: Rounding = Rounding.FLOOR
+) -> dict[tuple[int, int], float | None]:
     def bound_ms(entries: int, size: int) -> float | None:
         scenario = Scenario(
             entries=entries,
@@ -153,7 +155,7 @@ def test_allocated_traffic_never_overflows_the_buffer(fraction, entries, size) -
         entries=entries, match=Match.FIVE_TUPLE, action=Action.OUTPUT, packet_sizes_bytes=(size,)
     )
     service = service_curve(ZODIAC, scenario)
-    allocation = allocate(service, Scheme(name="some", rate_fraction=fraction))
+    allocation = allocate(service, AllocationRule(name="some", rate_fraction=fraction))
     if allocation.feasible:
         traffic = TokenBucket(rate_bps=allocation.max_rate_bps, burst_bytes=allocation.max_burst_bytes)
         assert backlog_bound_bytes(traffic, service.curve) <= service.capacity_bytes * (1 + 1e-12)
@@ -161,17 +163,17 @@ def test_allocated_traffic_never_overflows_the_buffer(fraction, entries, size) -
 
 @given(st.floats(0.01, 0.99))
 def test_less_rate_leaves_more_burst_and_more_delay(fraction) -> None:
-    part = allocate(SERVICE, Scheme(name="part", rate_fraction=fraction))
+    part = allocate(SERVICE, AllocationRule(name="part", rate_fraction=fraction))
     assert part.max_burst_bytes > FULL.max_burst_bytes
     assert part.delay_ns > FULL.delay_ns
 
 
 def test_schemes_by_name() -> None:
-    assert scheme_named("fifth-rate") is SCHEMES["fifth-rate"] is FIFTH_RATE
+    assert scheme_named("fifth-rate") is ALLOCATION_RULES["fifth-rate"] is FIFTH_RATE
     with pytest.raises(InputError, match=r"'half' is unknown \(allowed: full-rate, fifth-rate\)"):
         scheme_named("half")
     with pytest.raises(InputError, match="is not in"):
-        Scheme(name="double", rate_fraction=2)
+        AllocationRule(name="double", rate_fraction=2)
 
 
 @pytest.mark.parametrize("call", [lambda: echo_traffic(-1), lambda: split(FULL, ratio=-1)])

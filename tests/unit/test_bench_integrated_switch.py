@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evaluation.bench.choice import form_of
-from evaluation.bench.cost_model.findings import find
+from evaluation.bench.cost_model.fitted import fit
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, Hardware, Port
 from evaluation.bench.live.board_console import switch_openflow
@@ -112,7 +112,7 @@ def test_a_console_that_is_not_there_is_said() -> None:
 def test_an_emulator_that_is_late_does_not_tell_the_transit(late_ns: int, is_told: bool) -> None:
     lone = {dp_time.PROCEDURE.key(FASTEST): {64: np.arange(60_000, 64_900, 49)}}
     through = {is_time.ALONE: {64: np.full(9, 2_070 + late_ns), Apart.CONTEXT: np.array([late_ns])}}
-    found = find({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
+    found = fit({**lone, **through}, Wire(), form_of("zodiac-fx")).numbers
     assert ("integrated_switch.transit_ps" in found) is is_told
 
 

@@ -11,7 +11,7 @@ from evaluation.adversary.case import Case
 from evaluation.adversary.release import sustained
 from evaluation.adversary.search import adversary, damage_of
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme
+from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
 from loko.control_traffic import ControlTraffic, interference
 from loko.device import load_profile
 from loko.flow import Flow
@@ -30,7 +30,9 @@ SMALL = [(64, 1), (64, 2), (306, 1), (306, 2)]
 """Frames and tables with l/R below 60 us."""
 
 
-def filled(size: int, entries: int, scheme: Scheme, traffic: ControlTraffic | None, flows: int) -> Case:
+def filled(
+    size: int, entries: int, scheme: AllocationRule, traffic: ControlTraffic | None, flows: int
+) -> Case:
     """Flows that use up what is given away of the first switch."""
     allocations = allocations_of(
         LAB, scheme, of_lokos_tables(entries=entries, packet_sizes_bytes=(size,)), traffic
@@ -50,9 +52,9 @@ def filled(size: int, entries: int, scheme: Scheme, traffic: ControlTraffic | No
     return Case(lab=LAB, scheme=scheme.name, admitted=tuple(admission.admitted.values()), entries=entries)
 
 
-def tight(size: int) -> Scheme:
+def tight(size: int) -> AllocationRule:
     """So small a burst that the rest of a frame's time in the switch counts most."""
-    return Scheme(name="tight", rate_fraction=0.2, most_burst_bytes=float(size))
+    return AllocationRule(name="tight", rate_fraction=0.2, most_burst_bytes=float(size))
 
 
 @pytest.mark.parametrize(("size", "entries"), SMALL)

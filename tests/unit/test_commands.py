@@ -203,7 +203,7 @@ def test_a_what_if_names_what_is_wrong(tmp_path: Path) -> None:
     for words, says in (
         (("--without", "frist"), "--without frist: no flow has this id; did you mean 'first'?"),
         (("--add", flows), "--add: flow id 'large' is used twice; rename one"),
-        (("--largest", "--scheme", "packets", "--allocation", "joint"), "--largest: of --allocation joint"),
+        (("--largest", "--scheme", "packets", "--allocation", "joint"), "--largest: for --allocation joint"),
     ):
         result = call("plan", "two-switch", flows, *words)
         assert result.exit_code == 2
@@ -245,7 +245,7 @@ def test_an_empty_document_is_told_in_words(tmp_path: Path) -> None:
     (tmp_path / "lab.yml").write_text("# nothing yet\n")
     result = call("plan", tmp_path / "lab.yml", flows_file(tmp_path, 1e6))
     assert result.exit_code == 2
-    assert "lab.yml: is empty, or has comments alone" in result.stderr
+    assert "lab.yml: is empty, or has only comments" in result.stderr
 
 
 def test_reasons_of_an_allocation_are_whole_lines() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from loko.allocation import FIFTH_RATE, FULL_RATE, SCHEMES, allocate
+from loko.allocation import ALLOCATION_RULES, FIFTH_RATE, FULL_RATE, allocate
 from loko.control_traffic import (
     NO_INTERFERENCE,
     Message,
@@ -80,7 +80,7 @@ def test_an_echo_costs_more_than_the_papers_66_bytes() -> None:
 
 
 def test_without_interference_the_allocation_is_the_papers() -> None:
-    for scheme in SCHEMES.values():
+    for scheme in ALLOCATION_RULES.values():
         assert allocate(SERVICE, scheme, NO_INTERFERENCE) == allocate(SERVICE, scheme)
 
 
@@ -134,7 +134,7 @@ KINDS = st.dictionaries(
 )
 
 
-@given(traffic=KINDS, more=KINDS, scheme=st.sampled_from(list(SCHEMES.values())))
+@given(traffic=KINDS, more=KINDS, scheme=st.sampled_from(list(ALLOCATION_RULES.values())))
 def test_more_control_traffic_never_leaves_more_to_flows(traffic, more, scheme) -> None:
     try:
         less = allocate(SERVICE, scheme, interference(ZODIAC, traffic, 17))

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.growth import Kind, network_of
+from benchmarks.growth import NetworkKind, network_of
 from loko.admission import ROUNDING, Admitted, LokoAdmission, Refusal
-from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme
+from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule
 from loko.flow import Flow
 from loko.lab import Lab, load_lab, ring_lab
 from loko.lab_allocation import allocations_of
@@ -27,7 +27,7 @@ from loko.scenario import EVALUATION, Scenario, of_lokos_tables
 LABS: dict[str, Lab] = {
     "two switches": load_lab("two-switch"),
     "ring": ring_lab(Ring(switches=9, one_way=False)),
-    "random": network_of(Kind.RANDOM, 12),
+    "random": network_of(NetworkKind.RANDOM, 12),
 }
 TWO_SIZES = of_lokos_tables(entries=17, packet_sizes_bytes=(306, 512))
 Passed = tuple[Flow, tuple[Hop, ...]]
@@ -162,7 +162,7 @@ def differ(control: LokoAdmission | PacketAdmission, lab: Lab, requests: list[Fl
 
 @pytest.mark.parametrize("lab", LABS)
 @pytest.mark.parametrize("scheme", [FULL_RATE, FIFTH_RATE], ids=lambda scheme: scheme.name)
-def test_sums_that_are_kept_decide_as_sums_made_anew(lab: str, scheme: Scheme) -> None:
+def test_sums_that_are_kept_decide_as_sums_made_anew(lab: str, scheme: AllocationRule) -> None:
     control = LokoAdmission(LABS[lab], allocations_of(LABS[lab], scheme, EVALUATION))
     differ(control, LABS[lab], asked(LABS[lab], EVALUATION, 1), by_sums)
 

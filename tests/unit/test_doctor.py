@@ -1,4 +1,4 @@
-"""What machines of different kinds are told: facts in, findings out."""
+"""What machines of different kinds are told: facts in, diagnoses out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from evaluation.doctor.adapters import stamps_in_hardware
 from evaluation.doctor.commands import _print
-from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Part
-from evaluation.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Finding, Level, judge, trusted
+from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
+from evaluation.doctor.judgement import MOST_EXCUSED, UNDER_WAY_NS, Diagnosis, Level, judge, trusted
 from evaluation.doctor.noise import parse
 from evaluation.runner import RunError
 
@@ -27,9 +27,9 @@ GOOD = Facts(
     kernel="Linux 6.1.0 x86_64",
     root=True,
     parts=(
-        Part(name="namespaces", there=True, change="another kernel"),
-        Part(name="mgen", there=True, change="apt-get install mgen", found="/usr/bin/mgen"),
-        Part(name="twin: ifb", there=True, change="the kernel needs ifb", backends=("ovs",)),
+        Requirement(name="namespaces", there=True, change="another kernel"),
+        Requirement(name="mgen", there=True, change="apt-get install mgen", found="/usr/bin/mgen"),
+        Requirement(name="twin: ifb", there=True, change="the kernel needs ifb", backends=("ovs",)),
     ),
     cores=Cores(usable=4, emulator=3, emulator_alone=True, isolated=True, siblings=(), governor=None),
     deadline=True,
@@ -49,20 +49,24 @@ def finding(facts: Facts, what: str):
 
 
 def test_a_good_machine_is_trusted_and_nothing_is_to_be_changed():
-    findings = judge(GOOD)
-    assert {one.level for one in findings} == {Level.OK}
-    assert not any(one.means or one.change for one in findings)
-    assert trusted(findings)
+    diagnoses = judge(GOOD)
+    assert {one.level for one in diagnoses} == {Level.OK}
+    assert not any(one.means or one.change for one in diagnoses)
+    assert trusted(diagnoses)
 
 
 @pytest.mark.parametrize(
     ("changes", "what", "level"),
     [
         ({"root": False}, "root", Level.MISSING),
-        ({"parts": (Part(name="mgen", there=False, change="apt-get install mgen"),)}, "mgen", Level.MISSING),
-        ({"parts": (Part(name="namespaces", there=None, change="x"),)}, "namespaces", Level.MISSING),
         (
-            {"parts": (Part(name="twin: ifb", there=False, change="x", backends=("ovs",)),)},
+            {"parts": (Requirement(name="mgen", there=False, change="apt-get install mgen"),)},
+            "mgen",
+            Level.MISSING,
+        ),
+        ({"parts": (Requirement(name="namespaces", there=None, change="x"),)}, "namespaces", Level.MISSING),
+        (
+            {"parts": (Requirement(name="twin: ifb", there=False, change="x", backends=("ovs",)),)},
             "twin: ifb",
             Level.NOTE,
         ),
@@ -167,7 +171,7 @@ def test_what_is_told_is_never_cut_nor_folded(monkeypatch, capsys):
     command = (
         "add 'isolcpus=1 nohz_full=1' to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, restart"
     )
-    found = Finding(
+    found = Diagnosis(
         level=Level.NOTE, what="core isolated", found="/a/path/of/many/parts" * 5, means="m", change=command
     )
     _print([found], quick=False)

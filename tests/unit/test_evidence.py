@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from typer.testing import CliRunner
 
 from benchmarks.evidence import attacks
 from benchmarks.evidence.__main__ import main
-from benchmarks.evidence.record import Journal, Record, campaign_seed, fingerprint, up_to
+from benchmarks.evidence.record import Journal, TrialRecord, campaign_seed, fingerprint, up_to
 from benchmarks.evidence.summary import summary
 from evaluation.adversary.trial import trial
+from evaluation.executor import each_done
 from loko.document import InputError
 
 SEED = 5
@@ -22,11 +24,11 @@ HEAD: dict[str, object] = {"seed": SEED}
 
 
 @pytest.fixture(scope="module")
-def records() -> list[Record]:
-    return [Record.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
+def records() -> list[TrialRecord]:
+    return [TrialRecord.of(number, trial(campaign_seed(SEED, number), packets=2_000)) for number in range(4)]
 
 
-def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[Record]) -> None:
+def test_a_journal_forgets_nothing_but_a_line_cut_off(tmp_path: Path, records: list[TrialRecord]) -> None:
     path = tmp_path / "trials.jsonl"
     with Journal(path, HEAD) as journal:
         for record in (records[2], records[0]):
@@ -47,7 +49,7 @@ def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "trials.jsonl", {"seed": SEED + 1})
 
 
-def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
+def test_the_order_of_the_trials_does_not_matter(records: list[TrialRecord]) -> None:
     wanted = records[0].packets + 1
     assert up_to({0: records[0], 3: records[3]}, wanted) is None
     chosen = [up_to({place: records[place] for place in order}, wanted) for order in ([0, 1], [3, 1, 2, 0])]
@@ -55,7 +57,7 @@ def test_the_order_of_the_trials_does_not_matter(records: list[Record]) -> None:
     assert fingerprint(records[:2]) != fingerprint(records[1::-1])
 
 
-def test_totals_are_those_of_the_groups(records: list[Record]) -> None:
+def test_totals_are_those_of_the_groups(records: list[TrialRecord]) -> None:
     found = summary(records, HEAD)
     for group in ("by_scheme", "by_shape", "by_way", "by_switches"):
         assert sum(one["packets"] for one in found[group].values()) == found["total"]["packets"]
@@ -91,3 +93,18 @@ def test_every_board_that_is_attacked_can_be_planned_for(monkeypatch: pytest.Mon
     rows = [attacked() for attacked in attacks._capacity()]
     assert {row["capacity"] for row in rows if not row["told"]} == set(attacks._CAPACITIES)
     assert {row["capacity"] for row in rows if row["told"]} == {one for one in attacks._CAPACITIES if one < 1}
+
+
+def test_every_attack_is_a_task_that_other_processes_can_carry_out() -> None:
+    """The quickest of the tables, on two processes as on one."""
+    rows = [attacked for attacked in attacks._released() if attacked.args[1] == attacks._PAUSES_NS[0]]
+    found = dict(each_done(call, rows, jobs=2))
+    assert [found[place] for place in range(len(rows))] == [attacked() for attacked in rows]
+    for table in (attacks._schemes, attacks._mistakes, attacks._reserved, attacks._capacity):
+        for attacked in table():
+            again = pickle.loads(pickle.dumps(attacked))
+            assert (again.func, len(again.args)) == (attacked.func, len(attacked.args))
+
+
+def call(attacked: attacks.Attacked) -> attacks.Row:
+    return attacked()

@@ -11,7 +11,7 @@ from benchmarks.fidelity import campaign
 from benchmarks.fidelity.corners import corners, few_corners, label, table
 from benchmarks.fidelity.expected import Device
 from benchmarks.fidelity.systems import System, Train, instants, systems
-from benchmarks.fidelity.trial import Effort, Trial, trial
+from benchmarks.fidelity.trial import CornerResult, Effort, trial
 from benchmarks.ring import admitted, ring
 from loko.device import load_profile
 from loko.network import shortest_path
@@ -28,7 +28,7 @@ def virtual() -> System:
     return next(kind for kind in systems(Path("zodiac-fx")) if kind.name == "virtual")
 
 
-def tried(corner, profile, folder) -> Trial:
+def tried(corner, profile, folder) -> CornerResult:
     with virtual().at(corner, folder) as bench:
         return trial("virtual", bench, corner, Device.of(profile, corner), EFFORT)
 
@@ -79,13 +79,13 @@ def test_irregular_trains_prefer_no_phase():
 
 def test_a_trial_comes_back_from_its_file(profile, tmp_path):
     found = tried(few_corners()[0], profile, tmp_path)
-    assert Trial.of_values(json.loads(json.dumps(found.as_values()))) == found
+    assert CornerResult.of_values(json.loads(json.dumps(found.as_values()))) == found
 
 
 def test_the_page_shows_what_was_measured(profile, tmp_path):
     found = tried(few_corners()[0], profile, tmp_path)
     kinds = systems(Path("zodiac-fx"))
-    trials = [Trial.of_values({**found.as_values(), "system": kind.name}) for kind in kinds]
+    trials = [CornerResult.of_values({**found.as_values(), "system": kind.name}) for kind in kinds]
     values = campaign.summary(trials, kinds, machine={"processor": "a machine"}, quick=True)
     results = tmp_path / "results" / "fidelity"
     results.mkdir(parents=True)

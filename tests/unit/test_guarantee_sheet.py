@@ -88,7 +88,10 @@ def test_inputs_are_named_with_their_checksums(flows: Path, tmp_path: Path) -> N
         (("--sheet", "out.pdf"), "--sheet out.pdf: is written as HTML; give a name such as out.html"),
         (("--sheet", "/nowhere/out.html"), "--sheet /nowhere/out.html: cannot be written: No such file"),
         (("--sheet", "out.html", "--scheme", "silo"), "ports do not keep what silo promises; give --scheme"),
-        (("--sheet", "out.html", "--scheme", "loko", "--scheme", "packets"), "--sheet: is of one scheme"),
+        (
+            ("--sheet", "out.html", "--scheme", "loko", "--scheme", "packets"),
+            "--sheet: a sheet is for one scheme",
+        ),
     ],
 )
 def test_no_sheet_is_written_of_what_cannot_be_promised(

@@ -15,7 +15,7 @@ from evaluation.evaluate import bands_beside, evaluate
 from evaluation.kinds.experiments import experiments, select
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
-from evaluation.kinds.senders.grid import Trial, carry_out, tried
+from evaluation.kinds.senders.grid import GridCell, carry_out, tried
 from evaluation.kinds.senders.kind import KIND
 from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances, log_likelihood
 from evaluation.kinds.senders.predictions import Prediction, over_x_of, predict
@@ -98,8 +98,8 @@ def test_it_is_replayed_with_all_figures_in_virtual_time_only() -> None:
     assert select(["senders"], experiments()) == [FIGURE]
 
 
-def trial(senders: Senders, seconds: float = 0.3) -> Trial:
-    return Trial(
+def trial(senders: Senders, seconds: float = 0.3) -> GridCell:
+    return GridCell(
         figure="loko/fig3c",
         scheme="qjump-consistent",
         senders=senders,
@@ -124,7 +124,7 @@ def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.M
     before = dict(tried([first], options, kept))
     done: list[Senders] = []
 
-    def counted(one: Trial) -> list[list[int]]:
+    def counted(one: GridCell) -> list[list[int]]:
         done.append(one.senders)
         return [[10, 1, 2], [10, 2, 3]]
 

@@ -16,7 +16,7 @@ from loko.commands.schedule import values_of
 from loko.lab import load_lab
 from loko.schedule.kept import KeptSchedule, extend
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, path_of, schedule
-from loko.schedule.problem import Scheme
+from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.solvers import Solver, solver_named
@@ -46,7 +46,7 @@ def numbers(most=11) -> st.SearchStrategy[list[int]]:
 @given(
     before=numbers(),
     after=numbers(),
-    scheme=st.sampled_from(Scheme),
+    scheme=st.sampled_from(SchedulingScheme),
     exclusive=st.sampled_from(Exclusive),
     slots=st.integers(1, 4),
 )
@@ -214,9 +214,7 @@ def test_what_keeping_costs_is_printed(shell) -> None:
 def test_what_the_schedule_says_is_not_said_twice(shell, option) -> None:
     done = shell.keep(*option)
     assert done.exit_code == 2
-    assert done.stderr == (
-        f"error: {option[0]}: the schedule that is kept says that; leave it out, or --keep\n"
-    )
+    assert done.stderr == (f"error: {option[0]}: the kept schedule decides this; leave it or --keep out\n")
     assert done.stdout == ""
 
 
@@ -241,7 +239,7 @@ def test_frames_that_a_buffer_does_not_hold_in_such_slots_are_told(shell) -> Non
     shell.write(A, document("big", port=1009, frame_bytes=1000))
     done = shell.keep()
     assert done.exit_code == 2
-    assert "frames of 1000 bytes need their switches for themselves" in done.stderr
+    assert "frames of 1000 bytes need their switches to themselves" in done.stderr
     assert "schedule anew, without --keep" in done.stderr
     assert shell("--scheme", "s-pr", "--slots", "3").exit_code == 0
     shell.write(A, document("big", port=1009, frame_bytes=1518))
@@ -265,9 +263,9 @@ def flow_in_json(**changes) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"lab": "ring"}, "the schedule is of the lab 'ring', not of 'two-switch'"),
+        ({"lab": "ring"}, "the schedule is for the lab 'ring', not for 'two-switch'"),
         ({"scheduled": [flow_in_json(slot=7)]}, "flow 'a': there is no slot 7 of 3; schedule anew"),
-        ({"scheduled": [flow_in_json(), flow_in_json()]}, "flow 'a': is there twice in the schedule"),
+        ({"scheduled": [flow_in_json(), flow_in_json()]}, "flow 'a': is listed twice in the schedule"),
         ({"scheduled": [flow_in_json(ports=[3])]}, "does not lead from H1 to H3"),
         ({"scheduled": [flow_in_json(path=["s9"], ports=[3])]}, "does not lead from H1 to H3"),
         ({"scheduled": [flow_in_json(), flow_in_json(id="b", ports=[3, 2])]}, "'a' has one of its links"),
@@ -285,12 +283,12 @@ def test_a_schedule_that_cannot_stand_is_told_in_one_line(shell, changes, told) 
 
 def test_a_detour_is_no_path_of_a_scheme_of_shortest_paths(tmp_path) -> None:
     """On the ring of five, a frame to the next switch may go round; s-pr would not let it."""
-    kept = made([flow(0, ("h1", "h2"))], lab=RING, slots=2, scheme=Scheme.UNCONSTRAINED)
+    kept = made([flow(0, ("h1", "h2"))], lab=RING, slots=2, scheme=SchedulingScheme.UNCONSTRAINED)
     (one,) = kept.scheduled
     round_trip = one.model_copy(
         update={"path": ["s1", "s2", "s3", "s4", "s5", "s1", "s2"], "ports": [2, 2, 2, 2, 2, 2, 1]}
     )
-    detour = kept.model_copy(update={"scheduled": [round_trip], "scheme": Scheme.PATH_SETS})
+    detour = kept.model_copy(update={"scheduled": [round_trip], "scheme": SchedulingScheme.PATH_SETS})
     with pytest.raises(Exception, match="is not a shortest one, as s-pr asks"):
         extend(RING, [flow(0, ("h1", "h2"))], detour, HIGHS, clock())
 

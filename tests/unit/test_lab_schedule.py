@@ -12,7 +12,7 @@ from evaluation.cli import app
 from loko.document import InputError
 from loko.lab import load_lab
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
-from loko.schedule.problem import Scheme
+from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
 from loko.schedule.timing import Exclusive, Timing
 from loko.solvers import Solver, solver_named
@@ -37,7 +37,7 @@ def scheduled(wanted, **wishes):
 
 
 @pytest.mark.parametrize("exclusive", Exclusive)
-@pytest.mark.parametrize("scheme", Scheme)
+@pytest.mark.parametrize("scheme", SchedulingScheme)
 def test_no_two_flows_have_what_is_exclusive_in_one_slot(scheme, exclusive) -> None:
     result = scheduled(flows(8), scheme=scheme, slots=4, exclusive=exclusive)
     used = set()

@@ -18,7 +18,7 @@ from evaluation.cli import app
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.experiments import experiments
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import OPTIMISED, SCHEMES, allocate, frontier
+from loko.allocation import ALLOCATION_RULES, OPTIMISED, allocate, frontier
 from loko.calculus import RateLatency, TokenBucket, backlog_bound_bytes
 from loko.control_traffic import Message, MessageRate, interference
 from loko.device import deterministic
@@ -79,7 +79,7 @@ def worth(lab: Lab, mix: Mix, schemes) -> float:
 @settings(max_examples=25, deadline=None)
 @given(LABS_TRIED, mixes)
 def test_never_worse_than_the_fixed_allocations(lab, mix) -> None:
-    fixed = [worth(lab, mix, scheme) for scheme in SCHEMES.values()]
+    fixed = [worth(lab, mix, scheme) for scheme in ALLOCATION_RULES.values()]
     try:
         chosen = optimised_splits(lab, scenario_of(mix), mix)
     except InputError:
@@ -91,7 +91,7 @@ def test_never_worse_than_the_fixed_allocations(lab, mix) -> None:
 def test_better_than_both_where_rate_and_burst_run_out_together() -> None:
     mix = Mix(kinds=[kind(875e3, path_lengths=[PathLength(hops=0)])], requests=60)
     chosen = worth(RING, mix, optimised_splits(RING, EVALUATION, mix))
-    assert chosen > 1.1 * max(worth(RING, mix, scheme) for scheme in SCHEMES.values())
+    assert chosen > 1.1 * max(worth(RING, mix, scheme) for scheme in ALLOCATION_RULES.values())
 
 
 @settings(max_examples=15, deadline=None)
@@ -276,7 +276,7 @@ def test_loko_plan_takes_a_mix(flows_path: str, tmp_path: Path) -> None:
             {"kinds": [{"rate_bps": 750e3, "burst_bytes": 306, "frame_bytes": 306, "between": between}]}
         )
     )
-    fixed = [accepted("two-switch", flows_path, "--allocation", name) for name in SCHEMES]
+    fixed = [accepted("two-switch", flows_path, "--allocation", name) for name in ALLOCATION_RULES]
     chosen = accepted("two-switch", flows_path, "--allocation", OPTIMISED, "--mix", str(mix))
     assert chosen > max(fixed)
     packets = ["--scheme", "packets", "--allocation", OPTIMISED, "--mix", str(mix)]

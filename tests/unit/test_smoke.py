@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.doctor.facts import Part
+from evaluation.doctor.facts import Requirement
 from evaluation.runner import LOST, HostReport, RunRecords
 from evaluation.smoke import WITHOUT_BOARDS, combinations, judge, senders
 from loko.entries import EVALUATION_ENTRIES
@@ -49,14 +49,14 @@ def test_the_flows_are_admitted_and_a_host_sends_one(one):
 
 def test_what_a_machine_lacks_is_the_reason_to_leave_a_backend_out():
     firmware, twin = EVERY[0], next(one for one in EVERY if one.backend is Backend.OVS)
-    ifb = Part(name="twin: ifb", there=False, change="the kernel needs ifb", backends=("ovs",))
+    ifb = Requirement(name="twin: ifb", there=False, change="the kernel needs ifb", backends=("ovs",))
     assert firmware.obstacle([ifb]) is None
     assert twin.obstacle([ifb]) == "twin: ifb is not there: the kernel needs ifb"
-    optional = Part(name="netem", there=False, change="", backends=("ovs",), optional=True)
+    optional = Requirement(name="netem", there=False, change="", backends=("ovs",), optional=True)
     assert twin.obstacle([optional]) is None
-    mgen = Part(name="mgen", there=False, change="apt-get install mgen")
+    mgen = Requirement(name="mgen", there=False, change="apt-get install mgen")
     assert firmware.obstacle([mgen]) == "mgen is not there: apt-get install mgen"
-    assert firmware.obstacle([Part(name="mgen", there=True, change="")]) is None
+    assert firmware.obstacle([Requirement(name="mgen", there=True, change="")]) is None
 
 
 def test_a_flow_that_does_not_arrive_fails():

@@ -18,7 +18,7 @@ from evaluation.kinds.sweep.document import Sweep
 from evaluation.kinds.sweep.setting import prepare
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of, lab_network
 from loko.admission import Admission, Admitted, Refusal
-from loko.allocation import FIFTH_RATE, FULL_RATE, Scheme, allocate, frontier
+from loko.allocation import FIFTH_RATE, FULL_RATE, AllocationRule, allocate, frontier
 from loko.control_traffic import AS_PRINTED, interference
 from loko.controller.messages import session_segments
 from loko.device import Profile, deterministic, load_profile, profile_text
@@ -118,7 +118,7 @@ def test_every_scheme_promises_less_rate_by_what_clocks_may_be_off(name) -> None
     assert 0 < tolerant * STRETCH <= exact * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("scheme", [FULL_RATE, FIFTH_RATE, Scheme(name="other", rate_fraction=0.7)])
+@pytest.mark.parametrize("scheme", [FULL_RATE, FIFTH_RATE, AllocationRule(name="other", rate_fraction=0.7)])
 @pytest.mark.parametrize("reserves", [False, True])
 def test_an_allocation_is_that_of_the_slowest_board_as_the_fastest_sender_counts(scheme, reserves) -> None:
     exact, tolerant = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.bench.cases import Table, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Extent, Measured, Part, Procedure, counts
+from evaluation.bench.part import Combinations, Extent, Part, Procedure, counts
 from evaluation.instruments.numbered_frame import frame
 from loko.scenario import Action, Match
 
@@ -25,7 +25,7 @@ def _parts(_: Extent) -> Iterator[Part]:
         yield Part(PROCEDURE.key(table), partial(_measured, table), loading_s(entries))
 
 
-def _measured(table: Table, device: Device, _: int) -> Measured:
+def _measured(table: Table, device: Device, _: int) -> Combinations:
     device.load(flow_mods(table))
     return {size: counts(_survivors(device, size)) for size in SIZES}
 

@@ -26,13 +26,13 @@ ControlOption = Annotated[
 
 
 OpenFlowOption = Annotated[
-    OpenFlow, typer.Option(help="Version of the switches' sessions: what their tables and messages cost.")
+    OpenFlow, typer.Option(help="OpenFlow version of the switches: it decides what tables and messages cost.")
 ]
 AllocationOption = Annotated[
     str | None,
     typer.Option(
-        help="How a switch is given away: full-rate, fifth-rate, or optimised for an expected traffic mix"
-        " (packets: the delay targets); packets also know joint, which bounds flows from one switch together."
+        help="How much of a switch is given away: full-rate, fifth-rate, or optimised for an expected mix"
+        " (packets: the delay targets); packets also has joint, which bounds flows from one switch together."
         " Default: as the lab says, else fifth-rate."
     ),
 ]

@@ -63,7 +63,7 @@ def refuse_sheet(out: Path, choices: Sequence[Choice]) -> None:
             " print it from a browser, to PDF if you like"
         )
     if len(choices) > 1:
-        raise InputError("--sheet: is of one scheme; give one --scheme")
+        raise InputError("--sheet: a sheet is for one scheme; give one --scheme")
     if choices[0].is_rival:
         rival = choices[0].scheme.value
         raise InputError(

@@ -42,7 +42,7 @@ def model(
     priorities: Annotated[Priorities | None, typer.Option(help="Order of priorities.")] = None,
     used_entry: Annotated[UsedEntry | None, typer.Option(help="Which entry matches.")] = None,
     openflow: Annotated[
-        OpenFlow | None, typer.Option(help="Version of the board's session; 1.0 if it is left out.")
+        OpenFlow | None, typer.Option(help="OpenFlow version of the board's session. Default: 1.0.")
     ] = None,
     control: ControlOption = None,
     buffer_rounding: Annotated[
@@ -54,9 +54,9 @@ def model(
 
     An option that you leave out is unknown: the curve holds for its worst case.
 
-    With --control, what the controller may send at run time is taken out of the allocations.
+    With --control, the allocations leave room for what the controller may send at run time.
 
-    `loko model slice FILE` shows instead what will come out of the queues of a software switch's port.
+    `loko model slice FILE` shows instead goodput and latency of the queues of a software switch's port.
 
     Example: loko model zodiac-fx --packet-size 306 --entries 17 --match five-tuple --control flow-add=5
 

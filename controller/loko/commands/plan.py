@@ -71,7 +71,7 @@ def plan(
     scheme: Annotated[
         list[SchemeName] | None,
         typer.Option(
-            help="Admission scheme: of the paper (the default), of whole packets, or of a rival. Repeat it to"
+            help="Admission scheme: the paper's (default), that of whole packets, or a rival's. Repeat it to"
             " see several side by side."
         ),
     ] = None,
@@ -82,8 +82,8 @@ def plan(
         int | None,
         typer.Option(
             min=0,
-            help="Plan as for 'loko serve --fillers': so many entries of no flow stay in tables that are not"
-            " filled up otherwise. Default: tables are filled up with dummies.",
+            help="Plan as for 'loko serve --fillers': this many entries belong to no flow, and nothing else"
+            " fills the tables up. Default: dummies fill them up.",
         ),
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
@@ -98,24 +98,24 @@ def plan(
     echoes_per_s: Annotated[
         float | None,
         typer.Option(
-            help="Reserve as the paper does, for so many EchoRequests a second of 66 bytes each. What the"
-            " boards do by themselves is reserved in any case."
+            help="Reserve as the paper does, for this many EchoRequests a second of 66 bytes each. The"
+            " boards' own work is reserved in any case."
         ),
     ] = None,
     add: Annotated[
         list[str] | None,
-        typer.Option(help="What if these flows came, too? A further list, asked for after the others."),
+        typer.Option(help="Plan as if these flows came, too: a further list, requested after the others."),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(help="What if the flow of this id were not there? Repeat it for more.")
+        list[str] | None, typer.Option(help="Plan as if there were no flow with this id; repeat it for more.")
     ] = None,
     find_largest: Annotated[
         bool,
-        typer.Option("--largest", help="Find the largest set of flows that fits, whatever their order."),
+        typer.Option("--largest", help="Find the largest set of flows that fits, in any order."),
     ] = False,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.1, max=86_400, help="Seconds after which --largest gives the best set so far."),
+        typer.Option(min=0.1, max=86_400, help="Seconds after which --largest returns the best set so far."),
     ] = _TIME_LIMIT_S,
     sheet: Annotated[
         Path | None,
@@ -129,7 +129,7 @@ def plan(
 ) -> None:
     """Show which flows fit a lab, with which guarantee, and why the others do not. Status 1 if one does not.
 
-    Without --control it reserves what our own controller sends to tables that stay as they are. Flows may
+    Without --control it reserves what our own controller sends to tables that do not change. Flows may
     be written with units, such as rate: 2.3 Mbit/s, burst: 2 frames, deadline: 5 ms (docs/planning.md).
 
     Example: loko plan two-switch flows.yml --allocation optimised --mix mix.yml
@@ -261,8 +261,8 @@ class _Asked:
         """By one scheme. Raises `InputError`."""
         if self.limit_s is not None and not choice.parts_fit:
             raise InputError(
-                f"--largest: of --allocation {choice.allocation} it is not known whether a part of what fits"
-                " fits; leave one of them out"
+                f"--largest: for --allocation {choice.allocation} nobody knows whether a subset of what fits"
+                " also fits; leave one of them out"
             )
         reserved = (
             described(self.traffic)

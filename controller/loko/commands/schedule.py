@@ -11,7 +11,7 @@ import typer
 
 from loko.commands.choices import wrong_input_ends
 from loko.document import InputError
-from loko.schedule.problem import Scheme
+from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timing import GUARD_NS, Exclusive
 from loko.solvers import Solver, solver_named
 
@@ -31,14 +31,14 @@ def schedule(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="A schedule as --json printed it: its flows keep their slots and paths, those that are not"
-            " listed any more leave, and new ones get what is free. Slots are those of that schedule."
+            help="A schedule from --json: its flows keep their slots and paths, flows that are no longer"
+            " listed leave, and new ones get free slots. The slots are those of that schedule."
         ),
     ] = None,
     scheme: Annotated[
-        Scheme | None,
+        SchedulingScheme | None,
         typer.Option(
-            help="On which paths: any (s-ur, default), the shortest (s-pr), or one of these drawn at random"
+            help="Allowed paths: any (s-ur, default), the shortest (s-pr), or one of these drawn at random"
             " (s-fr)."
         ),
     ] = None,
@@ -50,13 +50,13 @@ def schedule(
         typer.Option(
             min=0.001,
             max=1e9,
-            help="How often slots come again. Default: a flow's shortest period, else what holds --slots.",
+            help="Time after which slots repeat. Default: a flow's shortest period, else what --slots need.",
         ),
     ] = None,
     exclusive: Annotated[
         Exclusive | None,
         typer.Option(
-            help="What a flow has for itself in its slot: its links, as in the paper, or its switches, too."
+            help="What a flow has to itself in its slot: its links, as in the paper, or also its switches."
             " Default: links, where the switches hold all frames that may then meet in them."
         ),
     ] = None,
@@ -70,20 +70,20 @@ def schedule(
     ] = None,
     entries: Annotated[
         int | None,
-        typer.Option(min=1, help="Entries that a flow table may have. Default: 17, or one a flow."),
+        typer.Option(min=1, help="Entries that a flow table may have. Default: 17, or one per flow."),
     ] = None,
-    solver: Annotated[Solver, typer.Option(help="Who solves the integer programs.")] = Solver.HIGHS,
+    solver: Annotated[Solver, typer.Option(help="Solver of the integer programs.")] = Solver.HIGHS,
     straight: Annotated[
-        bool, typer.Option("--straight", help="Solve the paper's program, instead of what is quicker.")
+        bool, typer.Option("--straight", help="Solve the paper's program instead of the quicker method.")
     ] = False,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.1, max=86_400, help="Seconds after which the best schedule so far is given."),
+        typer.Option(min=0.1, max=86_400, help="Seconds after which the best schedule so far is returned."),
     ] = 60.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the paths that s-fr draws.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the paths that s-fr draws.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Give flows slots in which no other flow is on their way (TSSDN). Status 1 if one gets none.
+    """Give each flow a time slot in which no other flow uses its links (TSSDN). Status 1 if one gets none.
 
     Prints slots and paths, the entries of the controller, and when each host sends.
 
@@ -103,7 +103,7 @@ def schedule(
         extended: Extended | None = None
         if keep is None:
             wishes = Wishes(
-                scheme=scheme or Scheme.UNCONSTRAINED,
+                scheme=scheme or SchedulingScheme.UNCONSTRAINED,
                 slots=slots,
                 base_period_ns=None if base_period_us is None else round(base_period_us * _NS_PER_US),
                 exclusive=exclusive,
@@ -142,7 +142,7 @@ def _refuse_beside_keep(**chosen: object) -> None:
     for name, value in chosen.items():
         if value is not None:
             raise InputError(
-                f"--{name.replace('_', '-')}: the schedule that is kept says that; leave it out, or --keep"
+                f"--{name.replace('_', '-')}: the kept schedule decides this; leave it or --keep out"
             )
 
 

@@ -68,7 +68,7 @@ def main(
     ] = False,
     entries: Annotated[int, typer.Option(help="Entries in each table.")] = EVALUATION_ENTRIES,
     backend: Annotated[
-        Backend | None, typer.Option(help="What every switch is. Default: as the lab says.")
+        Backend | None, typer.Option(help="Backend of every switch. Default: as the lab says.")
     ] = None,
     openflow: OpenFlowOption = OpenFlow.V1_0,
     forwarding: Annotated[

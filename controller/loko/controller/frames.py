@@ -11,7 +11,7 @@ from typing import Final
 _HEAD: Final = struct.Struct("!BII")
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame says. The first three come from the application, the others from the service."""
 
     CONNECTED = 1
@@ -32,7 +32,7 @@ class Kind(IntEnum):
 class Frame:
     """Something about one connection of a switch."""
 
-    kind: Kind
+    kind: FrameKind
     connection: int
     """Number of the connection; never used twice."""
     data: bytes = b""
@@ -56,6 +56,6 @@ class FrameReader:
             end = at + _HEAD.size + length
             if end > len(data):
                 break
-            yield Frame(Kind(kind), connection, data[at + _HEAD.size : end])
+            yield Frame(FrameKind(kind), connection, data[at + _HEAD.size : end])
             at = end
         self._pending = data[at:]

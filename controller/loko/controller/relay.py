@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 import loko
-from loko.controller.frames import Frame, FrameReader, Kind
+from loko.controller.frames import Frame, FrameKind, FrameReader
 from loko.document import InputError
 
 FRAMEWORKS: Final = {"os-ken": "os_ken", "ryu": "ryu"}
@@ -95,15 +95,15 @@ class Relay(asyncio.Protocol):
 
     def send(self, connection: int, data: bytes) -> None:
         """Send to a switch, in one write."""
-        self._write(Frame(Kind.SEND, connection, data))
+        self._write(Frame(FrameKind.SEND, connection, data))
 
     def close(self, connection: int) -> None:
         """Close a switch's connection."""
-        self._write(Frame(Kind.CLOSE, connection))
+        self._write(Frame(FrameKind.CLOSE, connection))
 
     def load(self, echoes_per_s: float) -> None:
         """From now on send so many EchoRequests a second to each switch, as a load."""
-        self._write(Frame(Kind.LOAD, 0, str(echoes_per_s).encode("ascii")))
+        self._write(Frame(FrameKind.LOAD, 0, str(echoes_per_s).encode("ascii")))
 
     def _write(self, frame: Frame) -> None:
         if self._transport is not None and not (self._is_over or self._transport.is_closing()):
@@ -125,11 +125,11 @@ class Relay(asyncio.Protocol):
             return
         for frame in self._reader.frames(data):
             match frame.kind:
-                case Kind.CONNECTED:
+                case FrameKind.CONNECTED:
                     self._listener.switch_connected(frame.connection, int.from_bytes(frame.data, "big"))
-                case Kind.MESSAGE:
+                case FrameKind.MESSAGE:
                     self._listener.switch_said(frame.connection, frame.data)
-                case Kind.DISCONNECTED:
+                case FrameKind.DISCONNECTED:
                     self._listener.switch_disconnected(frame.connection)
 
 

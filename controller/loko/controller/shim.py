@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from loko.controller import framework
 from loko.controller.echo_load import EchoLoad
-from loko.controller.frames import Frame, FrameReader, Kind
+from loko.controller.frames import Frame, FrameKind, FrameReader
 
 _MAIN: Final = framework.handler.MAIN_DISPATCHER
 _on: Final = framework.handler.set_ev_handler
@@ -39,7 +39,7 @@ class Service:
     def _senders(self) -> dict[int, Any]:
         return {number: switch.send for number, switch in list(self.switches.items())}
 
-    def tell(self, kind: Kind, number: int, data: bytes = b"") -> None:
+    def tell(self, kind: FrameKind, number: int, data: bytes = b"") -> None:
         """Pass something on."""
         with self._writing:
             self._connection.sendall(Frame(kind, number, data).encoded())
@@ -51,11 +51,11 @@ class Service:
             while data := self._connection.recv(65536):
                 for frame in reader.frames(data):
                     switch = self.switches.get(frame.connection)
-                    if frame.kind is Kind.LOAD:
+                    if frame.kind is FrameKind.LOAD:
                         self.load.set_rate(float(frame.data))
-                    elif switch is not None and frame.kind is Kind.SEND:
+                    elif switch is not None and frame.kind is FrameKind.SEND:
                         self.load.carry(frame.connection, switch.send, frame.data)
-                    elif switch is not None and frame.kind is Kind.CLOSE:
+                    elif switch is not None and frame.kind is FrameKind.CLOSE:
                         switch.end()
         finally:
             os._exit(0)  # frameworks have no way to end all their threads
@@ -76,14 +76,14 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
         super().set_state(state)
         if state == _MAIN and self.number not in self.service.switches:
             self.service.switches[self.number] = self
-            self.service.tell(Kind.CONNECTED, self.number, self.id.to_bytes(8, "big"))
+            self.service.tell(FrameKind.CONNECTED, self.number, self.id.to_bytes(8, "big"))
 
     def _recv_loop(self) -> None:
         try:
             super()._recv_loop()
         finally:
             if self.service.switches.pop(self.number, None) is not None:
-                self.service.tell(Kind.DISCONNECTED, self.number)
+                self.service.tell(FrameKind.DISCONNECTED, self.number)
             # The sending thread sleeps on its queue, also when the connection is gone: wake it to its end.
             self.close()
             self.send(b"")
@@ -151,7 +151,7 @@ class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
         self._service.load.replied(switch.number, switch.send)
 
     def _tell(self, event: Any) -> None:
-        self._service.tell(Kind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
+        self._service.tell(FrameKind.MESSAGE, event.msg.datapath.number, bytes(event.msg.buf))
 
 
 def _serve(connection: socket.socket, address: Any) -> None:

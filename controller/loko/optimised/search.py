@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from loko.admission import Admitted, LokoAdmission
-from loko.allocation import OPTIMISED, SCHEMES, Allocation, Frontier, Scheme
+from loko.allocation import ALLOCATION_RULES, OPTIMISED, Allocation, AllocationRule, Frontier
 from loko.calculus import NOTHING, TokenBucket
 from loko.control_traffic import NO_MESSAGES, ControlTraffic
 from loko.document import InputError
@@ -36,7 +36,7 @@ _MOST_DEADLINES: Final = 4
 _MOST_ROUNDS: Final = 6
 _MOST_REQUESTS: Final = 600
 
-Splits = Mapping[str, Scheme]
+Splits = Mapping[str, AllocationRule]
 """Of each switch."""
 
 
@@ -71,7 +71,7 @@ class Judge:
         self._control = control
         self._count = mix.requests or min(self.entries * len(lab.switches), _MOST_REQUESTS)
         self._values = np.array([stream.kind.value for stream in self.streams])
-        self._known: dict[tuple[int, tuple[Scheme, ...]], Vector] = {}
+        self._known: dict[tuple[int, tuple[AllocationRule, ...]], Vector] = {}
 
     def judged(self, splits: Splits, samples: Sequence[int] = SAMPLES) -> Judged:
         """How much is accepted under these splits."""
@@ -115,7 +115,7 @@ def optimised_splits(
     *,
     traffic: ControlTraffic | None = NO_MESSAGES,
     control: TokenBucket = NOTHING,
-) -> dict[str, Scheme]:
+) -> dict[str, AllocationRule]:
     """The split of every switch with which most of the mix, or what is worth most, is accepted.
 
     At least as much as with either fixed scheme, whatever the order of the mix's kinds is. `traffic` and
@@ -125,7 +125,7 @@ def optimised_splits(
     judge = Judge(lab, scenario, mix, traffic=traffic, control=control)
     frontiers = judge.allocator.frontiers()
     network = Network(frontiers, judge.streams, entries=judge.entries, control=control)
-    fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in SCHEMES.values()]
+    fixed: list[Splits] = [dict.fromkeys(lab.switches, scheme) for scheme in ALLOCATION_RULES.values()]
     best = max([*fixed, *_promising(judge, _fluid(network))], key=judge.judged)
     for _ in range(_MOST_ROUNDS):
         # Fitted to other requests than those that judge it: what only fits these is worth nothing.
@@ -177,13 +177,13 @@ def _carrying(network: Network, sets: Sequence[Vector]) -> Iterator[Splits]:
         }
 
 
-def _split(limits: Frontier, burst_bytes: float) -> Scheme:
+def _split(limits: Frontier, burst_bytes: float) -> AllocationRule:
     """A burst, with all the rate that it leaves."""
     fraction = min(1.0, limits.rate_bps(burst_bytes) / limits.max_rate_bps)
-    return Scheme(name=OPTIMISED, rate_fraction=fraction, most_burst_bytes=burst_bytes)
+    return AllocationRule(name=OPTIMISED, rate_fraction=fraction, most_burst_bytes=burst_bytes)
 
 
-def _named(scheme: Scheme, limits: Frontier) -> Scheme:
+def _named(scheme: AllocationRule, limits: Frontier) -> AllocationRule:
     """Under this allocation's name, even if a fixed one is the best."""
     burst_bytes = min(scheme.most_burst_bytes, limits.burst_bytes(scheme.rate_fraction * limits.max_rate_bps))
-    return Scheme(name=OPTIMISED, rate_fraction=scheme.rate_fraction, most_burst_bytes=burst_bytes)
+    return AllocationRule(name=OPTIMISED, rate_fraction=scheme.rate_fraction, most_burst_bytes=burst_bytes)

@@ -24,7 +24,7 @@ from loko.network import Hop
 from loko.on_demand import OnDemand
 from loko.packets.server import FrameServer, frame_server
 from loko.packets.staircase import Grid, Staircase
-from loko.packets.switch import Kind, Load, SwitchUse
+from loko.packets.switch import Load, ServerKey, SwitchUse
 from loko.scenario import Scenario, Unknown
 
 _SINGLE_VISITS: Final = "how its frames meet there is not bounded; take another path, or scheme loko"
@@ -170,7 +170,7 @@ class PacketAdmission:
         self._servers: dict[tuple[int, float | None], FrameServer] = {}
         self._switches = OnDemand(self._switch)
         self._arrivals = OnDemand(self._arrival)
-        self._kinds: OnDemand[tuple[Kind, ...], _Kinds] = OnDemand(
+        self._kinds: OnDemand[tuple[ServerKey, ...], _Kinds] = OnDemand(
             lambda _: _Kinds(jitter_grows=self._jitter_grows)
         )
         # One switch of each kind at once: it shows whether such a switch can forward anything.

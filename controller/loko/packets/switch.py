@@ -30,7 +30,7 @@ _ROUNDING_NS: Final = 1
 """Far above what floating point may take from a debt."""
 
 
-Kind = tuple[int, int]
+ServerKey = tuple[int, int]
 """A server, by its identity, and the most unfinished work in ns."""
 
 
@@ -85,7 +85,7 @@ class SwitchUse:
         self.server = server
         self.work_ns = server.work_for(target_ns)
         """Most unfinished work: what the delay target allows."""
-        self.kind: Kind = id(server), self.work_ns
+        self.kind: ServerKey = id(server), self.work_ns
         """Of switches that agree in it, a flow's delay and jitter are the same."""
         self._grid = grid
         self._max_entries = max_entries

@@ -7,14 +7,14 @@ from itertools import count
 
 from loko.document import InputError
 from loko.schedule.graph import Graph
-from loko.schedule.problem import Allotment, Demand, Problem, Scheme, candidates, refuse_unreachable
+from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, candidates, refuse_unreachable
 from loko.schedule.timetable import Timetable
 
 
 class Standing:
     """A schedule that stands: a flow that has a slot keeps it, with its path, until it leaves."""
 
-    def __init__(self, graph: Graph, slots: int, scheme: Scheme) -> None:
+    def __init__(self, graph: Graph, slots: int, scheme: SchedulingScheme) -> None:
         self._graph, self._slots, self._scheme = graph, slots, scheme
         self._table = Timetable(graph, slots)
         self._numbers: dict[str, int] = {}
@@ -49,12 +49,12 @@ class Standing:
         `draw` in [0, 1) chooses the path for S/FR. Raises `InputError` as `candidates`.
         """
         problem = Problem(self._graph, (demand,), self._slots)
-        if self._scheme is Scheme.UNCONSTRAINED:
+        if self._scheme is SchedulingScheme.UNCONSTRAINED:
             refuse_unreachable(problem)
             allotment = self._table.first_anywhere(demand.source, demand.destination)
         else:
             own = candidates(problem)[0]
-            if self._scheme is Scheme.FIXED:
+            if self._scheme is SchedulingScheme.FIXED:
                 own = [own[int(draw * len(own))]]
             allotment = self._table.first_on(own)
         self._want(demand)
@@ -94,7 +94,7 @@ class Standing:
 
     def _want(self, demand: Demand) -> None:
         if demand.id in self._wanted:
-            raise InputError(f"flow '{demand.id}': is there already; give another id")
+            raise InputError(f"flow '{demand.id}': exists already; give another id")
         self._wanted[demand.id] = demand
         self._numbers[demand.id] = next(self._fresh)
         self._sends[demand.source] += 1

@@ -31,7 +31,7 @@ from loko.schedule.lab_schedule import (
     tables,
 )
 from loko.schedule.packing import Paths, most_flows
-from loko.schedule.problem import Allotment, Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive, Timing, crossing, slot_ns
 from loko.solvers.program import Clock, Solve
@@ -59,7 +59,7 @@ class KeptSchedule(_Document):
     """What `loko schedule --json` prints, as far as it stays."""
 
     lab: str
-    scheme: Scheme
+    scheme: SchedulingScheme
     exclusive: Exclusive
     slots: int = Field(ge=1)
     base_period_us: float = Field(gt=0)
@@ -119,20 +119,20 @@ def extend(
     """
     refuse_strangers(lab, flows)
     if kept.lab != lab.name:
-        raise InputError(f"the schedule is of the lab '{kept.lab}', not of '{lab.name}'; name that lab")
+        raise InputError(f"the schedule is for the lab '{kept.lab}', not for '{lab.name}'; name that lab")
     timing, exclusive = kept.timing, kept.exclusive
     frame_bytes = max(flow.frame_bytes for flow in flows)
     frontiers = frontiers_of(lab, flows, kept.table_entries)
     if exclusive is Exclusive.LINKS and exclusive_of(lab, frontiers, frame_bytes) is not exclusive:
         raise InputError(
-            f"frames of {frame_bytes} bytes need their switches for themselves, those of the schedule have"
-            f" their links only; {_ANEW}"
+            f"frames of {frame_bytes} bytes need their switches to themselves, those of the schedule have"
+            f" only their links; {_ANEW}"
         )
     graph = lab_graph(lab, exclusive)
     crossed = crossing(lab, frontiers, frame_bytes, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
     problem = Problem(graph, demands, kept.slots)
-    paths: Paths | None = None if kept.scheme is Scheme.UNCONSTRAINED else candidates(problem)
+    paths: Paths | None = None if kept.scheme is SchedulingScheme.UNCONSTRAINED else candidates(problem)
     needed_ns = slot_ns(longest_ns(lab, graph, crossed, paths), timing.guard_ns)
     if needed_ns > timing.slot_ns:
         raise InputError(
@@ -148,7 +148,7 @@ def extend(
             own if one.id not in had else _as_kept(one, own, had[one.id].path, kept.scheme)
             for one, own in zip(demands, paths, strict=True)
         ]
-        if kept.scheme is Scheme.FIXED:
+        if kept.scheme is SchedulingScheme.FIXED:
             paths = drawn(paths, list(draws.values()))
     standing = Standing(graph, kept.slots, kept.scheme)
     for one in demands:
@@ -195,7 +195,7 @@ def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> 
         if flow.id not in wanted:
             continue
         if flow.id in found:
-            raise InputError(f"flow '{flow.id}': is there twice in the schedule; {_ANEW}")
+            raise InputError(f"flow '{flow.id}': is listed twice in the schedule; {_ANEW}")
         _, source, destination = wanted[flow.id]
         hops = [Hop(switch=one, output_port=port) for one, port in zip(flow.path, flow.ports, strict=False)]
         path = path_of(graph, source, destination, hops)
@@ -208,11 +208,13 @@ def _allotments(graph: Graph, kept: KeptSchedule, demands: Sequence[Demand]) -> 
     return found
 
 
-def _as_kept(demand: Demand, shortest: Sequence[Path], path: Path, scheme: Scheme) -> Sequence[Path]:
+def _as_kept(
+    demand: Demand, shortest: Sequence[Path], path: Path, scheme: SchedulingScheme
+) -> Sequence[Path]:
     """The paths that a flow with a slot may have: all if it might be moved on any, else its own."""
     if path not in shortest:
         raise InputError(
             f"flow '{demand.id}': its path in the schedule is not a shortest one, as {scheme.value} asks;"
             f" {_ANEW}"
         )
-    return [path] if scheme is Scheme.FIXED else shortest
+    return [path] if scheme is SchedulingScheme.FIXED else shortest

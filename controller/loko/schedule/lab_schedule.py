@@ -18,7 +18,7 @@ from loko.network import Hop, RoutedFlow, refuse_ends
 from loko.scenario import of_lokos_tables
 from loko.schedule.graph import Graph, Link, Path
 from loko.schedule.packing import Paths, pack, straight_only
-from loko.schedule.problem import Allotment, Demand, Problem, Scheme, Solution, candidates, drawn
+from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, slot_ns
 from loko.solvers.program import Clock, Solve
@@ -101,7 +101,7 @@ class LabSchedule:
     """Who sends when, and on which path."""
 
     lab: Lab
-    scheme: Scheme
+    scheme: SchedulingScheme
     exclusive: Exclusive
     slots: int
     timing: Timing
@@ -127,14 +127,14 @@ class LabSchedule:
 class Wishes:
     """How somebody wants a lab scheduled; None: whatever fits."""
 
-    scheme: Scheme = Scheme.UNCONSTRAINED
+    scheme: SchedulingScheme = SchedulingScheme.UNCONSTRAINED
     slots: int | None = None
     base_period_ns: int | None = None
     exclusive: Exclusive | None = None
     guard_ns: int = 0
     entries: int | None = None
     is_straight: bool = False
-    """Solve the paper's program, instead of what is quicker."""
+    """Solve the paper's program instead of the quicker method."""
     is_thorough: bool = True
     """Whether the paper's program has the time that is left where the quicker search proves nothing."""
     seed: int = 0
@@ -158,7 +158,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     graph = lab_graph(lab, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
     shortest = None
-    if wishes.scheme is not Scheme.UNCONSTRAINED:
+    if wishes.scheme is not SchedulingScheme.UNCONSTRAINED:
         shortest = candidates(Problem(graph, demands, 1))
     crossed = crossing(lab, frontiers, frame_bytes, exclusive)
     timing, slots = _timing(
@@ -166,7 +166,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     )
     problem = Problem(graph, demands, slots)
     paths: Paths | None = shortest
-    if shortest is not None and wishes.scheme is Scheme.FIXED:
+    if shortest is not None and wishes.scheme is SchedulingScheme.FIXED:
         paths = drawn(shortest, list(np.random.default_rng(wishes.seed).random(len(flows))))
     if wishes.is_straight:
         solution = straight_only(problem, paths, solve, clock)

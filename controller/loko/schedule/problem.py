@@ -11,7 +11,7 @@ from loko.document import InputError
 from loko.schedule.graph import Graph, Path
 
 
-class Scheme(StrEnum):
+class SchedulingScheme(StrEnum):
     """How flows may be routed."""
 
     UNCONSTRAINED = "s-ur"

@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.bench import campaign
 from evaluation.bench.cases import tables
 from evaluation.bench.choice import Values, form_of
-from evaluation.bench.cost_model.findings import Findings, find
+from evaluation.bench.cost_model.fitted import Fitted, fit
 from evaluation.bench.cost_model.profile_document import (
     MeasuredProfile,
     Origin,
@@ -25,7 +25,7 @@ from evaluation.bench.part import Part
 from evaluation.bench.procedures import PROCEDURES, dp_time, throughput
 from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.bench.store import SampleStore
-from loko.allocation import SCHEMES, allocate
+from loko.allocation import ALLOCATION_RULES, allocate
 from loko.device import Profile
 from loko.scenario import Action, Match, Scenario
 from loko.service import service_curve
@@ -122,7 +122,7 @@ def _table_2(profile: Profile) -> Iterator[tuple[str, float]]:
     service = service_curve(profile, scenario)
     yield "R", service.rate_bps
     yield "T", service.curve.latency_ns
-    for scheme in SCHEMES.values():
+    for scheme in ALLOCATION_RULES.values():
         allocation = allocate(service, scheme)
         yield f"{scheme.name}, rate", allocation.max_rate_bps
         yield f"{scheme.name}, burst", allocation.max_burst_bytes
@@ -180,15 +180,15 @@ def recover(
     form: str,
     origin: Origin,
     on_part: Callable[[Part], None] = lambda _: None,
-) -> tuple[Findings, MeasuredProfile]:
+) -> tuple[Fitted, MeasuredProfile]:
     """Measure a switch as a black box, as far as the store lacks samples, and give its profile.
 
     Raises `InputError` or `RunError`.
     """
     campaign.run(device, list(todo), store, seed=origin.seed, on_part=on_part)
-    findings = find(store.samples(part.key for part in todo), device.wire, form_of(form))
-    profile = measured_profile(form_of(form), findings, name="found", title="Found", origin=origin)
-    return findings, profile
+    fitted = fit(store.samples(part.key for part in todo), device.wire, form_of(form))
+    profile = measured_profile(form_of(form), fitted, name="found", title="Found", origin=origin)
+    return fitted, profile
 
 
 def worst(rows: Sequence[Row], count: int) -> list[Row]:

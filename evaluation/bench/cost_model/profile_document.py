@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from evaluation.bench.choice import Values
-from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.fitted import Fitted
 from evaluation.bench.part import Number
 
 _SIGMAS: Final = 3
@@ -87,14 +87,14 @@ def quantities(values: Values, prefix: str = "") -> Iterator[tuple[str, Values]]
 
 
 def measured_profile(
-    form: Values, findings: Findings, *, name: str, title: str, origin: Origin
+    form: Values, fitted: Fitted, *, name: str, title: str, origin: Origin
 ) -> MeasuredProfile:
     """Put what was found into the form."""
     there = dict(quantities(form))
     numbers = {
-        key: _number(findings.numbers[key], whole=isinstance(number["value"], int))
+        key: _number(fitted.numbers[key], whole=isinstance(number["value"], int))
         for key, number in there.items()
-        if key in findings.numbers
+        if key in fitted.numbers
     }
     kept = {key: reason(key) for key in there if key not in numbers}
     head = {"format": form["format"], "name": name, "title": title, "measurement": asdict(origin)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.bench.cost_model.findings import Findings
+from evaluation.bench.cost_model.fitted import Fitted
 from evaluation.bench.cost_model.profile_document import MeasuredProfile
 from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 
@@ -17,20 +17,20 @@ _PAPER_ERROR: Final = 0.06
 """Equation 6 against measurement (section 3.4.2)."""
 
 
-def summary(profile: MeasuredProfile, findings: Findings, path: Path) -> dict[str, Any]:
+def summary(profile: MeasuredProfile, fitted: Fitted, path: Path) -> dict[str, Any]:
     """All of it as values, for JSON."""
     return {
         "profile": str(path),
         "measured": {
             name: {"value": one.value, "standard_error": one.error, "samples": one.samples}
-            for name, one in findings.numbers.items()
+            for name, one in fitted.numbers.items()
             if name in profile.measured
         },
         "not_measured": dict(profile.kept),
-        "unidentified": list(findings.costs.unidentified),
-        "loop_us": round(findings.loop_ns / 1000, 3),
-        "interrupted": findings.interrupted,
-        "buffer_frames": {str(size): frames for size, frames in findings.capacity_frames.items()},
+        "unidentified": list(fitted.costs.unidentified),
+        "loop_us": round(fitted.loop_ns / 1000, 3),
+        "interrupted": fitted.interrupted,
+        "buffer_frames": {str(size): frames for size, frames in fitted.capacity_frames.items()},
         "equation_6": [
             {
                 "entries": table.entries,
@@ -39,20 +39,20 @@ def summary(profile: MeasuredProfile, findings: Findings, path: Path) -> dict[st
                 "used_entry": table.used_entry.value,
                 "frame_bytes": size,
                 "error": error,
-                "throughput_bps": findings.throughput_bps[table, size],
+                "throughput_bps": fitted.throughput_bps[table, size],
             }
-            for (table, size), error in findings.equation_6_error.items()
+            for (table, size), error in fitted.equation_6_error.items()
         ],
     }
 
 
-def _equation_6(findings: Findings) -> str:
-    errors = findings.equation_6_error
+def _equation_6(fitted: Fitted) -> str:
+    errors = fitted.equation_6_error
     # A search is right to half its last interval; of a slow switch that is more than the paper's 6 %.
     told = {
         case: error
         for case, error in errors.items()
-        if _PAPER_ERROR * findings.throughput_bps[case] > PAPER_PRECISION_BPS / 2
+        if _PAPER_ERROR * fitted.throughput_bps[case] > PAPER_PRECISION_BPS / 2
     }
     within = sum(abs(error) < _PAPER_ERROR for error in told.values())
     text = f"equation 6 against measured throughput: {within} of {len(told)} cases within {_PAPER_ERROR:.0%}"
@@ -66,13 +66,13 @@ def _equation_6(findings: Findings) -> str:
     )
 
 
-def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[str]:
+def lines(profile: MeasuredProfile, fitted: Fitted, path: Path) -> Iterator[str]:
     """The same in short, for people."""
     yield f"{path}: {len(profile.measured)} numbers measured, {len(profile.kept)} kept"
     shares = sorted(
         (
             (one.error / abs(one.value), name)
-            for name, one in findings.numbers.items()
+            for name, one in fitted.numbers.items()
             if _SURE * one.error < abs(one.value)
         ),
         reverse=True,
@@ -82,18 +82,16 @@ def lines(profile: MeasuredProfile, findings: Findings, path: Path) -> Iterator[
             f"{name} {share:.2%}" for share, name in shares[:_SHOWN]
         )
     naught = [
-        name
-        for name, one in findings.numbers.items()
-        if one.error > 0 and abs(one.value) <= _SURE * one.error
+        name for name, one in fitted.numbers.items() if one.error > 0 and abs(one.value) <= _SURE * one.error
     ]
     if naught:
         yield f"within {_SURE} standard errors of 0, so nothing or little: " + ", ".join(naught)
-    frames = ", ".join(f"{held} of {size}" for size, held in findings.capacity_frames.items())
-    yield f"main loop {findings.loop_ns / 1000:.3f} us; {findings.interrupted:.2%} of lone frames interrupted"
+    frames = ", ".join(f"{held} of {size}" for size, held in fitted.capacity_frames.items())
+    yield f"main loop {fitted.loop_ns / 1000:.3f} us; {fitted.interrupted:.2%} of lone frames interrupted"
     if frames:
         yield f"frames held, of so many bytes: {frames}"
-    if findings.equation_6_error:
-        yield _equation_6(findings)
+    if fitted.equation_6_error:
+        yield _equation_6(fitted)
     if profile.kept:
         yield "kept, with the value of the form:"
     for why in dict.fromkeys(profile.kept.values()):

@@ -11,7 +11,7 @@ from typing import Final
 from evaluation.bench.cables import port_cable
 from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Controller, Entry, Hardware, Port
+from evaluation.bench.inventory import Controller, Hardware, Inventory, Port
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
@@ -64,7 +64,7 @@ class Bench:
 
 def assemble(
     stack: ExitStack,
-    entry: Entry,
+    inventory: Inventory,
     around: Surroundings,
     *,
     stalls: Callable[[], Sequence[Stall]] = tuple,
@@ -91,10 +91,10 @@ def assemble(
         core=around.core,
         request_tap=requests,
         in_tap_passive=ends[0].passive,
-        line_is_real=isinstance(entry, Hardware),
+        line_is_real=isinstance(inventory, Hardware),
     )
     device = LiveDevice(
-        entry.name,
+        inventory.name,
         around.wire,
         instruments,
         stalls=stalls,
@@ -105,7 +105,7 @@ def assemble(
     )
     stack.callback(device.close)
     return Bench(
-        name=entry.name,
+        name=inventory.name,
         around=around,
         device=device,
         stamps="the network card" if hardware else "the kernel",

@@ -19,23 +19,23 @@ _CONSOLE_S: Final = 20.0
 _PEOPLE_S: Final = 600.0
 
 
-def switch_openflow(entry: Hardware, endpoint: ControllerEndpoint, *, on: bool) -> None:
+def switch_openflow(inventory: Hardware, endpoint: ControllerEndpoint, *, on: bool) -> None:
     """Have OpenFlow switched, and wait until the connection shows it. Raises `RunError`."""
     word = "enable" if on else "disable"
-    if entry.console is None:
+    if inventory.console is None:
         sys.stderr.write(
-            f"{entry.name}: type 'openflow' and '{word}' at the board's serial console; waiting"
+            f"{inventory.name}: type 'openflow' and '{word}' at the board's serial console; waiting"
             " (or give the console in the inventory)\n"
         )
         patience_s = _PEOPLE_S
     else:
-        _type(entry.console, [b"exit\r", b"openflow\r", word.encode() + b"\r", b"exit\r"])
+        _type(inventory.console, [b"exit\r", b"openflow\r", word.encode() + b"\r", b"exit\r"])
         patience_s = _CONSOLE_S
     done = endpoint.accept(patience_s) is not None if on else endpoint.wait_closed(patience_s)
     if not done:
-        where = entry.console or "the board's serial console"
+        where = inventory.console or "the board's serial console"
         shown = "does not connect" if on else "keeps its connection"
-        raise RunError(f"{entry.name}: the board {shown} after '{word}' at {where}: is that its console?")
+        raise RunError(f"{inventory.name}: the board {shown} after '{word}' at {where}: is that its console?")
 
 
 def _type(console: str, lines: list[bytes]) -> None:

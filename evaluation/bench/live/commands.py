@@ -13,7 +13,7 @@ from rich.table import Table
 
 from evaluation.bench.campaign import run
 from evaluation.bench.equations import Wire
-from evaluation.bench.inventory import Entry, load_inventory
+from evaluation.bench.inventory import Inventory, load_inventory
 from evaluation.bench.live.bench import CONNECT_S
 from evaluation.bench.live.open_device import open_bench
 from evaluation.bench.live.self_test import self_test
@@ -34,7 +34,7 @@ _SIGNS = {True: "[green]holds", False: "[red]fails", None: "[yellow]unknown"}
 
 
 def check(*, device: DeviceOption) -> None:
-    """See within seconds whether a switch is wired as its inventory says. Needs root.
+    """Check within seconds that a switch is wired as its inventory says. Needs root.
 
     Example: sudo loko bench check --device labs/bench/zodiac-fx.yml
     """
@@ -50,15 +50,15 @@ def judge(
     samples: SamplesOption = SAMPLES,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a part of Table 1, throughput and buffer, and say what of Loko's model the switch satisfies.
+    """Measure a part of Table 1, throughput and buffer, and say which of Loko's preconditions hold.
 
-    What is measured already is not measured again. Needs root. Status 1 if a precondition fails.
+    What was measured before is not measured again. Needs root. Status 1 if a precondition fails.
 
     Example: sudo loko bench preconditions --device labs/bench/openvswitch.yml
     """
-    entry = load_inventory(device)
-    folder = output_directory(out if out is not None else Path("results") / "bench" / entry.name)
-    path, wire = measured_store(entry, folder, samples=samples)
+    inventory = load_inventory(device)
+    folder = output_directory(out if out is not None else Path("results") / "bench" / inventory.name)
+    path, wire = measured_store(inventory, folder, samples=samples)
     with SampleStore(path, None) as store:
         found = preconditions(store.samples(part.key for part in reduced_parts()), wire)
     report(found, as_json=as_json)
@@ -73,8 +73,8 @@ def senders(
 ) -> None:
     """Measure what mgen and tc's tbf do on this machine at the rates of figures 3a, 3b and 3c. Needs root.
 
-    Tells how much longer than its tokens a frame takes (--shaper-latency-ns of `loko evaluate`), how fast the
-    generator is without a shaper, and how much of a long burst finds room. What it decides: docs/senders.md.
+    Shows how much longer than its tokens a frame takes (--shaper-latency-ns of `loko evaluate`), how fast the
+    generator is without a shaper, and how much of a long burst finds room (docs/senders.md).
 
     Example: sudo loko bench senders --seconds 10
     """
@@ -101,15 +101,15 @@ def senders(
     Console().print(table)
 
 
-def measured_store(entry: Entry, folder: Path, *, samples: int) -> tuple[Path, Wire]:
+def measured_store(inventory: Inventory, folder: Path, *, samples: int) -> tuple[Path, Wire]:
     """Measure what is missing of `reduced_parts`; where the samples are, and the switch's links.
 
     Raises `InputError` or `RunError`; what is measured by then is kept.
     """
     path = folder / _SAMPLES
-    parameters = {"device": entry.model_dump(mode="json"), "samples": samples, "commit": commit()}
+    parameters = {"device": inventory.model_dump(mode="json"), "samples": samples, "commit": commit()}
     todo = reduced_parts(samples=samples)
-    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(entry) as bench:
+    with alone_in(folder), SampleStore(path, parameters) as store, open_bench(inventory) as bench:
         self_test(bench, connect_s=CONNECT_S)
         with measuring(todo, store.complete_among(part.key for part in todo), real_time=True) as tell:
             run(bench.device, todo, store, seed=1, on_part=tell)

@@ -47,10 +47,10 @@ _OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
 
 
 @contextmanager
-def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
+def emulated_board(inventory: Emulator, folder: Path) -> Iterator[Bench]:
     """The board, running, with its files in `folder`. Raises `RunError` or `InputError`."""
     require_emulator()
-    wire = wire_of(load_profile(entry.profile).ports)
+    wire = wire_of(load_profile(inventory.profile).ports)
     near = {port: end.interface for port, end in BENCH_PORTS.items()} | {_NATIVE_PORT: _CONTROLLER.interface}
     with ExitStack() as stack:
         stack.enter_context(own_network([(near[port], far) for port, far in _BOARD_PORTS.items()]))
@@ -62,7 +62,7 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
             what="immediate acknowledgements",
         )
         endpoint = stack.enter_context(ControllerEndpoint(_CONTROLLER.address, _CONTROLLER.port))
-        board = _Board(entry, folder, endpoint)
+        board = _Board(inventory, folder, endpoint)
         stack.callback(board.end)
         around = Surroundings(
             ports=BENCH_PORTS,
@@ -75,7 +75,7 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
         )
         yield assemble(
             stack,
-            entry,
+            inventory,
             around,
             stalls=board.stalls,
             renew=board.renew,
@@ -87,9 +87,9 @@ def emulated_board(entry: Emulator, folder: Path) -> Iterator[Bench]:
 class _Board:
     """A board that can be switched off and on."""
 
-    def __init__(self, entry: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
-        self._entry = entry
-        self._profile = load_profile(entry.profile)
+    def __init__(self, inventory: Emulator, folder: Path, endpoint: ControllerEndpoint) -> None:
+        self._inventory = inventory
+        self._profile = load_profile(inventory.profile)
         self._mode = Mode.USUAL
         self._folder = folder
         self._endpoint = endpoint
@@ -101,11 +101,16 @@ class _Board:
             name=SWITCH,
             datapath_id=DATAPATH_ID,
             profile=self._profile,
-            config={"ofchecks": False, **self._entry.config, **_OF_MODE[self._mode], "control": "network"},
+            config={
+                "ofchecks": False,
+                **self._inventory.config,
+                **_OF_MODE[self._mode],
+                "control": "network",
+            },
         )
         return Lab(
-            name=self._entry.name,
-            title=self._entry.name,
+            name=self._inventory.name,
+            title=self._inventory.name,
             path=self._folder,
             switches={SWITCH: switch},
             hosts={},
@@ -137,7 +142,9 @@ class _Board:
         self._known_stalls = 0
         self._boards = self._start()
         if self._mode is not Mode.WITHOUT_CPU and self._endpoint.accept(CONNECT_S) is None:
-            raise RunError(f"{self._entry.name}: the board does not connect after it was switched on again")
+            raise RunError(
+                f"{self._inventory.name}: the board does not connect after it was switched on again"
+            )
 
     def enter(self, mode: Mode) -> bool:
         """Switch it off, and on with the settings of this mode; it has all of them. Raises `RunError`."""

@@ -27,30 +27,30 @@ _LOOPBACK: Final = "lo"
 
 
 @contextmanager
-def hardware_switch(entry: Hardware) -> Iterator[Bench]:
+def hardware_switch(inventory: Hardware) -> Iterator[Bench]:
     """The switch of an inventory. Raises `RunError` or `InputError`."""
-    for end in (*entry.ports.values(), entry.controller):
+    for end in (*inventory.ports.values(), inventory.controller):
         for name in dict.fromkeys((end.interface, end.tap_interface)):
             require_interface(name)
         if end.interface != _LOOPBACK:
             switch_off_offloads(end.interface, what=f"interface {end.interface}")
     with ExitStack() as stack:
-        controller = entry.controller
+        controller = inventory.controller
         around = Surroundings(
-            ports=entry.ports,
+            ports=inventory.ports,
             controller=controller,
-            datapath_id=None if entry.datapath_id is None else int(entry.datapath_id, 16),
-            wire=entry.link.wire(),
+            datapath_id=None if inventory.datapath_id is None else int(inventory.datapath_id, 16),
+            wire=inventory.link.wire(),
             endpoint=stack.enter_context(ControllerEndpoint(controller.address, controller.port)),
             core=CorePlan.here().emulator,
         )
 
         def enter(mode: Mode) -> bool:
             if mode is not Mode.HOUSEKEEPING:  # which is in its firmware or not
-                switch_openflow(entry, around.endpoint, on=mode is Mode.USUAL)
+                switch_openflow(inventory, around.endpoint, on=mode is Mode.USUAL)
             return mode is not Mode.HOUSEKEEPING
 
-        yield assemble(stack, entry, around, enter=enter)
+        yield assemble(stack, inventory, around, enter=enter)
 
 
 def require_interface(name: str) -> None:

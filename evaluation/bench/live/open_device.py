@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from evaluation.bench.inventory import Emulator, Entry, Hardware, load_inventory
+from evaluation.bench.inventory import Emulator, Hardware, Inventory, load_inventory
 from evaluation.bench.live.bench import CONNECT_S, Bench
 from evaluation.bench.live.emulated_board import emulated_board
 from evaluation.bench.live.hardware_switch import hardware_switch
@@ -32,19 +32,19 @@ def open_device(name_or_path: str | Path) -> Iterator[LiveDevice]:
 
 
 @contextmanager
-def open_bench(entry: Entry) -> Iterator[Bench]:
+def open_bench(inventory: Inventory) -> Iterator[Bench]:
     """What an inventory describes, with the instruments in place; the switch has not connected yet."""
     with ExitStack() as stack:
         stack.enter_context(claim())
         stack.enter_context(unlimited_realtime())
-        if isinstance(entry, Hardware):
-            yield stack.enter_context(hardware_switch(entry))
+        if isinstance(inventory, Hardware):
+            yield stack.enter_context(hardware_switch(inventory))
             return
         folder = stack.enter_context(_files())
-        if isinstance(entry, Emulator):
-            yield stack.enter_context(emulated_board(entry, folder))
+        if isinstance(inventory, Emulator):
+            yield stack.enter_context(emulated_board(inventory, folder))
         else:
-            yield stack.enter_context(software_switch(entry, folder))
+            yield stack.enter_context(software_switch(inventory, folder))
 
 
 @contextmanager

@@ -32,7 +32,7 @@ _PRIORITY: Final = 40
 
 
 @contextmanager
-def software_switch(entry: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
+def software_switch(inventory: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
     """The switch, running, with its files in `folder`. Raises `RunError`."""
     cores = CorePlan.here()
     with ExitStack() as stack:
@@ -42,17 +42,17 @@ def software_switch(entry: SoftwareSwitch, folder: Path) -> Iterator[Bench]:
         switch = OpenVSwitch(folder, cpus=[cores.emulator])
         stack.callback(switch.close)
         switch.add_switch(SWITCH, datapath_id=DATAPATH_ID, ports=SWITCH_PORTS, controller=_CONTROLLER.listen)
-        if entry.real_time:
+        if inventory.real_time:
             _raise_priority(switch.pid)
         around = Surroundings(
             ports=BENCH_PORTS,
             controller=_CONTROLLER,
             datapath_id=DATAPATH_ID,
-            wire=entry.wire(),
+            wire=inventory.wire(),
             endpoint=endpoint,
             core=min(cores.others),
         )
-        yield assemble(stack, entry, around)
+        yield assemble(stack, inventory, around)
 
 
 def _raise_priority(pid: int) -> None:

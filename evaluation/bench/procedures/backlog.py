@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.cases import flow_mods
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken
+from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken
 from evaluation.bench.procedures.buffer import SLOWEST
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
@@ -194,7 +194,7 @@ def _parts(_: Extent) -> Iterator[Part]:
         yield Part(PROCEDURE.key(f"train {train}"), _measured)
 
 
-def _measured(device: Device, _: int) -> Measured:
+def _measured(device: Device, _: int) -> Combinations:
     return {SIZE: measure(device)}
 
 
@@ -224,7 +224,7 @@ def gaps(samples: NDArray[np.int64]) -> NDArray[np.int64]:
 
 PROCEDURE: Final = Procedure(
     name="backlog",
-    text="Gaps between frames that wait for a busy CPU: they tell its capacity and timers.",
+    text="Gaps between frames that wait for a busy CPU, which show its capacity and timers.",
     parts=_parts,
     shown=gaps,
 )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device, Passage
-from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken, counts
+from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken, counts
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import TABLE_1_ENTRIES, TABLE_1_FRAME_BYTES, Action, Match
@@ -172,11 +172,11 @@ def _parts(_: Extent) -> Iterator[Part]:
     yield Part(PROCEDURE.key("units"), _explore)
 
 
-def _measure(device: Device, _: int) -> Measured:
+def _measure(device: Device, _: int) -> Combinations:
     return {size: capacity(device, size).taken for size in TABLE_1_FRAME_BYTES}
 
 
-def _explore(device: Device, _: int) -> Measured:
+def _explore(device: Device, _: int) -> Combinations:
     frames = explore(lambda size: capacity(device, size).frames)
     return {size: counts(held) for size, held in frames.items()}
 

@@ -44,9 +44,9 @@ from evaluation.bench.part import (
     NOTHING,
     ROUNDS,
     Apart,
+    Combinations,
     Design,
     Extent,
-    Measured,
     Part,
     Procedure,
     Taken,
@@ -367,11 +367,11 @@ def _expected_s(question: Question, samples: int) -> float:
     return samples * ASKED_S + loads * loading_s(len(question.table)) + renewals * _RENEWAL_S
 
 
-def _asked(question: Question, samples: int, device: Device, seed: int) -> Measured:
+def _asked(question: Question, samples: int, device: Device, seed: int) -> Combinations:
     return {Apart.VALUES: ask(device, question, samples=samples, seed=seed)}
 
 
-def _acknowledged(samples: int, device: Device, seed: int) -> Measured:
+def _acknowledged(samples: int, device: Device, seed: int) -> Combinations:
     return {Apart.VALUES: measure_acknowledgement(device, samples=samples, seed=seed)}
 
 

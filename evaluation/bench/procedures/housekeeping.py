@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from evaluation.bench.device import Device
-from evaluation.bench.part import NOTHING, Extent, Measured, Number, Part, Procedure
+from evaluation.bench.part import NOTHING, Combinations, Extent, Number, Part, Procedure
 from evaluation.bench.procedures import backlog
 from evaluation.bench.procedures.backlog import Busy, Interruption, Timers, without_timers
 
@@ -71,14 +71,14 @@ def _parts(_: Extent) -> Iterator[Part]:
         yield Part(PROCEDURE.key(f"train {train}"), _measured)
 
 
-def _measured(device: Device, _: int) -> Measured:
+def _measured(device: Device, _: int) -> Combinations:
     unmodified = device.with_housekeeping()
     return {backlog.SIZE: NOTHING if unmodified is None else backlog.measure(unmodified)}
 
 
 PROCEDURE: Final = Procedure(
     name="housekeeping",
-    text="The same with the jobs of the unmodified firmware.",
+    text="The gaps of backlog with the jobs of the unmodified firmware.",
     parts=_parts,
     shown=backlog.gaps,
 )

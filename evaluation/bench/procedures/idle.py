@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Extent, Measured, Number, Part, Procedure, Samples, Taken
+from evaluation.bench.part import Combinations, Extent, Number, Part, Procedure, Samples, Taken
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
 from loko.scenario import Action, Match
@@ -85,7 +85,7 @@ def rough_ns(times_ns: NDArray[np.float64]) -> float:
 
 
 def _parts(extent: Extent) -> Iterator[Part]:
-    def measured(device: Device, seed: int) -> Measured:
+    def measured(device: Device, seed: int) -> Combinations:
         return {SIZE: measure(device, samples=10 * extent.samples, seed=seed)}
 
     yield Part(PROCEDURE.key(_PASSES), measured)
@@ -108,7 +108,7 @@ def _times(samples: NDArray[np.int64]) -> NDArray[np.int64]:
 
 PROCEDURE: Final = Procedure(
     name="idle",
-    text="Lone frames at random phases: they tell how long the main loop is.",
+    text="Lone frames at random phases, which show how long the main loop is.",
     parts=_parts,
     shown=_times,
 )

@@ -19,7 +19,7 @@ from os_ken.ofproto import ofproto_v1_0_parser as parser
 from evaluation.bench.cases import OUT_PORT
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.equations import data_time_ns
-from evaluation.bench.part import ROUNDS, Extent, Measured, Part, Procedure, Taken
+from evaluation.bench.part import ROUNDS, Combinations, Extent, Part, Procedure, Taken
 from evaluation.bench.procedures.dp_time import TRAIN_S
 from evaluation.instruments.numbered_frame import UDP_OUT, frame
 from evaluation.runner import RunError
@@ -107,13 +107,13 @@ def _parts(extent: Extent) -> Iterator[Part]:
         yield Part(PROCEDURE.key(leader.name, turn=turn), partial(_measured, leader, pairs), expected_s)
 
 
-def _measured(leader: Leader, pairs: int, device: Device, seed: int) -> Measured:
+def _measured(leader: Leader, pairs: int, device: Device, seed: int) -> Combinations:
     device.load(table(leader))
     return {size: measure(device, leader, size, samples=pairs, seed=seed) for size in leader.sizes}
 
 
 PROCEDURE: Final = Procedure(
     name="interference",
-    text="What frames cost that do not come out: drops, misses, copies.",
+    text="Cost of frames that are dropped, miss the table, or are copied.",
     parts=_parts,
 )

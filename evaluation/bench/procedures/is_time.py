@@ -14,8 +14,8 @@ from evaluation.bench.equations import Wire, cpu_time_ns, link_bps, sequential_t
 from evaluation.bench.part import (
     NOTHING,
     Apart,
+    Combinations,
     Extent,
-    Measured,
     Number,
     Part,
     Procedure,
@@ -93,7 +93,7 @@ def longest_that_suffices_ns(frame_bytes: int, wire: Wire) -> float:
 
 
 def _parts(extent: Extent) -> Iterator[Part]:
-    def measured(device: Device, seed: int) -> Measured:
+    def measured(device: Device, seed: int) -> Combinations:
         alone = device.without_cpu()
         if alone is None:
             return {Apart.VALUES: NOTHING}

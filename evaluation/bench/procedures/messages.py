@@ -32,10 +32,10 @@ from evaluation.bench.equations import barrier_was_in_time, control_time_ns, sil
 from evaluation.bench.part import (
     AFTER_RENEWAL,
     Apart,
+    Combinations,
     Design,
     Extent,
     Key,
-    Measured,
     Part,
     Procedure,
     Taken,
@@ -360,16 +360,16 @@ def _expected_s(subject: Subject, samples: int) -> float:
     return samples * ASKED_S + loads * loading_s(len(subject.table))
 
 
-def _echo_unmodified(device: Device, seed: int) -> Measured:
+def _echo_unmodified(device: Device, seed: int) -> Combinations:
     return _echo_modified(device.with_housekeeping() or device, seed)
 
 
-def _echo_modified(device: Device, _: int) -> Measured:
+def _echo_modified(device: Device, _: int) -> Combinations:
     series = echo_over_time(device)
     return {Apart.VALUES: Taken(series.times_ns, series.missing), Apart.CONTEXT: Taken(series.at_ns)}
 
 
-def _entries_added(subject: Subject, device: Device, _: int) -> Measured:
+def _entries_added(subject: Subject, device: Device, _: int) -> Combinations:
     return {Apart.VALUES: counts(entries_added(device, subject))}
 
 
@@ -389,7 +389,9 @@ class _Barrier:
         return self._known
 
 
-def _measured(subject: Subject, samples: int, barrier_of: _Barrier, device: Device, seed: int) -> Measured:
+def _measured(
+    subject: Subject, samples: int, barrier_of: _Barrier, device: Device, seed: int
+) -> Combinations:
     if subject.replies:
         found = with_reply(device, subject, samples=samples, seed=seed)
     else:

@@ -20,8 +20,8 @@ from evaluation.bench.equations import Wire
 from evaluation.bench.part import (
     NOTHING,
     Apart,
+    Combinations,
     Extent,
-    Measured,
     Number,
     Part,
     Procedure,
@@ -196,7 +196,7 @@ def _parts(_: Extent) -> Iterator[Part]:
     yield Part(PROCEDURE.key(_INNER), lambda device, _: {LINE_SIZE: inner_gaps(device)})
 
 
-def _measured_pause(device: Device, seed: int) -> Measured:
+def _measured_pause(device: Device, seed: int) -> Combinations:
     there = situation(device)
     kept = held(device, there)
     taken = None if kept != 0 else taken_before_end(device, there)
@@ -267,7 +267,7 @@ def _leads(samples: NDArray[np.int64]) -> NDArray[np.int64]:
 
 PROCEDURE: Final = Procedure(
     name="overload",
-    text="Pauses of a switch that is full, and what a frame too many costs (docs/overload.md).",
+    text="Pauses of a full switch, and the cost of one frame too many (docs/overload.md).",
     parts=_parts,
     shown=_leads,
 )

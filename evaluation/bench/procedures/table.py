@@ -8,7 +8,17 @@ from typing import Final
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.bench.device import Device
-from evaluation.bench.part import NOTHING, Apart, Extent, Measured, Number, Part, Procedure, Samples, counts
+from evaluation.bench.part import (
+    NOTHING,
+    Apart,
+    Combinations,
+    Extent,
+    Number,
+    Part,
+    Procedure,
+    Samples,
+    counts,
+)
 from loko.controller.messages import flow_mod
 
 _CHUNK: Final = 32
@@ -43,7 +53,7 @@ def _parts(_: Extent) -> Iterator[Part]:
     yield Part(PROCEDURE.key(_ENTRIES), _measured)
 
 
-def _measured(device: Device, _: int) -> Measured:
+def _measured(device: Device, _: int) -> Combinations:
     held = entries(device)
     return {Apart.VALUES: NOTHING if held is None else counts(held)}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.bench.cases import Table, flow_mods, loading_s
 from evaluation.bench.device import MISSING, Device
-from evaluation.bench.part import Design, Extent, Measured, Part, Procedure, counts
+from evaluation.bench.part import Combinations, Design, Extent, Part, Procedure, counts
 from evaluation.bench.procedures import dp_time
 from evaluation.instruments.numbered_frame import frame
 from evaluation.runner import RunError
@@ -206,7 +206,7 @@ def part_of(table: Table, sizes: tuple[int, ...]) -> Part:
     return Part(PROCEDURE.key(table), partial(_maxima, table, sizes), expected_s)
 
 
-def _maxima(table: Table, sizes: tuple[int, ...], device: Device, _: int) -> Measured:
+def _maxima(table: Table, sizes: tuple[int, ...], device: Device, _: int) -> Combinations:
     return {size: counts(maximum_bps(device, table, size)) for size in sizes}
 
 
@@ -220,7 +220,7 @@ def forwarding_rate(sizes: tuple[int, ...]) -> Part:
     """What comes out of a flooded switch: for one whose losses say more of its host than of itself."""
     table = Table(entries=TABLE_1_ENTRIES[0], match=Match.FIVE_TUPLE, action=Action.OUTPUT)
 
-    def measure(device: Device, _: int) -> Measured:
+    def measure(device: Device, _: int) -> Combinations:
         return {size: counts(flooded(device, table, size).output_bps) for size in sizes}
 
     return Part(PROCEDURE.key("flooded"), measure)

@@ -19,10 +19,10 @@ from evaluation.chart import (
     Reference,
 )
 from evaluation.facts import fact
+from evaluation.kinds.admission.batch import RunRow
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure, Series
 from evaluation.kinds.admission.reservations import RESERVATIONS
-from evaluation.kinds.admission.trial import RunRow
 
 _HOPS: Final = ChartAxis(label="path length [hops]")
 _Values = Callable[[RunRow], Sequence[float]]

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.figure import lab_of
+from evaluation.kinds.admission.batch import RunRow, batch_of, carry_out
 from evaluation.kinds.admission.ceilings import CEILINGS
 from evaluation.kinds.admission.document import AdmissionFigure, Series
 from evaluation.kinds.admission.picture import chart_of
 from evaluation.kinds.admission.reservations import RESERVATIONS
-from evaluation.kinds.admission.trial import RunRow, carry_out, trial_of
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.replay.tasks import computed
@@ -34,15 +34,15 @@ def compute(figure: AdmissionFigure, options: Options, progress: Progress) -> tu
     hops = figure.quick.hops if options.quick else figure.hops
     runs = options.runs or (figure.quick.runs if options.quick else figure.runs)
     others = min(runs, figure.runs_of_others or runs)
-    trials = [
-        trial_of(figure, series=series, hops=length, runs=part, seed=options.seed)
+    batches = [
+        batch_of(figure, series=series, hops=length, runs=part, seed=options.seed)
         for series in figure.series
         for length in hops
         for part in _parts(runs if series == figure.series[0] else others)
     ]
-    progress.begin(len(trials), 0, "parts")
+    progress.begin(len(batches), 0, "parts")
     found = computed(
-        carry_out, trials, options, lambda one: progress.advance(f"{figure.figure}: {one.hops} hops")
+        carry_out, batches, options, lambda one: progress.advance(f"{figure.figure}: {one.hops} hops")
     )
     rows = [row for part in found for row in part]
     columns = pa.table(dict(zip(RunRow._fields, zip(*rows, strict=True), strict=True)))

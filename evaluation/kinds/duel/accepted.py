@@ -15,7 +15,7 @@ from loko.lab import Lab
 from loko.network import Hop
 from loko.plan import plan, scenario_of
 from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, Wishes, schedule
-from loko.schedule.problem import Scheme
+from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow
 from loko.schedule.timing import Exclusive
 from loko.solvers import Solver, solver_named
@@ -113,7 +113,7 @@ def schedule_of(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequen
     """
     timed = timed_flows(wanted)
     wishes = Wishes(
-        scheme=Scheme.PATH_SETS,
+        scheme=SchedulingScheme.PATH_SETS,
         base_period_ns=int(min(map(_period_ns, wanted))),
         exclusive=Exclusive(contender.exclusive),
         guard_ns=round(figure.guard_us * 1e3),

@@ -14,7 +14,7 @@ from evaluation.bench import campaign
 from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, sequential_throughput_bps, throughput_bps
-from evaluation.bench.part import Key, Measured, Part, Samples, counts
+from evaluation.bench.part import Combinations, Key, Part, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Cloud, Reference, ScatterPanel
 from evaluation.kinds.maximum_throughput.document import Cases, MaximumThroughput
@@ -93,7 +93,7 @@ def parts_for(entries: tuple[int, ...], sizes: tuple[int, ...], samples: int) ->
 
 
 def _maximum(table: Table, size: int) -> Part:
-    def measure_one(device: Device, _: int) -> Measured:
+    def measure_one(device: Device, _: int) -> Combinations:
         found = throughput.finer_maximum(device, table, size)
         return {size: counts(found.bps, found.by_paper_bps)}
 

@@ -15,7 +15,7 @@ from evaluation.bench import campaign
 from evaluation.bench.cases import Table
 from evaluation.bench.device import Device
 from evaluation.bench.equations import Wire, throughput_bps
-from evaluation.bench.part import Key, Measured, Part, Samples, counts
+from evaluation.bench.part import Combinations, Key, Part, Samples, counts
 from evaluation.bench.procedures import dp_time, throughput
 from evaluation.chart import Chart, ChartAxis, Curve, LinePanel, Reference
 from evaluation.kinds.measured import LEFT_OUT, left_out, linearity, measure
@@ -80,14 +80,14 @@ def parts_for(tables: tuple[Table, ...], frame_bytes: int, rates_bps: tuple[int,
     found = [part for part in times if part.key in wanted]
     for table in tables:
 
-        def find(device: Device, _: int, table: Table = table) -> Measured:
+        def find(device: Device, _: int, table: Table = table) -> Combinations:
             maximum = throughput.finer_maximum(device, table, frame_bytes)
             return {frame_bytes: counts(maximum.bps)}
 
         found.append(Part(_maximum(table, frame_bytes), find))
         for rate_bps in rates_bps:
 
-            def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Measured:
+            def carry(device: Device, _: int, table: Table = table, rate_bps: int = rate_bps) -> Combinations:
                 rate = throughput.sweep(device, table, frame_bytes, [rate_bps])[0]
                 values = (rate.input_bps, rate.output_bps, rate.lost)
                 return {frame_bytes: counts(*values, left_out=rate.disturbed)}

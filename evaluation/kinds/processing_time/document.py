@@ -35,7 +35,7 @@ ActionName = Literal[
 ]
 
 
-class Part(Strict):
+class Subset(Strict):
     """A part of Table 1: the values that each dimension may have; all of a dimension that is left out."""
 
     entries: Sequence[int] = TABLE_1_ENTRIES
@@ -46,7 +46,7 @@ class Part(Strict):
     used_entry: Sequence[Literal["first", "last"]] = tuple(one.value for one in UsedEntry)
 
     @model_validator(mode="after")
-    def _of_table_1(self) -> Part:
+    def _of_table_1(self) -> Subset:
         for name, known in (("entries", TABLE_1_ENTRIES), ("frame_bytes", TABLE_1_FRAME_BYTES)):
             for value in getattr(self, name):
                 if value not in known:
@@ -65,20 +65,20 @@ class Part(Strict):
             ):
                 yield table
 
-    def common(self, other: Part) -> Part:
+    def common(self, other: Subset) -> Subset:
         """What both parts have."""
         both = {
             name: [value for value in getattr(self, name) if value in getattr(other, name)]
             for name in type(self).model_fields
         }
-        return Part.model_validate(both)
+        return Subset.model_validate(both)
 
 
 class Quick(Strict):
     """The small run of ``--quick``."""
 
     samples: int = Field(ge=3)
-    of: Part = Part()
+    of: Subset = Subset()
     """What is measured of the figure's part of Table 1."""
 
 
@@ -87,12 +87,12 @@ class ProcessingTime(MeasuredFigure):
 
     kind: Literal["processing_time"]
     over: Dimension
-    of: Part = Part()
+    of: Subset = Subset()
     samples: int = Field(ge=3)
     """Frames of each combination."""
     quick: Quick
 
-    def chosen_part(self, *, quick: bool) -> Part:
+    def chosen_part(self, *, quick: bool) -> Subset:
         """The part of Table 1 to be measured."""
         return self.of.common(self.quick.of) if quick else self.of
 

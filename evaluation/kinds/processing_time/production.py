@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from evaluation.bench import campaign
 from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire, link_bps, throughput_bps
-from evaluation.bench.part import Part as CampaignPart
-from evaluation.bench.part import Samples
+from evaluation.bench.part import Part, Samples
 from evaluation.bench.procedures import dp_time
 from evaluation.chart import BoxGroup, BoxPanel, Chart, ChartAxis, PlacedLine
 from evaluation.kinds.measured import LEFT_OUT, WHISKERS, box_us, left_out, linearity, measure
-from evaluation.kinds.processing_time.document import Part, ProcessingTime
+from evaluation.kinds.processing_time.document import ProcessingTime, Subset
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.result import AxisLabel
@@ -74,14 +73,14 @@ def compute(figure: ProcessingTime, options: Options, progress: Progress) -> tup
     return outcome, _rows(found)
 
 
-def parts_of(tables: tuple[Table, ...], samples: int) -> list[CampaignPart]:
+def parts_of(tables: tuple[Table, ...], samples: int) -> list[Part]:
     """The parts of the campaign that measure these tables, with frames of every length of Table 1."""
     wanted = {dp_time.PROCEDURE.key(table) for table in tables}
     all_parts = campaign.parts((dp_time.PROCEDURE,), samples=samples, scenario=Scenario())
     return [part for part in all_parts if part.key in wanted]
 
 
-def combinations(part: Part, samples: Samples, wire: Wire) -> Iterator[Combination]:
+def combinations(part: Subset, samples: Samples, wire: Wire) -> Iterator[Combination]:
     """The combinations of a part of Table 1 with their samples."""
     for table in part.tables():
         by_size = samples[dp_time.PROCEDURE.key(table)]

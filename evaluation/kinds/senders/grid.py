@@ -28,7 +28,7 @@ from loko.document import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class GridCell:
     """One sender of the grid in front of one system."""
 
     figure: str
@@ -57,7 +57,7 @@ def source_of(figure: str, scheme: str) -> tuple[Deployment, System]:
     raise InputError(f"{figure}: is no deployment with a system of the scheme '{scheme}'; mend inferred_from")
 
 
-def carry_out(trial: Trial) -> list[list[int]]:
+def carry_out(trial: GridCell) -> list[list[int]]:
     """Packets, lost and late ones of each run."""
     figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
@@ -91,7 +91,7 @@ def hash_of(senders: Senders) -> int:
     return int.from_bytes(senders.model_dump_json().encode(), "big")
 
 
-def tried(trials: Sequence[Trial], options: Options, kept: Path) -> Iterator[tuple[int, Tried]]:
+def tried(trials: Sequence[GridCell], options: Options, kept: Path) -> Iterator[tuple[int, Tried]]:
     """Each trial with its place, those first that `kept` has of an earlier replay."""
     done: dict[str, list[list[int]]] = {}
     if kept.exists():
@@ -113,7 +113,7 @@ def tried(trials: Sequence[Trial], options: Options, kept: Path) -> Iterator[tup
             yield missing[place], _tried(trial, counts)
 
 
-def _tried(trial: Trial, counts: list[list[int]]) -> Tried:
+def _tried(trial: GridCell, counts: list[list[int]]) -> Tried:
     return Tried(senders=trial.senders, seconds=trial.seconds, counts=np.array(counts))
 
 

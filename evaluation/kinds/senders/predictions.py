@@ -11,7 +11,7 @@ from evaluation.figure import Figure, LabFigure
 from evaluation.kinds import kind_named
 from evaluation.kinds.experiments import experiments_named
 from evaluation.kinds.senders.document import Predicted
-from evaluation.kinds.sweep.checks import Measured
+from evaluation.kinds.sweep.checks import PointsByX
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options, Silent
 from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
@@ -101,7 +101,7 @@ def _has_capacity(figure: Figure) -> bool:
 
 def losses_of(result: FigureResult) -> dict[float, float]:
     """The loss of all flows of a sweep together, in per cent, at each x."""
-    measured = Measured(result.series)
+    measured = PointsByX(result.series)
     return {x: 100 * measured.loss(x) for x in measured.by_x}
 
 
@@ -109,7 +109,7 @@ def over_x_of(result: FigureResult) -> OverX:
     """The loss of a sweep's flows together where any packet was sent; their medians where any arrived."""
     losses, medians = {}, {}
     losses_percent = losses_of(result)
-    for x, points in Measured(result.series).by_x.items():
+    for x, points in PointsByX(result.series).by_x.items():
         if any(point.packets for point in points):
             losses[x] = (losses_percent[x], losses_percent[x])
         known = [point.delay_ms.p50 for point in points if point.delay_ms.p50 is not None]
@@ -120,7 +120,7 @@ def over_x_of(result: FigureResult) -> OverX:
 
 def onsets_of(result: FigureResult) -> dict[str, float]:
     """The loss at each x of a sweep, and from which x on packets are lost or late."""
-    measured = Measured(result.series)
+    measured = PointsByX(result.series)
     found = {f"loss_at_{x:g}_percent": loss for x, loss in losses_of(result).items()}
     onsets = {"loss_starts": measured.lost_from, "late_starts": measured.late_from}
     return found | {name: x for name, x in onsets.items() if x is not None}

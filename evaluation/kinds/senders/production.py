@@ -14,7 +14,7 @@ from evaluation.chart import Chart, ChartAxis, Curve, HeatPanel, LinePanel, Pane
 from evaluation.facts import fact
 from evaluation.kinds.senders.bands import bands
 from evaluation.kinds.senders.document import Grid, SendersFigure
-from evaluation.kinds.senders.grid import Trial, source_of, tried
+from evaluation.kinds.senders.grid import GridCell, source_of, tried
 from evaluation.kinds.senders.likelihood import PrintedShares, Tried, deviances
 from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
@@ -42,7 +42,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
     source = f"{figure.paper}/{figure.inferred_from.figure}"
     deployment, _ = source_of(source, figure.inferred_from.scheme)
     trials = [
-        Trial(
+        GridCell(
             figure=source,
             scheme=figure.inferred_from.scheme,
             senders=senders,

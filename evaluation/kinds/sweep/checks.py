@@ -11,9 +11,9 @@ from pydantic import Field
 from evaluation.facts import Fact
 from evaluation.figure import (
     NOTHING_MEASURED,
+    Answer,
     Check,
     Evidence,
-    Finding,
     Judgement,
     NotTestable,
     NumberCheck,
@@ -24,7 +24,7 @@ from evaluation.result import LOSS_PERCENT, Point, Printed, Series
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
 
-class Measured:
+class PointsByX:
     """The points of all series together, by x."""
 
     def __init__(self, series: Sequence[Series]) -> None:
@@ -86,7 +86,7 @@ class _Nothing(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
         there = [x for x in wanted if x in measured.by_x]
         points = [point for x in there for point in measured.by_x[x]]
@@ -142,7 +142,7 @@ class LossAt(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         if self.at not in measured.by_x:
             return _not_at([self.at])
         loss = measured.loss(self.at)
@@ -164,7 +164,7 @@ class LossFrom(NumberCheck):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         wanted = [x for x in evidence.planned if x >= evidence.fact.number]
         there = [x for x in wanted if x in measured.by_x]
         clean = [x for x in there if measured.loss(x) == 0]
@@ -191,7 +191,7 @@ class LossBeyond(NumberCheck):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         above = [x for x in evidence.planned if x > evidence.fact.number]
         lossy = [x for x in above if x in measured.by_x and measured.loss(x) > 0]
         if lossy:
@@ -215,7 +215,7 @@ class LateAt(NumberCheck):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         points = measured.at([evidence.fact.number])
         if points is None:
             return _not_at([evidence.fact.number])
@@ -234,7 +234,7 @@ class _Starts(NumberCheck):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`. A short replay, or one that leaves out an x below, may see it begin too late."""
-        expected, measured = evidence.fact.number, Measured(evidence.series)
+        expected, measured = evidence.fact.number, PointsByX(evidence.series)
         if expected not in measured.by_x:
             return _not_at([expected])
         begin = measured.first(self.bad)
@@ -297,7 +297,7 @@ class LossBeforeLate(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         lost, late = measured.lost_from, measured.late_from
         here = f"{_onset('lost', lost)}, {_onset('late', late)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
@@ -322,7 +322,7 @@ class LossEarlier(Check):
         """As `Check.find`."""
         if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
-        measured, other = Measured(evidence.series), Measured(evidence.others[full_name(self.figure)])
+        measured, other = PointsByX(evidence.series), PointsByX(evidence.others[full_name(self.figure)])
         begin, theirs = measured.lost_from, other.lost_from
         here = f"{_onset('lost', begin)}; {self.figure} {_onset('lost', theirs)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
@@ -352,7 +352,7 @@ class LossNear(NumberCheck):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         if self.at not in measured.by_x:
             return _not_at([self.at])
         here = 100 * measured.loss(self.at)
@@ -373,8 +373,8 @@ class LossBelow(Check):
         """As `Check.find`."""
         if full_name(self.figure) not in evidence.others:
             return _without(self.figure)
-        measured = Measured(evidence.series)
-        here, other = measured.largest_loss, Measured(evidence.others[full_name(self.figure)]).largest_loss
+        measured = PointsByX(evidence.series)
+        here, other = measured.largest_loss, PointsByX(evidence.others[full_name(self.figure)]).largest_loss
         told = f"at most {_percent(here)}, {self.figure} {_percent(other)}"
         missing = [x for x in evidence.planned if x not in measured.by_x]
         if missing:
@@ -399,7 +399,7 @@ class DelayGrows(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         missing = [x for x in evidence.planned if x not in measured.by_x]
         before = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x < self.start]
         after = [measured.delay_ms(x, self.statistic) for x in measured.by_x if x >= self.start]
@@ -434,7 +434,7 @@ class DelayRises(Check):
 
     def find(self, evidence: Evidence) -> Judgement:
         """As `Check.find`."""
-        measured = Measured(evidence.series)
+        measured = PointsByX(evidence.series)
         wanted = self.at if self.at is not None else evidence.planned
         missing = [x for x in wanted if x not in measured.by_x]
         if missing:
@@ -491,7 +491,7 @@ def _name(statistic: Statistic) -> str:
     return words.get(statistic, f"{statistic[1:]} % quantile")
 
 
-def _count(counts: Sequence[int], points: Sequence[Point]) -> Finding:
+def _count(counts: Sequence[int], points: Sequence[Point]) -> Answer:
     if not sum(point.packets for point in points):
         return NOTHING_MEASURED
     bad = sum(counts)

@@ -40,7 +40,7 @@ from loko.document import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ChosenSweep:
     """How a sweep is run: its setting with everything that the command line may change."""
 
     setting: Setting
@@ -125,7 +125,7 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
     return [_result(plans[one.name], done[one.name]) for one in sweeps]
 
 
-def plan_of(sweep: Sweep, options: Options) -> Plan:
+def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
     """How a sweep is run under these options. Raises `InputError`."""
     values = sweep.x.values
     if options.quick and sweep.quick.values is not None:
@@ -134,7 +134,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
         values = [x for x in values if x in sweep.guaranteed]
     runs, seconds = sweep.scale(options)
     setting = prepare(sweep)
-    return Plan(
+    return ChosenSweep(
         setting=replace(setting, lab=setting.lab.cabled(options.cabling)),
         options=options,
         runs=runs,
@@ -144,7 +144,7 @@ def plan_of(sweep: Sweep, options: Options) -> Plan:
     )
 
 
-def _kept(plan: Plan) -> dict[float, PointResult]:
+def _kept(plan: ChosenSweep) -> dict[float, PointResult]:
     """The points in a complete figure's records, if they are all that is planned now."""
     if not plan.records.exists():
         return {}
@@ -164,7 +164,7 @@ def _kept(plan: Plan) -> dict[float, PointResult]:
     return found
 
 
-def _judged(plan: Plan, point: PlannedPoint) -> PointResult:
+def _judged(plan: ChosenSweep, point: PlannedPoint) -> PointResult:
     """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
     tally = Tally(point.guarantees_ns)
     for records in records_of(point, plan.options):
@@ -180,7 +180,7 @@ def _judged(plan: Plan, point: PlannedPoint) -> PointResult:
     return PointResult(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
 
 
-def _gather(plan: Plan, points: Mapping[float, PointResult]) -> None:
+def _gather(plan: ChosenSweep, points: Mapping[float, PointResult]) -> None:
     """Put the records of all points into the figure's one file and drop those of the runs."""
     with replacing(plan.records) as part, RecordWriter(part) as writer:
         for x in plan.values:
@@ -197,7 +197,7 @@ def _gather(plan: Plan, points: Mapping[float, PointResult]) -> None:
     forget(plan.sweep.name, plan.options)
 
 
-def _result(plan: Plan, points: Mapping[float, PointResult]) -> FigureResult:
+def _result(plan: ChosenSweep, points: Mapping[float, PointResult]) -> FigureResult:
     sweep, setting, options = plan.sweep, plan.setting, plan.options
     labels = {flow.label: number for number, flow in enumerate(sweep.flows)}
     series = [
@@ -271,7 +271,7 @@ def _guarantees(sweep: Sweep, series: Sequence[Series]) -> list[GuaranteeResult]
     return found
 
 
-def _shorter(plan: Plan) -> list[NoteResult]:
+def _shorter(plan: ChosenSweep) -> list[NoteResult]:
     """A note if the replay is shorter than the paper's."""
     sweep = plan.sweep
     if plan.runs * plan.seconds >= sweep.runs * sweep.seconds:

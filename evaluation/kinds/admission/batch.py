@@ -32,7 +32,7 @@ _new: Final = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class RunBatch:
     """Some runs of one scheme at one path length. Its result depends on nothing else."""
 
     lab: str
@@ -77,9 +77,9 @@ class RunRow(NamedTuple):
     """Of each switch, in the lab's order. Empty in figures that do not draw it."""
 
 
-def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> Trial:
+def batch_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range, seed: int) -> RunBatch:
     """Some runs of a figure."""
-    return Trial(
+    return RunBatch(
         lab=figure.lab,
         as_printed=figure.as_printed,
         series=series,
@@ -97,62 +97,62 @@ def trial_of(figure: AdmissionFigure, *, series: Series, hops: int, runs: range,
     )
 
 
-def carry_out(trial: Trial) -> list[RunRow]:
-    """All runs of the trial. Raises `InputError` if the lab is no ring with two hosts at each switch."""
-    lab = _lab(trial.lab)
-    if trial.series.scheme == LINEAR:
-        return _most(trial, lab)
-    admission = _empty(trial)
+def carry_out(batch: RunBatch) -> list[RunRow]:
+    """All runs of the batch. Raises `InputError` if the lab is no ring with two hosts at each switch."""
+    lab = _lab(batch.lab)
+    if batch.series.scheme == LINEAR:
+        return _most(batch, lab)
+    admission = _empty(batch)
     rows = []
-    for run in range(trial.first_run, trial.first_run + trial.runs):
-        answers = map(admission.request, requests(trial, len(lab.switches), run))
+    for run in range(batch.first_run, batch.first_run + batch.runs):
+        answers = map(admission.request, requests(batch, len(lab.switches), run))
         refused = Counter([answer.quantity for answer in answers if isinstance(answer, Refusal)])
-        rows.append(_row(trial, run, lab, admission, refused))
+        rows.append(_row(batch, run, lab, admission, refused))
         admission.release_all()
     return rows
 
 
-def _most(trial: Trial, lab: Lab) -> list[RunRow]:
+def _most(batch: RunBatch, lab: Lab) -> list[RunRow]:
     """What is accepted if all requests are known at once; the rest says nothing of that."""
-    program = LinearProgram(lab, _scenario(trial), RESERVATIONS[trial.series.reservation])
+    program = LinearProgram(lab, _scenario(batch), RESERVATIONS[batch.series.reservation])
     rows = []
-    for run in range(trial.first_run, trial.first_run + trial.runs):
-        accepted = program.accepted(requests(trial, len(lab.switches), run))
-        rejected = 100 * (1 - accepted / trial.requests)
-        rows.append(RunRow(*trial.series, trial.hops, run, accepted, rejected, 0, 0, 0, 0, 0, 0, 0, ()))
+    for run in range(batch.first_run, batch.first_run + batch.runs):
+        accepted = program.accepted(requests(batch, len(lab.switches), run))
+        rejected = 100 * (1 - accepted / batch.requests)
+        rows.append(RunRow(*batch.series, batch.hops, run, accepted, rejected, 0, 0, 0, 0, 0, 0, 0, ()))
     return rows
 
 
-def expected(trial: Trial) -> Mix:
-    """What a trial may expect: as many flows as far, with rates spread evenly over the range."""
-    low, high = trial.rate_kbps
-    length = PathLength(hops=trial.hops)
+def expected(batch: RunBatch) -> Mix:
+    """What a batch may expect: as many flows as far, with rates spread evenly over the range."""
+    low, high = batch.rate_kbps
+    length = PathLength(hops=batch.hops)
     return Mix(
         kinds=[
             FlowKind(
                 rate_bps=1e3 * (low + (high - low) * (part + 0.5) / _KINDS),
-                burst_bytes=trial.burst_bytes,
-                frame_bytes=trial.frame_bytes,
+                burst_bytes=batch.burst_bytes,
+                frame_bytes=batch.frame_bytes,
                 path_lengths=[length],
             )
             for part in range(_KINDS)
         ],
-        requests=min(trial.requests, _EXPECTED),
+        requests=min(batch.requests, _EXPECTED),
     )
 
 
-def requests(trial: Trial, switches: int, run: int) -> list[Flow]:
+def requests(batch: RunBatch, switches: int, run: int) -> list[Flow]:
     """The requests of a run: the same for every scheme."""
-    chance = np.random.default_rng([trial.seed, trial.hops, run])
-    sources = chance.integers(switches, size=trial.requests).tolist()
-    low, high = trial.rate_kbps
-    rates = chance.uniform(low * 1e3, high * 1e3, trial.requests).tolist()
-    ends = map(_ends(switches, trial.hops).__getitem__, sources)
-    burst_bytes, frame_bytes = trial.burst_bytes, trial.frame_bytes
+    chance = np.random.default_rng([batch.seed, batch.hops, run])
+    sources = chance.integers(switches, size=batch.requests).tolist()
+    low, high = batch.rate_kbps
+    rates = chance.uniform(low * 1e3, high * 1e3, batch.requests).tolist()
+    ends = map(_ends(switches, batch.hops).__getitem__, sources)
+    burst_bytes, frame_bytes = batch.burst_bytes, batch.frame_bytes
     return [
         _new(Flow, (number, source, destination, port, port, rate_bps, burst_bytes, frame_bytes))
         for (number, port), (source, destination), rate_bps in zip(
-            _names(trial.requests), ends, rates, strict=True
+            _names(batch.requests), ends, rates, strict=True
         )
     ]
 
@@ -169,7 +169,7 @@ def _ends(switches: int, hops: int) -> tuple[tuple[str, str], ...]:
     return tuple((f"h{at + 1}a", f"h{(at + hops) % switches + 1}b") for at in range(switches))
 
 
-def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counter[str]) -> RunRow:
+def _row(batch: RunBatch, run: int, lab: Lab, admission: Admission, refused: Counter[str]) -> RunRow:
     usages = [admission.usage(name).shares for name in lab.switches]
     quantities = [share.quantity for share in usages[0]]
     rate = quantities.index("rate")
@@ -180,12 +180,12 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counte
     bottleneck = larger.index(max(larger))
     admitted = admission.admitted
     return RunRow(
-        scheme=trial.series.scheme,
-        reservation=trial.series.reservation,
-        hops=trial.hops,
+        scheme=batch.series.scheme,
+        reservation=batch.series.reservation,
+        hops=batch.hops,
         run=run,
         accepted=len(admitted),
-        rejection_percent=100 * (1 - len(admitted) / trial.requests),
+        rejection_percent=100 * (1 - len(admitted) / batch.requests),
         rate_use_percent=100 * sum(rates) / len(rates),
         largest_rate_use_percent=100 * max(rates),
         bottleneck_burst_percent=100 * mains[bottleneck],
@@ -193,7 +193,7 @@ def _row(trial: Trial, run: int, lab: Lab, admission: Admission, refused: Counte
         refused_for_rate=refused["rate"],
         refused_for_burst=refused.total() - refused["rate"],
         guarantee_ns=max((one.guarantee_ns for one in admitted.values()), default=0.0),
-        rate_uses_percent=tuple(100 * rate for rate in rates) if trial.each_switch else (),
+        rate_uses_percent=tuple(100 * rate for rate in rates) if batch.each_switch else (),
     )
 
 
@@ -206,23 +206,23 @@ def _lab(name: str) -> Lab:
     return lab
 
 
-def _empty(trial: Trial) -> Admission:
-    """Kept for the next trial of the process: it is empty again after each run."""
-    made_for = trial.hops if trial.series.scheme.endswith(OPTIMISED) else 0
-    return _made(replace(trial, hops=made_for, first_run=0, runs=0, seed=0))
+def _empty(batch: RunBatch) -> Admission:
+    """Kept for the next batch of the process: it is empty again after each run."""
+    made_for = batch.hops if batch.series.scheme.endswith(OPTIMISED) else 0
+    return _made(replace(batch, hops=made_for, first_run=0, runs=0, seed=0))
 
 
 @lru_cache(maxsize=8)
-def _made(trial: Trial) -> Admission:
-    lab = _lab(trial.lab)
+def _made(batch: RunBatch) -> Admission:
+    lab = _lab(batch.lab)
     return empty_admission(
-        trial.series,
-        lab.as_printed() if trial.as_printed else lab,
-        _scenario(trial),
-        expected(trial),
-        trial.buffer_factor,
+        batch.series,
+        lab.as_printed() if batch.as_printed else lab,
+        _scenario(batch),
+        expected(batch),
+        batch.buffer_factor,
     )
 
 
-def _scenario(trial: Trial) -> Scenario:
-    return of_lokos_tables(entries=trial.entries, packet_sizes_bytes=(trial.frame_bytes,))
+def _scenario(batch: RunBatch) -> Scenario:
+    return of_lokos_tables(entries=batch.entries, packet_sizes_bytes=(batch.frame_bytes,))

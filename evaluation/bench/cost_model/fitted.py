@@ -32,7 +32,7 @@ _PS_PER_NS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Fitted:
     """What a campaign found."""
 
     numbers: Mapping[str, Number]
@@ -51,7 +51,7 @@ class Findings:
     """As measured."""
 
 
-def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
+def fit(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Fitted:
     """Evaluate a campaign. `form` is a profile as values: it lends what the samples do not tell.
 
     Raises `InputError` if samples are missing that this needs.
@@ -79,7 +79,7 @@ def find(samples: Samples, wire: Wire, form: Mapping[str, Any]) -> Findings:
     }
     numbers |= _acknowledgement(reader, numbers, form)
     centres = {(one, size): reader.centre(times) for one, size, times in reader.cases()}
-    return Findings(
+    return Fitted(
         numbers=numbers,
         costs=costs,
         loop_ns=reader.loop_ns,
