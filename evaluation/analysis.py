@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.chart import BoxStatistics
-from evaluation.result import Delays, HostResult, Point
+from evaluation.result import Delays, HostResult, PointResult
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
 
 _QUANTILES = {"min": 0.0, "p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99, "max": 1.0}
@@ -53,9 +53,9 @@ class Box:
             self._explained += under_stall(lost_from, until, records.host.stalls)
             self._explained += under_stall(late_from, late_to, records.host.stalls)
 
-    def point(self, x: float, *, guaranteed: bool) -> Point:
+    def point(self, x: float, *, guaranteed: bool) -> PointResult:
         """The box over all runs so far."""
-        return Point(
+        return PointResult(
             x=x,
             packets=self._packets,
             lost=self._lost,

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from evaluation.figure import Figure, LabFigure
 from evaluation.options import Options
 from evaluation.result import runs_of
-from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, Senders, option_of
+from evaluation.senders import DEFAULT_QUEUE_FRAMES, SenderChoice, SenderSettings, option_of
 from loko.document import InputError, Strict
 
 
@@ -40,7 +40,7 @@ class SendingFigure(LabFigure):
     runs: int = Field(ge=1)
     seconds: float = Field(gt=0)
     quick: Quick
-    senders: Senders = Senders()
+    senders: SenderSettings = SenderSettings()
 
     def scale(self, options: Options) -> tuple[int, float]:
         """Runs and their seconds under these options."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.result import GuaranteeResult, Point, Verdict
+from evaluation.result import GuaranteeResult, PointResult, Verdict
 
 
 def guarantee(
-    system: str, points: Mapping[str, Sequence[Point]], *, ours: bool, promised: bool = True
+    system: str, points: Mapping[str, Sequence[PointResult]], *, ours: bool, promised: bool = True
 ) -> GuaranteeResult:
     """What became of a system's guarantee to its flows, at these points of each flow by its label.
 

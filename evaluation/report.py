@@ -17,7 +17,7 @@ from evaluation.files import write_atomically
 from evaluation.folder import short_name
 from evaluation.report_sources import Source, assumed, in_papers_order, sources
 from evaluation.result import FigureResult, read_results
-from evaluation.senders import Senders, sentence
+from evaluation.senders import SenderSettings, sentence
 from evaluation.verdicts import KINDS, counted_with, counts, counts_of_all, guarantees
 from loko.document import InputError
 
@@ -83,7 +83,7 @@ def render(
 def _senders(result: FigureResult) -> dict[str, float]:
     """The description of a figure's senders; empty if it has none."""
     assumed = result.provenance.assumptions
-    names = Senders.model_fields
+    names = SenderSettings.model_fields
     return {name: assumed[name] for name in names} if names.keys() <= assumed.keys() else {}
 
 

@@ -42,7 +42,7 @@ class Delays(_Stored):
     max: float | None
 
 
-class Point(_Stored):
+class PointResult(_Stored):
     """One box of a figure: all runs of one flow at one x."""
 
     x: float
@@ -71,7 +71,7 @@ class Series(_Stored):
     label: str
     flow: int
     """The flow's number in the records."""
-    points: list[Point]
+    points: list[PointResult]
 
 
 class AxisLabel(_Stored):
@@ -118,7 +118,7 @@ class GuaranteeResult(_Stored):
     lost: int
     late: int
     explained: int
-    """As `Point.explained`."""
+    """As `PointResult.explained`."""
     verdict: Verdict
     ours: bool
     """Whether this project's admission gives it; of other systems' the paper says that they break."""

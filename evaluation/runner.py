@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.traffic import IN_WORDS, FlowTraffic, Sends
+from evaluation.traffic import IN_WORDS, Sender, Sends
 from loko.one_line_error import OneLineError
 
 LOST: int = -1
@@ -94,7 +94,7 @@ class Runner(Protocol):
         """Take everything down again, also after an error."""
 
     def run(
-        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+        self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
         """Send the traffic for so many seconds and return every packet of the observed flows.
 
@@ -104,7 +104,7 @@ class Runner(Protocol):
         """
 
 
-def refuse_others(traffic: Iterable[FlowTraffic], carries: frozenset[type[Sends]], mode: str) -> None:
+def refuse_others(traffic: Iterable[Sender], carries: frozenset[type[Sends]], mode: str) -> None:
     """Raise `RunError` for the first flow that sends in another way than a runner carries."""
     for flow in traffic:
         if type(flow.sends) not in carries:

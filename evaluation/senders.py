@@ -2,7 +2,8 @@
 
 Section 6.1 of the Loko paper says that mgen sends bursts at line rate at random distances and that tc's token
 bucket shapes them. It prints neither how long the bursts are, nor their mean rate, nor the room before the
-shaper. `Senders` names these numbers; a figure's document may state them, the command line may replace them.
+shaper. `SenderSettings` names these numbers; a figure's document may state them, the command line may
+replace them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final, Self
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from evaluation.traffic import Bucket, FlowTraffic, RandomBursts
+from evaluation.traffic import Bucket, RandomBursts, Sender
 from loko.document import InputError, Strict
 from loko.flow import Flow
 
@@ -25,7 +26,7 @@ _BIT_NS: Final = 8 * 1_000_000_000
 """Units of a bucket's level in a byte: at a whole number of bit/s, a nanosecond brings a whole number."""
 
 
-class Senders(Strict):
+class SenderSettings(Strict):
     """What every host of a figure does. All four numbers are assumptions: no paper prints them."""
 
     burst_frames: int = Field(default=0, ge=0, le=1_000_000)
@@ -51,9 +52,9 @@ class Senders(Strict):
         """Length of a burst before a bucket of this depth, in whole frames."""
         return (self.burst_frames or int(bucket_bytes) // frame_bytes) * frame_bytes
 
-    def conforming(self, number: int, flow: Flow) -> FlowTraffic:
+    def conforming(self, number: int, flow: Flow) -> Sender:
         """A flow's sender whose shaper is the flow's token bucket."""
-        return FlowTraffic.of(
+        return Sender.of(
             number,
             flow,
             RandomBursts(
@@ -87,10 +88,10 @@ class SenderChoice:
         """What is replaced, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
-    def of(self, senders: Senders) -> Senders:
+    def of(self, senders: SenderSettings) -> SenderSettings:
         """The description with what was chosen. Raises `InputError` if that contradicts itself."""
         try:
-            return Senders.model_validate({**senders.model_dump(), **self.chosen})
+            return SenderSettings.model_validate({**senders.model_dump(), **self.chosen})
         except ValidationError as error:
             first = error.errors()[0]
             names = [str(part) for part in first["loc"]] or list(self.chosen)
@@ -102,8 +103,8 @@ AS_DESCRIBED: Final = SenderChoice()
 
 
 def sentence(described: Iterable[Mapping[str, float]]) -> str:
-    """How the hosts of some figures sent, from what `Senders.described` gave; empty if it gave nothing."""
-    each = [Senders.model_validate({**one, **_whole(one)}) for one in described]
+    """How the hosts of some figures sent, from what `SenderSettings.described` gave; may be empty."""
+    each = [SenderSettings.model_validate({**one, **_whole(one)}) for one in described]
     if not each:
         return ""
     if any(one != each[0] for one in each):
@@ -117,7 +118,7 @@ def sentence(described: Iterable[Mapping[str, float]]) -> str:
         f" {one.queue_frames} frames before it{late}. "
         + (
             "The papers print none of this: it is assumed, and fitted to no figure."
-            if one == Senders()
+            if one == SenderSettings()
             else "The papers print none of this; it was chosen for this replay."
         )
     )

@@ -23,8 +23,8 @@ from evaluation.live.containerlab.deployment import obstacle as no_containers
 from evaluation.live.runner import LiveRunner
 from evaluation.options import Builder
 from evaluation.runner import LOST, RunError, RunRecords
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender
 from loko.commands.choices import wrong_input_ends
 from loko.document import LABS, InputError
 from loko.flow import Flow
@@ -38,7 +38,7 @@ LABS_AND_FLOWS: Final = (
 LEAST_ARRIVED: Final = 0.5
 """Of each flow. A coarse backend loses some, and a loaded machine some more."""
 
-_SENDERS: Final = Senders(offered_load=0.9, queue_frames=100)
+_SENDERS: Final = SenderSettings(offered_load=0.9, queue_frames=100)
 
 WITHOUT_BOARDS: Final = tuple(one for one in Backend if one is not Backend.HARDWARE)
 """Every backend that needs no hardware."""
@@ -86,7 +86,7 @@ def combinations(backends: Sequence[Backend]) -> Iterator[Combination]:
             yield Combination(lab=lab, flows=flows, backend=Backend.FIRMWARE, builder=Builder.CONTAINERLAB)
 
 
-def senders(flows: Sequence[Flow]) -> tuple[FlowTraffic, ...]:
+def senders(flows: Sequence[Flow]) -> tuple[Sender, ...]:
     """Traffic of admitted flows: each sender keeps to its own token bucket."""
     return tuple(_SENDERS.conforming(number, flow) for number, flow in enumerate(flows))
 

@@ -1,6 +1,6 @@
 """What hosts send, as data: one closed vocabulary for figures, adversary and duels, in every mode.
 
-`FlowTraffic` says who sends which frames to whom, and one of `Sends` when. A host may send several flows.
+`Sender` says who sends which frames to whom, and one of `Sends` when. A host may send several flows.
 A runner says itself which of these it carries (`evaluation.runner.Runner.carries`); it refuses the others.
 """
 
@@ -106,7 +106,7 @@ IN_WORDS: Final[Mapping[type[Sends], str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowTraffic:
+class Sender:
     """One flow's sender."""
 
     flow: int
@@ -123,7 +123,7 @@ class FlowTraffic:
     """Whether its packets are recorded."""
 
     @classmethod
-    def of(cls, number: int, flow: Flow, sends: Sends, *, observed: bool = True) -> FlowTraffic:
+    def of(cls, number: int, flow: Flow, sends: Sends, *, observed: bool = True) -> Sender:
         """The sender of a flow."""
         return cls(
             flow=number,

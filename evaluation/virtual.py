@@ -18,11 +18,11 @@ from evaluation.senders import Shaper, bursts_ns, slot_ns
 from evaluation.traffic import (
     IN_WORDS,
     Bucket,
-    FlowTraffic,
     Greedy,
     Instants,
     RandomBursts,
     Releases,
+    Sender,
     Sends,
     TimeTriggered,
 )
@@ -108,7 +108,7 @@ class VirtualRunner:
             self._folder.cleanup()
 
     def run(
-        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+        self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
         """Simulate one run. Raises `RunError` if a board refuses its table, or complains of anything."""
         planned = {}
@@ -158,7 +158,7 @@ class PoweredLab:
 
     def run(
         self,
-        traffic: Sequence[FlowTraffic],
+        traffic: Sequence[Sender],
         *,
         duration_ns: int,
         planned: Planned = MappingProxyType({}),
@@ -194,7 +194,7 @@ class PoweredLab:
 def add_sender(
     network: switch_emulator.Network,
     lab: Lab,
-    flow: FlowTraffic,
+    flow: Sender,
     *,
     seed: int = 0,
     duration_ns: int = 0,
@@ -256,7 +256,7 @@ def add_sender(
 
 
 def _late_ns(
-    flow: FlowTraffic, sends: RandomBursts, bucket: Bucket, line_rate_bps: float, *, seed: int, end_ns: int
+    flow: Sender, sends: RandomBursts, bucket: Bucket, line_rate_bps: float, *, seed: int, end_ns: int
 ) -> Instants:
     """When the frames leave of a sender whose shaper's timer is late."""
     shaper = Shaper(
@@ -336,7 +336,7 @@ def profile_with_capacity(name: str, capacity_factor: float) -> str:
     return profile_text(name, capacity_factor=capacity_factor)
 
 
-def frame_of(lab: Lab, flow: FlowTraffic | Flow) -> bytes:
+def frame_of(lab: Lab, flow: Sender | Flow) -> bytes:
     """The Ethernet frame of a flow, without FCS. The UDP checksum is left out, as IPv4 allows."""
     source, destination = lab.hosts[flow.source], lab.hosts[flow.destination]
     payload = bytes(flow.frame_bytes - _FCS_BYTES - _HEADERS_BYTES)

@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 
 from evaluation.runner import LOST, HostReport, RunRecords
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Sender
 from evaluation.virtual import VirtualRunner
 
-DelaysOf = Callable[[FlowTraffic, np.random.Generator], Iterable[int]]
+DelaysOf = Callable[[Sender, np.random.Generator], Iterable[int]]
 """Delays in ns of a flow's packets; `LOST` for a lost one."""
 
 
@@ -51,7 +51,7 @@ class ScriptedRunner:
         pass
 
     def run(
-        self, traffic: Sequence[FlowTraffic], *, seconds: float, seed: int, echoes_per_s: float = 0
+        self, traffic: Sequence[Sender], *, seconds: float, seed: int, echoes_per_s: float = 0
     ) -> RunRecords:
         self.runs += 1
         random = np.random.default_rng(seed)

@@ -7,14 +7,14 @@ import pytest
 from evaluation.claims import judge
 from evaluation.kinds.experiments import experiments
 from evaluation.kinds.sweep.document import Sweep, SweepClaim
-from evaluation.result import ClaimResult, Delays, Point, Series, TableResult
+from evaluation.result import ClaimResult, Delays, PointResult, Series, TableResult
 from loko.document import InputError
 
 FIGURES = experiments()
 
 
-def point(x: float, *, lost: int = 0, late: int = 0, delay_ms: float = 1.0) -> Point:
-    return Point(
+def point(x: float, *, lost: int = 0, late: int = 0, delay_ms: float = 1.0) -> PointResult:
+    return PointResult(
         x=x,
         packets=1000,
         lost=lost,
@@ -26,7 +26,7 @@ def point(x: float, *, lost: int = 0, late: int = 0, delay_ms: float = 1.0) -> P
     )
 
 
-def series(*points: Point) -> list[Series]:
+def series(*points: PointResult) -> list[Series]:
     clean = [point(one.x, delay_ms=one.delay_ms.p50 or 0) for one in points]
     return [Series(label="H1->H3", flow=0, points=list(points)), Series(label="H3->H1", flow=1, points=clean)]
 

@@ -32,7 +32,7 @@ from evaluation.result import (
     write_result,
 )
 from evaluation.runner import LOST
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from loko.document import LABS, InputError
 
 FIGURES = experiments()
@@ -127,7 +127,7 @@ def test_traffic_follows_equation_8_and_the_multipliers() -> None:
     assert first.sends.burst_bytes == 9 * 306
     assert third.sends.burst_bytes == 4 * 306
     assert (first.observed, third.observed) == (True, False)
-    half = traffic(setting, 4, Senders(offered_load=0.5))[0]
+    half = traffic(setting, 4, SenderSettings(offered_load=0.5))[0]
     assert (half.sends.offered_rate_bps, half.bucket.rate_bps) == (394_953, 789_907)
     assert [one.flow.burst_bytes for one in setting.admitted()] == [688, 688, 344, 344]
 

@@ -11,7 +11,7 @@ from live_harness import admitted, needs_root
 from evaluation.analysis import under_stall
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
-from evaluation.traffic import Bucket, FlowTraffic, Greedy, flow_of
+from evaluation.traffic import Bucket, Greedy, Sender, flow_of
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.delays, pytest.mark.live, pytest.mark.namespaces, needs_root]
@@ -56,7 +56,7 @@ def test_admitted_packets_arrive_in_time_or_the_host_explains_it(runner):
         assert counters["forwarded"] <= counters["received"]
 
 
-def slowed(flow: FlowTraffic) -> FlowTraffic:
+def slowed(flow: Sender) -> Sender:
     bucket = replace(flow.bucket, rate_bps=flow.bucket.rate_bps // 4)
     return replace(flow, sends=replace(flow.sends, bucket=bucket))
 
@@ -83,7 +83,7 @@ def test_two_flows_of_a_host_have_a_bucket_each():
         for number, (to, rate_bps) in enumerate(rates_bps.items())
     ]
     greedy = [
-        FlowTraffic.of(number, flow, Greedy(bucket=Bucket(rate_bps=flow.rate_bps, burst_bytes=612)))
+        Sender.of(number, flow, Greedy(bucket=Bucket(rate_bps=flow.rate_bps, burst_bytes=612)))
         for number, flow in enumerate(flows)
     ]
     with LiveRunner(load_lab("two-switch"), flows) as live:

@@ -26,7 +26,7 @@ from evaluation.runner import LOST, RunError
 from loko.device import load_profile
 from loko.lab import Backend
 from loko.scenario import EVALUATION
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 

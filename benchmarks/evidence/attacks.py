@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.adversary.attack import attack
-from evaluation.adversary.carriage import Verdict, carried, judged, released
+from evaluation.adversary.carriage import CarriageResult, carried, judged, released
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import forgetful, succession
 from evaluation.adversary.schemes import GUARANTEED, PRINTED, admission_named, filled
@@ -186,7 +186,7 @@ def _of_released(scheme: str, after_ns: int, forgets: bool) -> Row:
     }
 
 
-def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, Verdict]:
+def succeeded(scheme: str, after_ns: int, *, forgets: bool) -> tuple[int, CarriageResult]:
     """Two flows share nearly all of a switch; brief ones send a frame each, go, and others take their place.
 
     They are released when they have arrived; at a fifth of the rate, where the switch is never busy for long,

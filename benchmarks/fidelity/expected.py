@@ -13,7 +13,7 @@ from typing import Final
 
 from loko.device import Profile
 from loko.scenario import Case
-from loko.service import processing
+from loko.service_curve import processing
 
 _PS_PER_NS: Final = 1000
 _NS_PER_S: Final = 1_000_000_000

@@ -11,7 +11,7 @@ from typing import Final
 from loko.calculus import RateLatency, TokenBucket, bytes_in, delay_bound_ns, time_ns
 from loko.control_traffic import NO_INTERFERENCE, Interference
 from loko.document import InputError
-from loko.service import Service
+from loko.service_curve import SwitchService
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class Frontier:
         return self.empty_delay_ns + time_ns(size_bytes=burst_bytes, rate_bps=self.service_rate_bps)
 
 
-def frontier(service: Service, interference: Interference = NO_INTERFERENCE) -> Frontier:
+def frontier(service: SwitchService, interference: Interference = NO_INTERFERENCE) -> Frontier:
     """The splits that `allocate` can be asked for.
 
     Promises are made to senders, so R and all times are those that the fastest of them counts while the board
@@ -120,7 +120,7 @@ class Allocation:
     """What admission may use of one switch, and the delay bound that holds as long as it keeps to it."""
 
     scheme: AllocationRule
-    service: Service
+    service: SwitchService
     max_rate_bps: float
     """Less than the scheme's part of R by what clocks may be off (`loko.tolerance`)."""
     max_burst_bytes: float
@@ -136,7 +136,7 @@ class Allocation:
 
 
 def allocate(
-    service: Service, scheme: AllocationRule, interference: Interference = NO_INTERFERENCE
+    service: SwitchService, scheme: AllocationRule, interference: Interference = NO_INTERFERENCE
 ) -> Allocation:
     """The largest burst for which no buffer overflows: b = B - r T0 - l, and with it D = T + b/R.
 

@@ -8,7 +8,7 @@ from loko.allocation import ALLOCATION_RULES, allocate
 from loko.control_traffic import NO_INTERFERENCE, ControlTraffic, interference, message_ns
 from loko.device import Profile
 from loko.scenario import Case, Scenario, Unknown
-from loko.service import Processing, Rounding, service_curve
+from loko.service_curve import Processing, Rounding, service_curve
 
 
 def describe_model(

@@ -18,7 +18,7 @@ from loko.device import Profile, deterministic, with_less_buffer
 from loko.lab import Lab
 from loko.on_demand import OnDemand
 from loko.scenario import Scenario
-from loko.service import Service, service_curve
+from loko.service_curve import SwitchService, service_curve
 
 
 class Allocator:
@@ -34,8 +34,10 @@ class Allocator:
         With `AS_PRINTED` nothing is. Raises `InputError` if a switch gives no worst case.
         """
         self._lab, self._scenario, self._traffic = lab, scenario, traffic
-        self._alone: OnDemand[str, tuple[Profile, Interference, Service]] = OnDemand(self._without_messages)
-        self._beside: OnDemand[tuple[str, int], Service] = OnDemand(self._with_less_buffer)
+        self._alone: OnDemand[str, tuple[Profile, Interference, SwitchService]] = OnDemand(
+            self._without_messages
+        )
+        self._beside: OnDemand[tuple[str, int], SwitchService] = OnDemand(self._with_less_buffer)
         of_profile: dict[int, str] = {}
         self._like = {
             name: of_profile.setdefault(id(switch.profile), name) for name, switch in lab.switches.items()
@@ -77,7 +79,7 @@ class Allocator:
     def _reserves_buffer(self) -> bool:
         return self._lab.controller is not None and self._traffic is not AS_PRINTED
 
-    def _without_messages(self, switch: str) -> tuple[Profile, Interference, Service]:
+    def _without_messages(self, switch: str) -> tuple[Profile, Interference, SwitchService]:
         profile = deterministic(self._lab.switches[switch].profile)
         taken = (
             NO_INTERFERENCE
@@ -86,7 +88,7 @@ class Allocator:
         )
         return profile, taken, service_curve(profile, self._scenario)
 
-    def _beside_control(self, switch: str, delay_ns: float) -> Service:
+    def _beside_control(self, switch: str, delay_ns: float) -> SwitchService:
         """Without what messages take of the receive buffer. With less no frame waits longer."""
         assert self._traffic is not AS_PRINTED
         profile, _, _ = self._alone[switch]
@@ -94,7 +96,7 @@ class Allocator:
         units = ring_units(profile, self._traffic, entries, openflow, delay_ns=delay_ns)
         return self._beside[switch, units]
 
-    def _with_less_buffer(self, of: tuple[str, int]) -> Service:
+    def _with_less_buffer(self, of: tuple[str, int]) -> SwitchService:
         switch, units = of
         profile, _, _ = self._alone[switch]
         return service_curve(with_less_buffer(profile, units), self._scenario)

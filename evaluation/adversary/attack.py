@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from evaluation.adversary.carriage import Verdict, bursts, carried, judged
+from evaluation.adversary.carriage import CarriageResult, bursts, carried, judged
 from evaluation.adversary.case import Case
 from evaluation.adversary.search import Found, adversary, random_search
 
@@ -24,7 +24,7 @@ class Attack:
     adversary: Found
     scattered: Found
     """Bursts at independent random instants."""
-    bursts: tuple[Verdict, ...]
+    bursts: tuple[CarriageResult, ...]
     """The paper's generator at each of `LOADS`."""
 
     @property
@@ -53,6 +53,6 @@ def attack(case: Case, *, generations: int, seconds: float, seed: int) -> Attack
     )
 
 
-def _bursts(case: Case, load: float, seconds: float, seed: int) -> Verdict:
+def _bursts(case: Case, load: float, seconds: float, seed: int) -> CarriageResult:
     traffic = bursts(case, load=load)
     return judged(case, carried(case, traffic, seed=seed, duration_ns=round(seconds * 1e9)))

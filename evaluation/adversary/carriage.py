@@ -9,7 +9,7 @@ from typing import Final
 
 from evaluation.adversary.case import Case
 from evaluation.runner import RunRecords
-from evaluation.traffic import Bucket, FlowTraffic, Instants, RandomBursts, Releases
+from evaluation.traffic import Bucket, Instants, RandomBursts, Releases, Sender
 from evaluation.virtual import VirtualRunner
 from loko.flow import Flow
 
@@ -20,7 +20,7 @@ _QUEUE_FRAMES: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlowVerdict:
+class FlowResult:
     """What became of a flow's packets. All that the guarantee forbids is 0, and `worst` at most 1."""
 
     flow: str
@@ -38,18 +38,18 @@ class FlowVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class CarriageResult:
     """What a run showed."""
 
     packets: int
-    flows: tuple[FlowVerdict, ...]
+    flows: tuple[FlowResult, ...]
     fullest: int
     """Units of a receive ring that were taken at once, at most."""
     events: tuple[str, ...]
     """What the boards complained of."""
 
     @property
-    def broken(self) -> tuple[FlowVerdict, ...]:
+    def broken(self) -> tuple[FlowResult, ...]:
         """The flows whose guarantee was not kept."""
         return tuple(flow for flow in self.flows if not flow.kept)
 
@@ -75,19 +75,19 @@ def runner_of(case: Case) -> VirtualRunner:
     )
 
 
-def carried(case: Case, traffic: Sequence[FlowTraffic], *, seed: int, duration_ns: int) -> RunRecords:
+def carried(case: Case, traffic: Sequence[Sender], *, seed: int, duration_ns: int) -> RunRecords:
     """What becomes of this traffic on the case's lab."""
     with runner_of(case) as runner:
         return runner.powered(seed=seed).run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)
 
 
-def bursts(case: Case, *, load: float, observed: bool = False) -> list[FlowTraffic]:
+def bursts(case: Case, *, load: float, observed: bool = False) -> list[Sender]:
     """Every flow's host sends as the paper's generator does (section 6.1), before each bucket.
 
     `load` is the mean offered rate over that of the bucket. Far above 1, the flow sends all that it may.
     """
     return [
-        FlowTraffic.of(
+        Sender.of(
             number,
             flow,
             RandomBursts(
@@ -102,12 +102,10 @@ def bursts(case: Case, *, load: float, observed: bool = False) -> list[FlowTraff
     ]
 
 
-def released(case: Case, releases: Sequence[Instants], *, observed: bool = False) -> list[FlowTraffic]:
+def released(case: Case, releases: Sequence[Instants], *, observed: bool = False) -> list[Sender]:
     """Every flow's host offers frames at these instants; its bucket delays what comes too early."""
     return [
-        FlowTraffic.of(
-            number, flow, Releases(instants_ns=instants_ns, bucket=_bucket(flow)), observed=observed
-        )
+        Sender.of(number, flow, Releases(instants_ns=instants_ns, bucket=_bucket(flow)), observed=observed)
         for number, (flow, instants_ns) in enumerate(zip(case.flows, releases, strict=True))
     ]
 
@@ -116,14 +114,14 @@ def _bucket(flow: Flow) -> Bucket:
     return Bucket(rate_bps=math.floor(flow.rate_bps), burst_bytes=flow.burst_bytes)
 
 
-def judged(case: Case, records: RunRecords) -> Verdict:
+def judged(case: Case, records: RunRecords) -> CarriageResult:
     """Compare what arrived with what was guaranteed."""
     flows = []
     for number, seen in records.flows.items():
         admitted = case.admitted[number]
         wrong = sum(seen[what] for what in ("duplicates", "misdelivered", "corrupted", "nonconforming"))
         flows.append(
-            FlowVerdict(
+            FlowResult(
                 flow=admitted.flow.id,
                 sent=seen["sent"],
                 lost=seen["sent"] - seen["received"],
@@ -131,7 +129,7 @@ def judged(case: Case, records: RunRecords) -> Verdict:
                 worst=seen["max_delay_ns"] / admitted.guarantee_ns,
             )
         )
-    return Verdict(
+    return CarriageResult(
         packets=sum(flow.sent for flow in flows),
         flows=tuple(flows),
         fullest=max(board["ring_units_peak"] for board in records.boards.values()),

@@ -12,7 +12,7 @@ from loko.device import deterministic
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.scenario import OpenFlow, of_lokos_tables
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 
 @dataclass(frozen=True, kw_only=True)

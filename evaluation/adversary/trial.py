@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from evaluation.adversary.carriage import DRAIN_NS, Verdict, bursts, judged, released, runner_of
+from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judged, released, runner_of
 from evaluation.adversary.case import Case
 from evaluation.adversary.changes import random_history
 from evaluation.adversary.random_cases import Drawn, drawn
@@ -36,7 +36,7 @@ class Trial:
     drawn: Drawn
     way: str
     duration_ns: int
-    verdict: Verdict
+    verdict: CarriageResult
 
     @property
     def failed(self) -> bool:

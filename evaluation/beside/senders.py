@@ -52,7 +52,7 @@ class Bucket:
         return self._capacity // self._rate
 
 
-class Sender:
+class ConformingSender:
     """One flow's source: whole bursts, separated by the time to fill the bucket and a random pause.
 
     Some bursts of all flows begin together: no random offsets would find the critical instant soon.

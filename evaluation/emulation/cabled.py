@@ -12,7 +12,7 @@ from typing import Final
 
 import switch_emulator
 
-from evaluation.beside.senders import Sender
+from evaluation.beside.senders import ConformingSender
 from evaluation.beside.taps import Taps
 from evaluation.emulation.boards import profile_of
 from evaluation.virtual import SEQUENCE_OFFSET, frame_of
@@ -41,8 +41,8 @@ class CabledLab:
         self._count = 0
         self._polls: dict[str, int | None] = {}
         self._said: dict[str, list[switch_emulator.Output]] = {name: [] for name in boards}
-        self._senders: dict[str, Sender] = {}
-        self._hosts: dict[str, list[Sender]] = {name: [] for name in lab.hosts}
+        self._senders: dict[str, ConformingSender] = {}
+        self._hosts: dict[str, list[ConformingSender]] = {name: [] for name in lab.hosts}
         self._line_free_ns = dict.fromkeys(lab.hosts, 0)
         self._turn: dict[str, int | None] = dict.fromkeys(lab.hosts)
         self._numbers: dict[int, Flow] = {}
@@ -154,7 +154,7 @@ class CabledLab:
             if name not in self._senders:
                 self._last_number += 1
                 self._add(
-                    Sender(
+                    ConformingSender(
                         flow,
                         frame_of(self._lab, flow),
                         number=self._last_number,
@@ -167,7 +167,7 @@ class CabledLab:
         """What the hosts' taps have seen since the last call."""
         return list(self._taps.observations(self.now_ns))
 
-    def _add(self, sender: Sender) -> None:
+    def _add(self, sender: ConformingSender) -> None:
         self._senders[sender.flow.id] = sender
         self._numbers[sender.number] = sender.flow
         self._hosts[sender.flow.source].append(sender)

@@ -23,7 +23,7 @@ from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Sender
 
 SNAP_BYTES = HEADERS_BYTES + SEQUENCE_OFFSET_BYTES + 4
 """What is kept of a frame: up to the sequence number. Every UDP frame of mgen is longer."""
@@ -153,7 +153,7 @@ def sent_by(host: IPv4Address, frames: Frames) -> tuple[Frames, NDArray[np.int64
 
 
 def join(
-    flow: FlowTraffic, sent: tuple[Frames, NDArray[np.int64]], received: Frames
+    flow: Sender, sent: tuple[Frames, NDArray[np.int64]], received: Frames
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Match both taps' frames of a flow: (sequence, sent, received or `LOST`), in order of the sequence.
 

@@ -17,7 +17,7 @@ from evaluation.live.generator import Generator, open_sink, pattern_of
 from evaluation.live.network import Network
 from evaluation.live.shaping import TokenBucket, shape, unshape
 from evaluation.runner import LOST, HostReport, RunError, RunRecords, Stall
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Sender
 from loko.lab import Lab
 
 LONGEST_UNDER_WAY_NS = 100_000_000
@@ -32,7 +32,7 @@ one up to 1 s late, and does not wait for it when it is ended."""
 class Capture:
     """What the taps saw of a run."""
 
-    traffic: tuple[FlowTraffic, ...]
+    traffic: tuple[Sender, ...]
     start_ns: int
     """When all generators were running, in nanoseconds since 1970; the zero of the run's times."""
     seconds: float
@@ -41,7 +41,7 @@ class Capture:
     """By the host's name; only hosts of observed flows have a tap."""
 
 
-def carry(network: Network, traffic: Sequence[FlowTraffic], *, seconds: float, folder: Path) -> Capture:
+def carry(network: Network, traffic: Sequence[Sender], *, seconds: float, folder: Path) -> Capture:
     """Send the traffic for so many seconds and capture it. Raises `RunError` if that cannot be done."""
     refuse(traffic, network.lab)
     with ExitStack() as stack:
@@ -54,7 +54,7 @@ def carry(network: Network, traffic: Sequence[FlowTraffic], *, seconds: float, f
     return Capture(traffic=tuple(traffic), start_ns=start_ns, seconds=seconds, frames=frames)
 
 
-def _taps(network: Network, traffic: Iterable[FlowTraffic], folder: Path, stack: ExitStack) -> dict[str, Tap]:
+def _taps(network: Network, traffic: Iterable[Sender], folder: Path, stack: ExitStack) -> dict[str, Tap]:
     hosts = sorted({host for flow in traffic if flow.observed for host in (flow.source, flow.destination)})
     taps = {}
     for host in hosts:
@@ -65,7 +65,7 @@ def _taps(network: Network, traffic: Iterable[FlowTraffic], folder: Path, stack:
     return taps
 
 
-def _send(network: Network, traffic: Sequence[FlowTraffic], seconds: float, folder: Path) -> int:
+def _send(network: Network, traffic: Sequence[Sender], seconds: float, folder: Path) -> int:
     """Send, and end sending at once: what still waits in the token buckets is thrown away with them."""
     with ExitStack() as stack:
         for host in dict.fromkeys(flow.source for flow in traffic):
@@ -129,7 +129,7 @@ def records(capture: Capture, lab: Lab, before: BoardsReport, after: BoardsRepor
     )
 
 
-def refuse(traffic: Sequence[FlowTraffic], lab: Lab) -> None:
+def refuse(traffic: Sequence[Sender], lab: Lab) -> None:
     """Raise `RunError` if hosts, shapers or generators cannot do what the traffic asks for."""
     ports: dict[tuple[str, int], int] = {}
     for flow in traffic:

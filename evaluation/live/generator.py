@@ -20,7 +20,7 @@ from evaluation.live.patience import patient
 from evaluation.live.programs import require, tail
 from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError, refuse_others
-from evaluation.traffic import FlowTraffic, Greedy, RandomBursts, Sends
+from evaluation.traffic import Greedy, RandomBursts, Sender, Sends
 
 HEADERS_BYTES = 14 + 20 + 8
 """Ethernet, IPv4 without options, UDP."""
@@ -78,7 +78,7 @@ class Pattern:
         return f"BURST [RANDOM {self.mean_interval_s:.9f} {periodic} FIXED {duration_s:.9f}]"
 
 
-def pattern_of(flow: FlowTraffic, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
+def pattern_of(flow: Sender, line_rate_bps: int = LINE_RATE_BPS) -> Pattern | Stream:
     """What offers what the flow says. Raises `RunError` if mgen cannot."""
     refuse_others([flow], CARRIES, "live")
     payload = flow.frame_bytes - FCS_BYTES - HEADERS_BYTES
@@ -104,7 +104,7 @@ def pattern_of(flow: FlowTraffic, line_rate_bps: int = LINE_RATE_BPS) -> Pattern
     )
 
 
-def script(flow: FlowTraffic, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
+def script(flow: Sender, destination: IPv4Address, line_rate_bps: int = LINE_RATE_BPS) -> str:
     """The mgen script that sends a flow until mgen is ended. Raises `RunError` if mgen cannot send it."""
     ports = f"UDP SRC {flow.udp_source} DST {destination}/{flow.udp_destination}"
     return f"0.0 ON {message_flow(flow.flow)} {ports} {pattern_of(flow, line_rate_bps).text()}\n"
@@ -115,7 +115,7 @@ class Generator:
 
     def __init__(
         self,
-        flow: FlowTraffic,
+        flow: Sender,
         destination: IPv4Address,
         prefix: Sequence[str],
         folder: Path,

@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluation.live.containerlab.containers import Containers
 from evaluation.live.cores import CorePlan
 from evaluation.options import OS_KEN
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Sender
 from loko.flow import Flow
 from loko.lab import Backend, Lab
 from loko.network import Hop
@@ -60,7 +60,7 @@ class BuildRequest:
 class TrafficRequest:
     """Carry traffic once. Answered by `RunRecords`."""
 
-    traffic: tuple[FlowTraffic, ...]
+    traffic: tuple[Sender, ...]
     seconds: float
     echoes_per_s: float = 0
     """EchoRequests a second that the controller sends to each switch meanwhile."""

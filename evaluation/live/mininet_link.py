@@ -18,7 +18,7 @@ from evaluation.live.shaping import FCS_BYTES
 from evaluation.runner import RunError
 from loko.device import Profile
 from loko.scenario import Scenario
-from loko.service import capacity_frames, service_curve
+from loko.service_curve import capacity_frames, service_curve
 
 _BITS_PER_MBIT = 1e6
 _UNITS_MBIT = {"": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3}

@@ -15,7 +15,7 @@ from evaluation.live.generator import CARRIES
 from evaluation.live.messages import BuildRequest, LabStatus, StatusRequest, TrafficRequest
 from evaluation.options import OS_KEN, Builder, Options
 from evaluation.runner import RunError, RunRecords, refuse_others
-from evaluation.traffic import FlowTraffic, Sends
+from evaluation.traffic import Sender, Sends
 from loko.entries import EVALUATION_ENTRIES
 from loko.flow import Flow
 from loko.lab import Backend, Lab
@@ -128,7 +128,7 @@ class LiveRunner:
 
     def run(
         self,
-        traffic: Sequence[FlowTraffic],
+        traffic: Sequence[Sender],
         *,
         seconds: float,
         seed: int,  # noqa: ARG002

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from evaluation.live.programs import run, run_json
 from evaluation.runner import RunError
-from evaluation.traffic import FlowTraffic, RandomBursts
+from evaluation.traffic import RandomBursts, Sender
 
 FCS_BYTES = 4
 
@@ -38,7 +38,7 @@ class TokenBucket:
     limit_bytes: int
 
     @classmethod
-    def of(cls, flow: FlowTraffic) -> Self:
+    def of(cls, flow: Sender) -> Self:
         """The bucket that lets through what the flow's shaper allows. Raises `RunError` if tbf cannot."""
         seen = flow.frame_bytes - FCS_BYTES
         shaper, queue_bytes = flow.bucket, _GREEDY_FRAMES * flow.frame_bytes

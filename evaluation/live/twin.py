@@ -21,7 +21,7 @@ from evaluation.runner import RunError
 from loko.device import Profile
 from loko.document import DATA
 from loko.scenario import Scenario
-from loko.service import capacity_frames, service_curve
+from loko.service_curve import capacity_frames, service_curve
 
 CONSTRUCTION = DATA / "switch-emulator" / "ovs-tc"
 

@@ -23,7 +23,7 @@ from typing import Annotated, Final
 import typer
 
 from evaluation.beside.program import report, run_beside
-from evaluation.beside.senders import Sender
+from evaluation.beside.senders import ConformingSender
 from evaluation.beside.taps import Taps
 from evaluation.live.background import BackgroundLab
 from evaluation.live.capture import BYTE_NS, PREAMBLE_AND_GAP_BYTES
@@ -175,7 +175,7 @@ class Watch:
         return hosts[flow.source].ip.packed, hosts[flow.destination].ip.packed, ports
 
 
-class Senders:
+class HostSenders:
     """Lets hosts send their flows' worst conforming traffic."""
 
     def __init__(self, lab: Lab, namespaces: Mapping[str, Path]) -> None:
@@ -205,7 +205,7 @@ class Senders:
             with inside(self._namespaces[flow.source]):
                 here = open_.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 here.bind((str(hosts[flow.source].ip.ip), flow.udp_source))
-            sender = Sender(
+            sender = ConformingSender(
                 flow,
                 frame_of(self._lab, flow),
                 number=number,
@@ -227,7 +227,7 @@ class Senders:
 
 
 async def _run(lab: Lab, namespaces: Mapping[str, Path], *, traffic: bool) -> None:
-    watch, senders = Watch(lab, namespaces), Senders(lab, namespaces)
+    watch, senders = Watch(lab, namespaces), HostSenders(lab, namespaces)
 
     def told(flows: Sequence[Flow]) -> None:
         watch.told(flows)

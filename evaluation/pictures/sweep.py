@@ -33,7 +33,7 @@ from evaluation.result import (
     MEDIAN_MS,
     Band,
     FigureResult,
-    Point,
+    PointResult,
     Printed,
     Series,
     runs_of,
@@ -170,7 +170,7 @@ def _boxes(axes: Axes, series: Sequence[Series]) -> None:
         )
 
 
-def _statistics(point: Point) -> dict[str, Any]:
+def _statistics(point: PointResult) -> dict[str, Any]:
     delay = point.delay_ms
     return {
         "med": delay.p50,

@@ -14,7 +14,7 @@ from evaluation.files import write_atomically
 from evaluation.folder import POINTS, run_file, run_files
 from evaluation.options import Options, Progress
 from evaluation.records import RecordWriter, records_in, summary
-from evaluation.replay.point import PlannedPoint
+from evaluation.replay.point import Point
 from evaluation.result import Counters, HostResult, merge_counters
 from evaluation.runner import HostReport, Runner, RunRecords, Stall, refuse_others
 from evaluation.virtual import VirtualRunner
@@ -24,7 +24,7 @@ from evaluation.virtual import VirtualRunner
 class Run:
     """One run of a point. What it gives depends on nothing else."""
 
-    point: PlannedPoint
+    point: Point
     number: int
     capacity_factor: float | None
     fingerprint: Mapping[str, Any]
@@ -48,10 +48,10 @@ class Run:
 
 
 def replay(
-    points: Sequence[PlannedPoint],
+    points: Sequence[Point],
     options: Options,
     progress: Progress,
-    on_point: Callable[[PlannedPoint], None] = lambda _: None,
+    on_point: Callable[[Point], None] = lambda _: None,
 ) -> None:
     """Carry out all runs that are not kept from an earlier time; tells of each point that is complete.
 
@@ -78,7 +78,7 @@ def replay(
                 on_point(points[place])
 
 
-def records_of(point: PlannedPoint, options: Options) -> Generator[RunRecords]:
+def records_of(point: Point, options: Options) -> Generator[RunRecords]:
     """The records of a point that is complete, run by run."""
     for number in range(len(point.seeds)):
         path = run_file(options.out, point.figure, point.x, number)
@@ -132,7 +132,7 @@ class Tally:
         return HostResult.worst(self._hosts)
 
 
-def _missing(point: PlannedPoint, options: Options) -> list[Run]:
+def _missing(point: Point, options: Options) -> list[Run]:
     """The runs that are not kept, or are those of other parameters. Raises `InputError` for damaged files."""
     found = []
     same = json.loads(json.dumps(point.fingerprint(options)))
@@ -166,7 +166,7 @@ def in_virtual_time(run: Run) -> bytes:
         return run.by(runner)
 
 
-def virtual_runner(point: PlannedPoint, capacity_factor: float | None) -> VirtualRunner:
+def virtual_runner(point: Point, capacity_factor: float | None) -> VirtualRunner:
     """The simulator of a point's lab. Raises `InputError`."""
     return VirtualRunner(
         point.lab,
@@ -177,7 +177,7 @@ def virtual_runner(point: PlannedPoint, capacity_factor: float | None) -> Virtua
     )
 
 
-def once(point: PlannedPoint, number: int, runner: Runner) -> RunRecords:
+def once(point: Point, number: int, runner: Runner) -> RunRecords:
     """One run of a point. Raises `RunError`."""
     return runner.run(
         point.senders, seconds=point.seconds, seed=point.seeds[number], echoes_per_s=point.echoes_per_s

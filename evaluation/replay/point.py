@@ -9,14 +9,14 @@ from typing import Any
 
 from evaluation.options import Options
 from evaluation.provenance import commit
-from evaluation.traffic import FlowTraffic
+from evaluation.traffic import Sender
 from loko.lab import Backend, Lab
 from loko.network import Routed
 from loko.scenario import OpenFlow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPoint:
+class Point:
     """What is sent through a lab, so many times."""
 
     figure: str
@@ -33,7 +33,7 @@ class PlannedPoint:
     """The admission scheme by which a controller in real time admits the flows."""
     entries: int
     """Entries of each table."""
-    senders: Sequence[FlowTraffic]
+    senders: Sequence[Sender]
     seconds: float
     """Length of each run."""
     seeds: Sequence[int]
@@ -44,7 +44,7 @@ class PlannedPoint:
     """EchoRequests that the controller sends to each switch."""
     openflow: OpenFlow = OpenFlow.V1_0
 
-    def with_backend(self, backend: Backend | None) -> PlannedPoint:
+    def with_backend(self, backend: Backend | None) -> Point:
         """The same with this in the place of every switch (`Lab.with_backend`). Raises `InputError`."""
         return replace(self, lab=self.lab.with_backend(backend))
 

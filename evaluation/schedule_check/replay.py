@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.runner import RunError
 from evaluation.schedule_check.document import Allotted, ScheduleDocument, WantedFlow
-from evaluation.traffic import FlowTraffic, Releases
+from evaluation.traffic import Releases, Sender
 from evaluation.virtual import PoweredLab, lab_network
 from loko.document import InputError
 from loko.entries import FlowEntry, filler_entries, five_tuple_entry
@@ -47,12 +47,12 @@ def replay(
     try:
         powered = PoweredLab(lab, lab_network(lab, _tables(lab, schedule), seed=seed), seed)
         planned: list[NDArray[np.int64]] = []
-        traffic: list[FlowTraffic] = []
+        traffic: list[Sender] = []
         for number, one in enumerate(sent):
             due_ns = _due_ns(one, schedule, cycles)
             off_ns = chance.choice([-1, 0, 1], due_ns.size) * round(schedule.guard_us * 1e3)
             sends = Releases(instants_ns=due_ns + off_ns)
-            traffic.append(FlowTraffic.of(number, _flow(wanted[one.id]), sends))
+            traffic.append(Sender.of(number, _flow(wanted[one.id]), sends))
             planned.append(due_ns)
         duration_ns = round((cycles + 2) * schedule.base_period_us * 1e3)
         records = powered.run(traffic, duration_ns=duration_ns, drain_ns=_DRAIN_NS)

@@ -23,7 +23,7 @@ from evaluation.live.messages import BuildRequest
 from evaluation.live.runner import LiveRunner
 from evaluation.live.session import Session
 from evaluation.options import Builder
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from evaluation.virtual import PoweredLab, VirtualRunner, lab_network
 from loko.admission import Admission, Admitted, Refusal
 from loko.control_traffic import HEARTBEAT
@@ -281,7 +281,8 @@ def test_a_flow_that_was_admitted_the_other_way_round_is_installed_the_other_way
 def test_the_runner_of_figures_sends_frames_along_the_admitted_path() -> None:
     found = around_a_full_switch()
     senders = [
-        Senders(queue_frames=10).conforming(number, one.flow) for number, one in enumerate(found.admitted)
+        SenderSettings(queue_frames=10).conforming(number, one.flow)
+        for number, one in enumerate(found.admitted)
     ]
     with VirtualRunner(found.lab, found.admitted, entries=found.entries) as runner:
         records = runner.run(senders, seconds=2, seed=1)

@@ -20,7 +20,7 @@ from loko.scenario import (
     Scenario,
     UsedEntry,
 )
-from loko.service import Rounding, service_curve
+from loko.service_curve import Rounding, service_curve
 from loko.split import echo_traffic, split
 
 ZODIAC = load_profile("zodiac-fx").with_exact_clocks()

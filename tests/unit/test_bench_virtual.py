@@ -30,7 +30,7 @@ from evaluation.instruments.numbered_frame import frame, number_of
 from evaluation.runner import RunError
 from loko.device import load_profile, profile_text
 from loko.scenario import TABLE_1_MATCHES, Action, Match, Priorities, Scenario, UsedEntry
-from loko.service import processing
+from loko.service_curve import processing
 
 PROFILE = load_profile("zodiac-fx")
 

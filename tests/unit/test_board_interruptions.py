@@ -18,7 +18,7 @@ from loko.flow import Flow
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import of_lokos_tables
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 LAB = load_lab("two-switch").as_printed()
 ZODIAC = load_profile("zodiac-fx").with_exact_clocks()

@@ -26,7 +26,7 @@ from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
 from loko.scenario import EVALUATION, UNKNOWN, Action, Match, Scenario
-from loko.service import service_curve
+from loko.service_curve import service_curve
 from loko.split import split
 
 ZODIAC = load_profile("zodiac-fx")

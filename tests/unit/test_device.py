@@ -21,7 +21,7 @@ from loko.scenario import (
     Scenario,
     UsedEntry,
 )
-from loko.service import Rounding, capacity_bytes, capacity_frames, processing, service_curve
+from loko.service_curve import Rounding, capacity_bytes, capacity_frames, processing, service_curve
 
 ZODIAC = load_profile("zodiac-fx")
 SOURCE = (PROFILES / "zodiac-fx.toml").read_text()

@@ -21,7 +21,16 @@ from evaluation.pictures.canvas import PAPER
 from evaluation.pictures.chart import draw_chart
 from evaluation.pictures.panels import draw_histogram
 from evaluation.pictures.sweep import draw_sweep
-from evaluation.result import LOSS_PERCENT, MEDIAN_MS, Band, Delays, FigureResult, Point, Printed, Series
+from evaluation.result import (
+    LOSS_PERCENT,
+    MEDIAN_MS,
+    Band,
+    Delays,
+    FigureResult,
+    PointResult,
+    Printed,
+    Series,
+)
 
 MANY = LINES.model_copy(
     update={
@@ -239,7 +248,7 @@ def sweep_result(xs: list[float]) -> FigureResult:
             label=label,
             flow=flow,
             points=[
-                Point(
+                PointResult(
                     x=x,
                     packets=1000,
                     lost=lost,

@@ -7,7 +7,7 @@ import switch_emulator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.beside.senders import Sender
+from evaluation.beside.senders import ConformingSender
 from evaluation.beside.taps import LOST_AFTER_NS, Taps
 from evaluation.emulation.boards import power_up
 from evaluation.emulation.cabled import CabledLab
@@ -49,7 +49,7 @@ def test_what_a_sender_sends_conforms_whatever_holds_it_up(
     rate_bps: int, frames: int, frame_bytes: int, waits_ns: list[int]
 ) -> None:
     flow = a_flow(rate_bps=float(rate_bps), burst_bytes=float(frames * frame_bytes), frame_bytes=frame_bytes)
-    sender = Sender(flow, bytes(frame_bytes - 4), number=1, sequence_offset=OFFSET, now_ns=7)
+    sender = ConformingSender(flow, bytes(frame_bytes - 4), number=1, sequence_offset=OFFSET, now_ns=7)
     sent: list[int] = []
     now_ns = 7
     for wait_ns in waits_ns:
@@ -66,7 +66,7 @@ def test_what_a_sender_sends_conforms_whatever_holds_it_up(
 
 def test_sender_uses_its_whole_burst_and_nearly_its_rate() -> None:
     flow = a_flow(rate_bps=1_000_000.0, burst_bytes=3060.0)
-    sender = Sender(flow, bytes(302), number=1, sequence_offset=OFFSET, now_ns=0)
+    sender = ConformingSender(flow, bytes(302), number=1, sequence_offset=OFFSET, now_ns=0)
     instants: list[int] = []
     while sender.next_ns < 20_000 * MS:
         instants.append(sender.next_ns)

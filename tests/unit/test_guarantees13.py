@@ -13,7 +13,7 @@ from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 from typer.testing import CliRunner
 
-import loko.service
+import loko.service_curve
 from evaluation.adversary.random_cases import drawn
 from evaluation.adversary.schemes import GUARANTEED
 from evaluation.adversary.search import adversary
@@ -33,7 +33,7 @@ from loko.lab import load_lab
 from loko.network import on_shortest_paths
 from loko.packets import frame_server
 from loko.scenario import OpenFlow, of_lokos_tables
-from loko.service import processing, shortest_processing
+from loko.service_curve import processing, shortest_processing
 
 LAB = load_lab("two-switch")
 ZODIAC = load_profile("zodiac-fx")
@@ -159,8 +159,8 @@ def test_least_times_allow_for_entries_that_fail_at_once() -> None:
 
 def test_a_least_time_that_is_none_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the tests above can fail: sets are admitted as if every search of 1.3 were the shortest."""
-    monkeypatch.setattr("loko.packets.server.processing", loko.service.shortest_processing)
-    monkeypatch.setattr("loko.service.processing", loko.service.shortest_processing)
+    monkeypatch.setattr("loko.packets.server.processing", loko.service_curve.shortest_processing)
+    monkeypatch.setattr("loko.service_curve.processing", loko.service_curve.shortest_processing)
     assert any(
         trial(seed, packets=3_000, openflow=V1_3, scheme="packet-granular").failed for seed in range(40)
     )

@@ -28,12 +28,12 @@ from evaluation.result import (
     ClaimResult,
     Delays,
     FigureResult,
-    Point,
+    PointResult,
     Series,
     read_result,
     write_result,
 )
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 FIGURE = experiments()["loko/senders"]
@@ -46,7 +46,7 @@ def runs_of(lost: float, late: float, *, spread: float = 1.0, runs: int = 400) -
     corners = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)]) * spread
     percent = np.array([lost, late]) + np.tile(corners, (runs // 4, 1))
     counts = np.column_stack([np.full(len(percent), 1_000_000), (percent * 10_000).astype(np.int64)])
-    return Tried(senders=Senders(), seconds=10, counts=counts)
+    return Tried(senders=SenderSettings(), seconds=10, counts=counts)
 
 
 def test_the_likelihood_is_the_normal_density_of_what_is_printed() -> None:
@@ -97,7 +97,7 @@ def test_it_is_replayed_with_all_figures_in_virtual_time_only() -> None:
     assert select(["senders"], experiments()) == [FIGURE]
 
 
-def trial(senders: Senders, seconds: float = 0.3) -> GridCell:
+def trial(senders: SenderSettings, seconds: float = 0.3) -> GridCell:
     return GridCell(
         figure="loko/fig3c",
         scheme="qjump-consistent",
@@ -110,18 +110,18 @@ def trial(senders: Senders, seconds: float = 0.3) -> GridCell:
 
 
 def test_a_sender_of_half_the_load_loses_less() -> None:
-    busy, idle = (np.array(carry_out(trial(Senders(offered_load=load)))) for load in (1.0, 0.4))
+    busy, idle = (np.array(carry_out(trial(SenderSettings(offered_load=load)))) for load in (1.0, 0.4))
     assert busy[:, 1].sum() > 0
     assert idle[:, 1].sum() < busy[:, 1].sum() / 5
-    assert carry_out(trial(Senders())) == busy.tolist()
+    assert carry_out(trial(SenderSettings())) == busy.tolist()
 
 
 def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path)
-    first, second = trial(Senders()), trial(Senders(offered_load=0.5))
+    first, second = trial(SenderSettings()), trial(SenderSettings(offered_load=0.5))
     kept = tmp_path / "kept.jsonl"
     before = dict(tried([first], options, kept))
-    done: list[Senders] = []
+    done: list[SenderSettings] = []
 
     def counted(one: GridCell) -> list[list[int]]:
         done.append(one.senders)
@@ -145,7 +145,7 @@ def test_a_prediction_is_the_figures_own_replay_with_that_sender(tmp_path: Path)
         for one in FIGURE.predicted
         if one.figure == "fig17a"
     ]
-    full, half = (predict(short, "loko", Senders(offered_load=load), options) for load in (1.0, 0.3))
+    full, half = (predict(short, "loko", SenderSettings(offered_load=load), options) for load in (1.0, 0.3))
     assert full.findings["fig17a"]["loss_at_11_percent"] > half.findings["fig17a"]["loss_at_11_percent"]
     assert full.findings["fig17a"]["loss_starts"] <= half.findings["fig17a"]["loss_starts"]
     sweep = experiments()["loko/fig17a"]
@@ -164,7 +164,7 @@ def test_a_prediction_is_judged_beside_the_others_of_the_same_scale(tmp_path: Pa
             for name, length in (("fig17a", 0.2), ("fig17b", seconds))
             if one.figure == name
         ]
-        claims = predict(pair, "loko", Senders(), options).claims["fig17b"]
+        claims = predict(pair, "loko", SenderSettings(), options).claims["fig17b"]
         return [one.because for one in claims if one.because.startswith("fig17a is not in this folder")]
 
     assert why_not(0.2) == []
@@ -176,8 +176,8 @@ def test_only_the_zodiac_has_a_capacity_factor(tmp_path: Path) -> None:
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
     chosen = [one for one in FIGURE.predicted if one.figure in {"fig3a", "fig3b"}]
     short = [one.model_copy(update={"runs": 1, "seconds": 0.05}) for one in chosen]
-    assert list(predict(short, "loko", Senders(), options).claims) == ["fig3a", "fig3b"]
-    assert list(predict(short, "loko", Senders(), options, 1.06).claims) == ["fig3a"]
+    assert list(predict(short, "loko", SenderSettings(), options).claims) == ["fig3a", "fig3b"]
+    assert list(predict(short, "loko", SenderSettings(), options, 1.06).claims) == ["fig3a"]
 
 
 def test_one_run_has_no_spread(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def predicted(loss: float, starts: float | None, *, holds: bool) -> Prediction:
     findings = {"loss_at_11_percent": loss} | ({} if starts is None else {"loss_starts": starts})
     claim = ClaimResult(claim="c", paper="60 %", here=f"{loss} %", holds=holds, where="fig 17a")
     return Prediction(
-        senders=Senders(),
+        senders=SenderSettings(),
         capacity_factor=None,
         findings={"fig17a": findings},
         loss_percent={"fig17a": {1.0: 0.0, 11.0: loss}},
@@ -248,7 +248,7 @@ def test_a_band_over_x_reaches_over_all_inferred_predictions_and_says_what_it_co
     one = FIGURE.model_copy(
         update={"predicted": [each for each in FIGURE.predicted if each.figure == "fig17a"]}
     )
-    late = Senders(shaper_latency_ns=15_000)
+    late = SenderSettings(shaper_latency_ns=15_000)
     inferred = [
         predicted(58.0, 6, holds=True),
         replace(predicted(50.0, 6, holds=True), capacity_factor=1.06),
@@ -290,7 +290,7 @@ def test_a_sender_that_sent_nothing_says_nothing_of_losses_or_shares() -> None:
         )
         for found, packets in ((shares, 10.0), (idle, 0.0))
     )
-    two = [sending, replace(silent, senders=Senders(offered_load=0.5))]
+    two = [sending, replace(silent, senders=SenderSettings(offered_load=0.5))]
     found = bands(FIGURE, two)
     assert {one.finding: (one.least, one.most) for one in found} == {
         name: ([value], [value]) for name, value in shares.items()
@@ -303,7 +303,9 @@ def test_over_x_there_is_a_loss_where_packets_were_sent_and_a_median_where_some_
     none = Delays(min=None, p1=None, p25=None, p50=None, p75=None, p99=None, max=None)
     some = Delays(min=1, p1=1, p25=1, p50=2, p75=3, p99=3, max=3)
     points = [
-        Point(x=x, packets=packets, lost=lost, loss=0, late=0, explained=0, guaranteed=False, delay_ms=delays)
+        PointResult(
+            x=x, packets=packets, lost=lost, loss=0, late=0, explained=0, guaranteed=False, delay_ms=delays
+        )
         for x, packets, lost, delays in ((1.0, 0, 0, none), (2.0, 10, 10, none), (3.0, 10, 5, some))
     ]
     result = chart_result(Chart(panels=[LINES])).model_copy(
@@ -319,7 +321,7 @@ def test_shares_of_a_deployment_have_bands_by_the_findings_that_its_picture_tell
     options = Options(mode="virtual", seed=1, out=tmp_path, jobs=1)
     chosen = [one.model_copy(update={"runs": 1, "seconds": 0.1}) for one in FIGURE.predicted[:1]]
     figure = FIGURE.model_copy(update={"predicted": chosen})
-    found = [predict(chosen, "loko", Senders(offered_load=load), options) for load in (1.0, 0.2)]
+    found = [predict(chosen, "loko", SenderSettings(offered_load=load), options) for load in (1.0, 0.2)]
     lost, late, in_time = bands(figure, found)
     ends = [one.findings["fig3a"]["silo_lost_percent"] for one in found]
     assert (lost.figure, lost.finding, lost.x) == ("loko/fig3a", "silo_lost_percent", [])

@@ -24,13 +24,13 @@ from evaluation.live.carriage import Capture, records, refuse
 from evaluation.live.generator import pattern_of, script
 from evaluation.live.shaping import TokenBucket
 from evaluation.runner import LOST, RunError, Stall
-from evaluation.traffic import Bucket, FlowTraffic, Greedy, RandomBursts, Releases, Tcp, TimeTriggered
+from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender, Tcp, TimeTriggered
 from loko.lab import load_lab
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
 START_NS = 1_700_000_000_000_000_000
 
-FLOW = FlowTraffic(
+FLOW = Sender(
     flow=0,
     source="H1",
     destination="H3",
@@ -46,12 +46,12 @@ FLOW = FlowTraffic(
 )
 
 
-def sending(frame_bytes: int = 306, **changes: float) -> FlowTraffic:
+def sending(frame_bytes: int = 306, **changes: float) -> Sender:
     """The same with other bursts."""
     return replace(FLOW, frame_bytes=frame_bytes, sends=replace(FLOW.sends, **changes))
 
 
-def shaped(frame_bytes: int = 306, **changes: float) -> FlowTraffic:
+def shaped(frame_bytes: int = 306, **changes: float) -> Sender:
     """The same with another bucket."""
     return sending(frame_bytes, bucket=replace(FLOW.bucket, **changes))
 

@@ -22,7 +22,7 @@ from loko.controller.messages import barrier_request, features_request, hello
 from loko.device import load_profile
 from loko.document import PROFILES
 from loko.scenario import TABLE_1_MATCHES, Action, Case, Match, OpenFlow, Priorities, UsedEntry
-from loko.service import capacity_frames, processing
+from loko.service_curve import capacity_frames, processing
 
 OPENFLOW_1_0 = ofproto_protocol.ProtocolDesc(version=1)
 OPENFLOW_1_3 = ofproto_protocol.ProtocolDesc(version=4)

@@ -22,7 +22,7 @@ from loko.packets import Grid, PacketAdmission, default_targets, frame_server, o
 from loko.packets.staircase import Staircase
 from loko.ring import Ring
 from loko.scenario import EVALUATION, Scenario, of_lokos_tables
-from loko.service import capacity_frames
+from loko.service_curve import capacity_frames
 
 ZODIAC = load_profile("zodiac-fx")
 RING = ring_lab(Ring(switches=5, hosts_per_switch=2))

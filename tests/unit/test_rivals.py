@@ -15,7 +15,7 @@ from loko.flow import Flow
 from loko.lab import load_lab
 from loko.rivals import Epsilon, QJump, QJumpAdmission, Rival, SiloAdmission, SiloPort, rival_admission
 from loko.scenario import EVALUATION
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 ZODIAC = load_lab("two-switch").as_printed()
 BANANA = load_lab("two-switch-banana-pi").as_printed()

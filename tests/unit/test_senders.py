@@ -25,18 +25,18 @@ from evaluation.kinds.versions.document import Versions
 from evaluation.kinds.versions.production import carried_flows
 from evaluation.options import Options, Silent
 from evaluation.runner import LOST
-from evaluation.senders import SenderChoice, Senders, Shaper, bursts_ns, sentence, slot_ns
-from evaluation.traffic import FlowTraffic, RandomBursts
+from evaluation.senders import SenderChoice, SenderSettings, Shaper, bursts_ns, sentence, slot_ns
+from evaluation.traffic import RandomBursts, Sender
 from evaluation.virtual import VirtualRunner
 from loko.document import InputError
 from loko.scenario import OpenFlow
 
 FIGURES = experiments()
 SENDING = [one for one in FIGURES.values() if isinstance(one, SendingFigure)]
-LONG = Senders(burst_frames=50, offered_load=0.8, queue_frames=200, shaper_latency_ns=7)
+LONG = SenderSettings(burst_frames=50, offered_load=0.8, queue_frames=200, shaper_latency_ns=7)
 
 
-def sent(figure: SendingFigure, how: Senders | None) -> list[FlowTraffic]:
+def sent(figure: SendingFigure, how: SenderSettings | None) -> list[Sender]:
     if isinstance(figure, Sweep):
         return list(traffic(prepare(figure), figure.x.values[-1], how))
     if isinstance(figure, Deployment):
@@ -62,7 +62,7 @@ def test_the_kinds_that_send_are_these() -> None:
 
 @pytest.mark.parametrize("figure", SENDING, ids=lambda one: one.figure)
 def test_all_systems_of_all_figures_send_alike(figure: SendingFigure) -> None:
-    assert figure.senders == Senders()
+    assert figure.senders == SenderSettings()
     for one in sent(figure, None):
         bucket = one.bucket
         assert one.sends == RandomBursts(
@@ -102,7 +102,7 @@ def test_a_choice_replaces_only_what_it_names() -> None:
 )
 def test_a_choice_that_makes_no_sense_is_refused_in_one_line(choice: SenderChoice, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        choice.of(Senders())
+        choice.of(SenderSettings())
 
 
 def test_a_figure_that_cannot_follow_is_named() -> None:
@@ -231,7 +231,7 @@ def test_a_late_shaper_in_a_lab() -> None:
     assert isinstance(figure, Deployment)
     rates = {}
     for latency_ns in (0, 80_000):
-        one = deploy(figure, figure.systems[0], Senders(shaper_latency_ns=latency_ns))
+        one = deploy(figure, figure.systems[0], SenderSettings(shaper_latency_ns=latency_ns))
         with VirtualRunner(one.lab, one.flows, entries=figure.entries) as runner:
             records = runner.run(one.senders, seconds=0.5, seed=1)
         rates[latency_ns] = len(records) / 0.5 / 4
@@ -242,7 +242,7 @@ def test_a_late_shaper_in_a_lab() -> None:
 
 
 def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
-    default = sentence([Senders().described()] * 3)
+    default = sentence([SenderSettings().described()] * 3)
     assert default == (
         "All hosts send bursts that fill their bucket, at the rate of their shaper, with room for"
         " 160 frames before it. The papers print none of this: it is assumed, and fitted to no figure."
@@ -250,5 +250,5 @@ def test_the_report_says_in_one_sentence_how_hosts_send() -> None:
     assert "bursts of 50 frames, at 0.8 times" in sentence([LONG.described()])
     assert sentence([LONG.described()]).endswith("it was chosen for this replay.")
     assert "0.007 us late" in sentence([LONG.described()])
-    assert "not the same" in sentence([Senders().described(), LONG.described()])
+    assert "not the same" in sentence([SenderSettings().described(), LONG.described()])
     assert not sentence([])

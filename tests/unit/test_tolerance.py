@@ -33,7 +33,7 @@ from loko.quantity import Count
 from loko.rivals import Epsilon, QJump
 from loko.scenario import EVALUATION, of_lokos_tables
 from loko.schemes import CHOICES, Choice, SchemeName, admission_of, choice_named
-from loko.service import service_curve
+from loko.service_curve import service_curve
 from loko.tolerance import Tolerance
 
 LAB = load_lab("two-switch")

@@ -15,15 +15,15 @@ from evaluation import traffic
 from evaluation.live.runner import LiveRunner
 from evaluation.options import Options, Silent
 from evaluation.replay.campaign import replay
-from evaluation.replay.point import PlannedPoint
+from evaluation.replay.point import Point
 from evaluation.runner import RunError, RunRecords
 from evaluation.traffic import (
     IN_WORDS,
     Bucket,
-    FlowTraffic,
     Greedy,
     RandomBursts,
     Releases,
+    Sender,
     Sends,
     Tcp,
     TimeTriggered,
@@ -47,7 +47,7 @@ FLOWS = [
 def sent(*sends: Sends, seconds: float = 0.1) -> RunRecords:
     """What becomes of H1's flows."""
     routed = [RoutedFlow(flow, shortest_path(LAB, flow.source, flow.destination)) for flow in FLOWS]
-    each = [FlowTraffic.of(number, FLOWS[number], how) for number, how in enumerate(sends)]
+    each = [Sender.of(number, FLOWS[number], how) for number, how in enumerate(sends)]
     with VirtualRunner(LAB, routed, entries=17) as runner:
         return runner.run(each, seconds=seconds, seed=1)
 
@@ -107,7 +107,7 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
     mode: str, tmp_path: Path
 ) -> None:
     flow = FLOWS[0]
-    point = PlannedPoint(
+    point = Point(
         figure="loko/none",
         x=0.0,
         label="none",
@@ -115,7 +115,7 @@ def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_bui
         routed=[RoutedFlow(flow, shortest_path(LAB, flow.source, flow.destination))],
         scheme="fifth-rate",
         entries=17,
-        senders=[FlowTraffic.of(0, flow, TimeTriggered(offset_ns=0, period_ns=1_000_000))],
+        senders=[Sender.of(0, flow, TimeTriggered(offset_ns=0, period_ns=1_000_000))],
         seconds=1.0,
         seeds=[1],
         guarantees_ns={},
@@ -135,7 +135,7 @@ def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:
         TimeTriggered(offset_ns=1, period_ns=2, off_ns=np.array([1])),
         Tcp(payload_bytes=1),
     ]
-    described = {json.dumps(FlowTraffic.of(0, FLOWS[0], how).described()) for how in ways}
+    described = {json.dumps(Sender.of(0, FLOWS[0], how).described()) for how in ways}
     assert len(described) == len(ways)
 
 

@@ -16,7 +16,7 @@ from evaluation.runner import RunError
 from loko.device import load_profile
 from loko.document import InputError
 from loko.scenario import EVALUATION, of_lokos_tables
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 PROFILE = load_profile("zodiac-fx")
 QUEUE = SharedQueue.of(PROFILE, EVALUATION)

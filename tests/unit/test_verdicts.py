@@ -20,7 +20,7 @@ from evaluation.kinds.attack.production import compute
 from evaluation.kinds.experiments import experiments
 from evaluation.options import Options, Silent
 from evaluation.report import render
-from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, Point
+from evaluation.result import ClaimKind, ClaimResult, Delays, FigureResult, GuaranteeResult, PointResult
 from evaluation.verdicts import Count, counted_with, counts, counts_of_all
 from loko.document import InputError
 
@@ -38,9 +38,9 @@ CIRCULAR = {
 """Facts that went into the profile, or that the emulator meets by construction; None: all of the figure."""
 
 
-def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> Point:
+def point(*, packets: int = 100, lost: int = 0, late: int = 0, explained: int = 0) -> PointResult:
     none = Delays(**dict.fromkeys(("min", "p1", "p25", "p50", "p75", "p99", "max"), None))
-    return Point(
+    return PointResult(
         x=1,
         packets=packets,
         lost=lost,
@@ -74,7 +74,7 @@ def result(
         (point(packets=0), "not tested"),
     ],
 )
-def test_a_guarantee_is_kept_broken_or_not_tested(one: Point, verdict: str) -> None:
+def test_a_guarantee_is_kept_broken_or_not_tested(one: PointResult, verdict: str) -> None:
     found = guarantee("Loko", {"H1->H3": [point()] if one.packets else [], "H3->H1": [one]}, ours=True)
     assert found.verdict == verdict
     assert found.flows == ["H1->H3", "H3->H1"]

@@ -16,7 +16,7 @@ from loko.device import load_profile
 from loko.entries import switch_entries
 from loko.lab import load_lab
 from loko.scenario import OpenFlow, of_lokos_tables
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 
 def test_tables_are_installed_in_either_version() -> None:

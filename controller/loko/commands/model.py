@@ -16,7 +16,7 @@ from loko.description import describe_model
 from loko.device import load_profile
 from loko.document import InputError
 from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Priorities, Scenario, Unknown, UsedEntry
-from loko.service import Rounding
+from loko.service_curve import Rounding
 
 _NS_PER_US = 1e3
 _NS_PER_MS = 1e6

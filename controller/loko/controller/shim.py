@@ -27,7 +27,7 @@ _MAIN: Final = framework.handler.MAIN_DISPATCHER
 _on: Final = framework.handler.set_ev_handler
 
 
-class Service:
+class Upstream:
     """The other end: where everything goes, and where what is to be sent comes from."""
 
     def __init__(self, connection: socket.socket, version: int) -> None:
@@ -65,7 +65,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
     """A connection of a switch."""
 
     numbers = itertools.count(1)
-    service: Service
+    service: Upstream
 
     def __init__(self, connection: socket.socket, address: Any) -> None:
         super().__init__(connection, address)
@@ -98,7 +98,7 @@ class Switch(framework.controller.Datapath):  # type: ignore[misc]
 class Application(framework.ofp_handler.OFPHandler):  # type: ignore[misc]
     """The framework's handshake, with the service behind it."""
 
-    def __init__(self, listening: socket.socket, service: Service) -> None:
+    def __init__(self, listening: socket.socket, service: Upstream) -> None:
         super().__init__()
         self._listening = listening
         self._service = Switch.service = service
@@ -166,7 +166,7 @@ def main(listening_fd: int, service_fd: int, version: int) -> None:
     """Run until the service ends."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     framework.configure()
-    service = Service(socket.socket(fileno=service_fd), version)
+    service = Upstream(socket.socket(fileno=service_fd), version)
     Application.OFP_VERSIONS = [version]
     application = framework.app_manager.AppManager.get_instance().instantiate(
         Application, socket.socket(fileno=listening_fd), service

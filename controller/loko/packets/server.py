@@ -24,7 +24,7 @@ from loko.control_traffic import (
 from loko.device import Profile
 from loko.document import InputError
 from loko.scenario import Scenario
-from loko.service import Processing, processing, shortest_processing
+from loko.service_curve import Processing, processing, shortest_processing
 
 _PS_PER_NS: Final = 1000
 _ROUNDING_NS: Final = 2

@@ -30,7 +30,7 @@ from loko.lab import Lab
 from loko.network import Hop, longest_path
 from loko.rivals.bucket import SharedBucket
 from loko.scenario import Scenario
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 UNKNOWN_EPSILON_NS: Final = 4000.0
 """Epsilon of the QJump paper, for devices without a known processing time (section 2.3)."""

@@ -28,7 +28,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.rivals.bucket import SharedBucket
-from loko.service import capacity_frames
+from loko.service_curve import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"
 """Its buffer is taken for devices whose own is not known: "the same buffer size as for the Zodiac FX"."""

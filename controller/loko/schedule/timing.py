@@ -1,8 +1,8 @@
 """How long a slot is, and when a host sends (TSSDN, section 3.1 and algorithm 1).
 
 A slot is as long as the slowest frame of it can take to the other end of the longest path, so the frames of
-two slots never meet. How long that is comes from the model of the lab's switches (`loko.service`), which
-forward for all their ports with one CPU: frames of one slot share no cable, but they may share a CPU.
+two slots never meet. How long that is comes from the model of the lab's switches (`loko.service_curve`),
+which forward for all their ports with one CPU: frames of one slot share no cable, but they may share a CPU.
 """
 
 from __future__ import annotations

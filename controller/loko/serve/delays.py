@@ -31,7 +31,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DelaysChanged:
     """More delays are known than before."""
 
 
@@ -61,7 +61,7 @@ def decode_observation(line: bytes) -> Observation:
 
 
 @dataclass(slots=True)
-class _Measured:
+class _FlowDelays:
     guarantee_ns: float
     sent: int = 0
     received: int = 0
@@ -115,14 +115,14 @@ class DelayBook:
     """The measured delays of all flows that are installed. Totals count from when a flow was."""
 
     def __init__(self) -> None:
-        self._flows: dict[str, _Measured] = {}
+        self._flows: dict[str, _FlowDelays] = {}
 
     def keep(self, guarantees_ns: Mapping[str, float]) -> None:
         """These flows are installed, with these guarantees; what is known of others is forgotten."""
         self._flows = {
             name: known
             if (known := self._flows.get(name)) is not None and known.guarantee_ns == guarantee_ns
-            else _Measured(guarantee_ns)
+            else _FlowDelays(guarantee_ns)
             for name, guarantee_ns in guarantees_ns.items()
         }
 

@@ -17,7 +17,7 @@ from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.flow import Flow
 from loko.network import Hop
-from loko.serve.delays import DelayBook, Measured, Observation
+from loko.serve.delays import DelayBook, DelaysChanged, Observation
 from loko.serve.journal import fields
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import Became, Effects, Happening, Interrupted, Outcome
@@ -33,7 +33,7 @@ class Over:
     """The service ends; nothing more happens."""
 
 
-News = Happening | Measured | Over
+News = Happening | DelaysChanged | Over
 DISK_PATIENCE_S: Final = 20.0
 """A disk that takes longer for a transaction does not come back by itself."""
 _MEASURED_S: Final = 0.5
@@ -141,7 +141,7 @@ class Operation:
 
     def _tell_measured(self) -> None:
         self._is_measured = False
-        self._tell(Measured())
+        self._tell(DelaysChanged())
 
     def _tell(self, news: News) -> None:
         for queue in self._watchers:

@@ -28,7 +28,7 @@ from evaluation.bench.store import SampleStore
 from loko.allocation import ALLOCATION_RULES, allocate
 from loko.device import Profile
 from loko.scenario import Action, Match, Scenario
-from loko.service import service_curve
+from loko.service_curve import service_curve
 
 VIRTUAL_TOLERANCE: Final = 0.01
 LIVE_TOLERANCE: Final = 0.03

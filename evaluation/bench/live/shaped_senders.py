@@ -25,8 +25,8 @@ from evaluation.live.generator import Generator
 from evaluation.live.programs import run, run_json
 from evaluation.live.shaping import TokenBucket, shape
 from evaluation.runner import RunError
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender
 from loko.flow import Flow
 
 _PAUSE_FRAMES: Final = 10
@@ -49,11 +49,11 @@ class Case:
     rate_bps: int
     """The shaper's, counting frames with their FCS; its bucket holds one frame."""
     shaped: bool
-    senders: Senders
+    senders: SenderSettings
     line_rate_bps: int
 
     @property
-    def flow(self) -> FlowTraffic:
+    def flow(self) -> Sender:
         """The sender as every figure describes it."""
         flow = Flow(
             id=self.name,
@@ -73,7 +73,7 @@ class Case:
         return int(self.rate_bps * self.senders.offered_load)
 
 
-_FULL: Final = Senders(offered_load=1.5)
+_FULL: Final = SenderSettings(offered_load=1.5)
 CASES: Final = (
     Case(name="45 Mbit/s", rate_bps=45_000_000, shaped=True, senders=_FULL, line_rate_bps=100_000_000),
     Case(
@@ -95,7 +95,7 @@ CASES: Final = (
         name="5.4 Mbit/s, bursts of 400",
         rate_bps=5_412_000,
         shaped=True,
-        senders=Senders(burst_frames=400, offered_load=0.5, queue_frames=1000),
+        senders=SenderSettings(burst_frames=400, offered_load=0.5, queue_frames=1000),
         line_rate_bps=100_000_000,
     ),
 )
@@ -207,7 +207,7 @@ def _gaps(stamps: NDArray[np.int64] | None) -> tuple[float, float, float] | None
     return float(low), float(middle), float(high)
 
 
-def _burst(stamps: NDArray[np.int64] | None, flow: FlowTraffic) -> float | None:
+def _burst(stamps: NDArray[np.int64] | None, flow: Sender) -> float | None:
     """Median length of trains without a gap of several frames, those at the ends left out."""
     if stamps is None or len(stamps) < 2:
         return None

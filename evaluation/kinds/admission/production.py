@@ -22,7 +22,7 @@ from evaluation.result import AxisLabel, TableResult
 from loko.allocation import OPTIMISED, PACKET_GRANULAR
 from loko.device import deterministic
 from loko.scenario import of_lokos_tables
-from loko.service import Service, service_curve
+from loko.service_curve import SwitchService, service_curve
 
 _RUNS_PER_TASK: Final = 125
 _USABLE_PERCENT: Final = 90.0
@@ -79,7 +79,7 @@ def _use_findings(
     rows: Rows,
     by_place: Mapping[tuple[Series, int], Rows],
     hops: Sequence[int],
-    service: Service,
+    service: SwitchService,
 ) -> dict[str, float]:
     """Of the first scheme."""
     series = next(iter(by_place))[0]
@@ -161,7 +161,7 @@ def _mean(rows: Rows, column: str) -> float:
     return float(np.mean([getattr(row, column) for row in rows]))
 
 
-def _service(figure: AdmissionFigure) -> Service:
+def _service(figure: AdmissionFigure) -> SwitchService:
     lab = lab_of(figure)
     scenario = of_lokos_tables(entries=figure.entries, packet_sizes_bytes=(figure.frame_bytes,))
     return service_curve(deterministic(next(iter(lab.switches.values())).profile), scenario)

@@ -16,7 +16,7 @@ from evaluation.result import AxisLabel
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.device import load_profile
 from loko.scenario import of_lokos_tables
-from loko.service import service_curve
+from loko.service_curve import service_curve
 from loko.split import split
 
 _KB: Final = 1024

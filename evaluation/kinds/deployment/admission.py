@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from evaluation.figure import lab_of
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.deployment.document import Deployment, LokoSystem, SiloSystem, System
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, flow_of, number_of
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender, flow_of, number_of
 from loko.admission import Admission, Admitted
 from loko.calculus import TokenBucket
 from loko.control_traffic import AS_PRINTED
@@ -33,14 +33,14 @@ class Deployed:
     """Each on the path on which it was admitted."""
     guarantee_ns: float
     """End-to-end bound, the same for all flows."""
-    senders: tuple[FlowTraffic, ...]
+    senders: tuple[Sender, ...]
     shown: frozenset[int]
     """Numbers of the flows whose delays are shown, as in the paper; losses are counted of all."""
     queues_ns: Mapping[str, float]
     """Silo's queue capacity and queue bounds, by the place of the port (appendix A); else empty."""
 
 
-def deploy(figure: Deployment, system: System, how: Senders | None = None) -> Deployed:
+def deploy(figure: Deployment, system: System, how: SenderSettings | None = None) -> Deployed:
     """Ask the system's admission control for the flows. Raises `InputError` if it refuses one.
 
     `how` replaces the figure's description of the senders, which is the same for all systems.

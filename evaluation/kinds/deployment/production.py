@@ -19,7 +19,7 @@ from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import Tally, forget, records_of, replay
 from evaluation.replay.duration import live_s, virtual_s
-from evaluation.replay.point import PlannedPoint, carriage, seed_of
+from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel, HostResult, NoteResult, Series, merge_counters, runs_of
 
 _KEPT_PACKETS: Final = 4_000_000
@@ -35,7 +35,7 @@ def compute(figure: Deployment, options: Options, progress: Progress) -> tuple[O
         for deployed in (deploy(figure, system, senders) for system in _chosen(figure, options))
     ]
     points = [
-        PlannedPoint(
+        Point(
             figure=figure.name,
             x=float(number),
             label=f"{figure.name}, {deployed.system.label}",

@@ -19,7 +19,7 @@ from evaluation.kinds.duel.document import Arena, DuelFigure
 from evaluation.planned_control import all_that_may_be_sent
 from evaluation.replay.point import seed_of
 from evaluation.runner import RunError, RunRecords
-from evaluation.traffic import Bucket, FlowTraffic, RandomBursts, Sends, TimeTriggered
+from evaluation.traffic import Bucket, RandomBursts, Sender, Sends, TimeTriggered
 from evaluation.virtual import VirtualRunner
 from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
@@ -108,7 +108,7 @@ def carry_out(replay: Replay) -> Carried:
     traffic = _sent(replay, chance)
     if replay.scenario.deed == "best-effort":  # first, so that its chances do not depend on the others
         sends = _bursts(stray, replay.scenario.size * 1e3, is_shaped=False)
-        traffic = [FlowTraffic.of(replay.arena.requests, stray, sends), *traffic]
+        traffic = [Sender.of(replay.arena.requests, stray, sends), *traffic]
     records = powered.run(
         traffic,
         duration_ns=duration_ns,
@@ -125,7 +125,7 @@ def _seed(replay: Replay) -> int:
     return seed_of(replay.seed, replay.figure.name, replay.arena.key, replay.scenario)
 
 
-def _sent(replay: Replay, chance: np.random.Generator) -> list[FlowTraffic]:
+def _sent(replay: Replay, chance: np.random.Generator) -> list[Sender]:
     """Every flow sends as promised, but for what the scenario has done.
 
     A rogue sends so many times its rate at random instants; one with a slot does not look for it. A host
@@ -150,7 +150,7 @@ def _sent(replay: Replay, chance: np.random.Generator) -> list[FlowTraffic]:
             )
             count = slots.instants_ns(duration_ns).size
             sends = replace(slots, off_ns=guard_ns * chance.choice([-1, 0, 1], count))
-        found.append(FlowTraffic.of(number, one.flow, sends))
+        found.append(Sender.of(number, one.flow, sends))
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from evaluation.figure import lab_of
 from evaluation.kinds.paths.document import Paths
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, flow_of
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender, flow_of
 from loko.admission import Admitted
 from loko.control_traffic import HEARTBEAT
 from loko.document import InputError
@@ -27,7 +27,7 @@ class AdmittedPaths:
     requested: int
     flows: tuple[Admitted, ...]
     """Each on the path on which it was admitted."""
-    senders: tuple[FlowTraffic, ...]
+    senders: tuple[Sender, ...]
 
     @property
     def hops(self) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ class AdmittedPaths:
         return max(one.guarantee_ns for one in self.flows if len(one.path) - 1 == hops)
 
 
-def admit_paths(figure: Paths, seed: int, how: Senders | None = None) -> AdmittedPaths:
+def admit_paths(figure: Paths, seed: int, how: SenderSettings | None = None) -> AdmittedPaths:
     """Ask for a flow of every host; each of another length. Raises `InputError` if a length is not there.
 
     `how` replaces the figure's description of the senders.

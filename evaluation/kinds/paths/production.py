@@ -19,8 +19,8 @@ from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import Tally, forget, records_of, replay
 from evaluation.replay.duration import live_s
-from evaluation.replay.point import PlannedPoint, carriage, seed_of
-from evaluation.result import AxisLabel, Point, Series, runs_of
+from evaluation.replay.point import Point, carriage, seed_of
+from evaluation.result import AxisLabel, PointResult, Series, runs_of
 from evaluation.runner import LOST, RunRecords
 from loko.lab import load_lab
 
@@ -39,7 +39,7 @@ def compute(figure: Paths, options: Options, progress: Progress) -> tuple[Outcom
     admitted = replace(admitted, lab=admitted.lab.cabled(options.cabling))
     hops = np.array(admitted.hops, dtype=np.int32)
     rows = []
-    point = PlannedPoint(
+    point = Point(
         figure=figure.name,
         x=0.0,
         label=figure.name,
@@ -95,7 +95,9 @@ def _worst(records: RunRecords, length: int, guarantee_ns: float) -> float:
     return float(delays.max()) / guarantee_ns if delays.size else 0.0
 
 
-def _findings(admitted: AdmittedPaths, points: list[Point], worst: dict[int, float]) -> dict[str, float]:
+def _findings(
+    admitted: AdmittedPaths, points: list[PointResult], worst: dict[int, float]
+) -> dict[str, float]:
     found = {
         "requested_flows": float(admitted.requested),
         "admitted_flows": float(len(admitted.flows)),
@@ -114,7 +116,7 @@ def _findings(admitted: AdmittedPaths, points: list[Point], worst: dict[int, flo
     return found
 
 
-def _chart(admitted: AdmittedPaths, points: list[Point], mode: str, how_long: str) -> Chart:
+def _chart(admitted: AdmittedPaths, points: list[PointResult], mode: str, how_long: str) -> Chart:
     """The mode stands above the picture: packets of virtual time say nothing of a machine in real time."""
     seen = [point for point in points if point.delay_ms.p50 is not None]
     x = [point.x for point in seen]

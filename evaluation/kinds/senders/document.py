@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from evaluation.figure import Figure
 from evaluation.finding_checks import FindingClaim
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from loko.document import Strict
 
 
@@ -35,10 +35,10 @@ class Grid(Strict):
     queue_frames: list[int] = Field(min_length=1)
 
     @property
-    def senders(self) -> list[Senders]:
+    def senders(self) -> list[SenderSettings]:
         """All of them."""
         return [
-            Senders(burst_frames=burst, offered_load=load, queue_frames=room)
+            SenderSettings(burst_frames=burst, offered_load=load, queue_frames=room)
             for room in self.queue_frames
             for burst in self.burst_frames
             for load in self.offered_load

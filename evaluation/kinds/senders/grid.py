@@ -22,8 +22,8 @@ from evaluation.kinds.senders.likelihood import Tried
 from evaluation.options import Options
 from evaluation.provenance import commit
 from evaluation.replay.campaign import once, virtual_runner
-from evaluation.replay.point import PlannedPoint
-from evaluation.senders import Senders
+from evaluation.replay.point import Point
+from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 
@@ -35,7 +35,7 @@ class GridCell:
     """``PAPER/ID`` of a deployment."""
     scheme: str
     """Admission scheme of one of its systems."""
-    senders: Senders
+    senders: SenderSettings
     runs: int
     seconds: float
     seed: int
@@ -61,7 +61,7 @@ def carry_out(trial: GridCell) -> list[list[int]]:
     """Packets, lost and late ones of each run."""
     figure, system = source_of(trial.figure, trial.scheme)
     deployed = deploy(figure, system, trial.senders)
-    point = PlannedPoint(
+    point = Point(
         figure=trial.figure,
         x=0.0,
         label=trial.figure,
@@ -86,7 +86,7 @@ def carry_out(trial: GridCell) -> list[list[int]]:
     return counts
 
 
-def hash_of(senders: Senders) -> int:
+def hash_of(senders: SenderSettings) -> int:
     """A number of its own for each description, the same on every machine."""
     return int.from_bytes(senders.model_dump_json().encode(), "big")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class PrintedShares:
 class Tried:
     """What one sender gave."""
 
-    senders: Senders
+    senders: SenderSettings
     seconds: float
     """Of each run."""
     counts: NDArray[np.int64]

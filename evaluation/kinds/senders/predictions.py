@@ -15,7 +15,7 @@ from evaluation.kinds.sweep.checks import PointsByX
 from evaluation.kinds.sweep.document import Sweep
 from evaluation.options import Options, Silent
 from evaluation.result import LOSS_PERCENT, MEDIAN_MS, ClaimResult, FigureResult
-from evaluation.senders import SenderChoice, Senders
+from evaluation.senders import SenderChoice, SenderSettings
 from loko.device import Profile, load_device
 from loko.lab import load_lab
 
@@ -31,7 +31,7 @@ OverX = Mapping[str, Mapping[float, tuple[float, float]]]
 class Prediction:
     """What one sender gives, figure by figure."""
 
-    senders: Senders
+    senders: SenderSettings
     capacity_factor: float | None
     findings: Mapping[str, Mapping[str, float]]
     loss_percent: Mapping[str, Mapping[float, float]]
@@ -45,7 +45,7 @@ class Prediction:
 def predict(
     figures: Sequence[Predicted],
     paper: str,
-    senders: Senders,
+    senders: SenderSettings,
     options: Options,
     capacity_factor: float | None = None,
 ) -> Prediction:

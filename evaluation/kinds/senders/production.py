@@ -21,7 +21,7 @@ from evaluation.kinds.senders.predictions import FOLDER, Prediction, predict
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.result import LOSS_PERCENT, AxisLabel, TableResult
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 _DRAWN_DEVIANCE: Final = 30.0
@@ -52,7 +52,7 @@ def compute(figure: SendersFigure, options: Options, progress: Progress) -> tupl
             seed=options.seed,
             capacity_factor=options.capacity_factor,
         )
-        for senders in (*grid.senders, Senders())
+        for senders in (*grid.senders, SenderSettings())
     ]
     kept = options.out / f".{figure.figure}.jsonl"
     progress.begin(len(trials), 0, "senders")
@@ -108,7 +108,7 @@ def _predictions(
     if not figures:
         return []
     others = [one.senders for one in _spanning(region) if one is not best]
-    wanted = [(senders, options.capacity_factor) for senders in (Senders(), best.senders, *others)]
+    wanted = [(senders, options.capacity_factor) for senders in (SenderSettings(), best.senders, *others)]
     wanted += [(best.senders, factor) for factor in figure.capacity_factors]
     wanted += [
         (best.senders.model_copy(update={"shaper_latency_ns": latency}), options.capacity_factor)

@@ -17,7 +17,7 @@ from evaluation.result import AxisLabel, TableResult
 from loko.allocation import Allocation, allocate, scheme_named
 from loko.calculus import bytes_in
 from loko.device import load_profile
-from loko.service import Service, service_curve
+from loko.service_curve import SwitchService, service_curve
 
 
 def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tuple[Outcome, pa.Table]:
@@ -49,7 +49,7 @@ def compute(figure: ServiceCurve, _options: Options, _progress: Progress) -> tup
     return outcome, rows
 
 
-def _panel(service: Service, allocations: Sequence[Allocation]) -> LinePanel:
+def _panel(service: SwitchService, allocations: Sequence[Allocation]) -> LinePanel:
     """Bytes that may arrive and that are served, as figure 13a draws them."""
     end_ns = max((one.delay_ns for one in allocations), default=2 * service.curve.latency_ns) * 1.15
     latency_ns = service.curve.latency_ns

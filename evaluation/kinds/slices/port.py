@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evaluation.kinds.slices.confined import carry_confined
 from evaluation.kinds.slices.htb_port import Request
 from evaluation.runner import LOST, RunError
-from evaluation.traffic import FlowTraffic, Instants, Releases, flow_of
+from evaluation.traffic import Instants, Releases, Sender, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
 from loko.controller.framing import whole_messages
 from loko.controller.messages import add_entry, barrier_request, features_request, hello
@@ -80,7 +80,7 @@ def carry(sending: Sending) -> dict[int, Sent]:
         _install(network, lab, releases)
         for number, release in releases.items():
             sends = Releases(instants_ns=release.instants_ns)
-            traffic = FlowTraffic.of(number, _flow(number, release), sends)
+            traffic = Sender.of(number, _flow(number, release), sends)
             add_sender(network, lab, traffic, line_rate_bps=port.link_rate_bps)
         last_ns = max(int(release.instants_ns.max()) for release in releases.values())
         result = network.run(duration_ns=last_ns + _TO_SEND_NS, drain_ns=_DRAIN_NS)

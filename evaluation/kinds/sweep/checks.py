@@ -19,7 +19,7 @@ from evaluation.figure import (
     NumberCheck,
 )
 from evaluation.folder import full_name
-from evaluation.result import LOSS_PERCENT, Point, Printed, Series
+from evaluation.result import LOSS_PERCENT, PointResult, Printed, Series
 
 Statistic = Literal["min", "p1", "p25", "p50", "p75", "p99", "max"]
 
@@ -28,12 +28,12 @@ class PointsByX:
     """The points of all series together, by x."""
 
     def __init__(self, series: Sequence[Series]) -> None:
-        self.by_x: dict[float, list[Point]] = {}
+        self.by_x: dict[float, list[PointResult]] = {}
         for one in series:
             for point in one.points:
                 self.by_x.setdefault(point.x, []).append(point)
 
-    def at(self, values: Sequence[float]) -> list[Point] | None:
+    def at(self, values: Sequence[float]) -> list[PointResult] | None:
         """Points at these x; None if one of them was not measured."""
         if any(x not in self.by_x for x in values):
             return None
@@ -60,7 +60,7 @@ class PointsByX:
         """The smallest x at which a packet was late; None if none was."""
         return self.first(lambda point: point.late)
 
-    def first(self, count: Callable[[Point], int]) -> float | None:
+    def first(self, count: Callable[[PointResult], int]) -> float | None:
         """The smallest x at which this was counted of any flow; None if it was nowhere."""
         return min((x for x, points in self.by_x.items() if any(map(count, points))), default=None)
 
@@ -101,7 +101,7 @@ class _Nothing(Check):
             return NotTestable(why="stalls of the host explain every one of them", here=here)
         return here, holds
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """Packets to which it happened."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class NoLoss(_Nothing):
 
     kind: Literal["no_loss"]
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """As `_Nothing.bad`."""
         return point.lost
 
@@ -121,7 +121,7 @@ class NoLate(_Nothing):
 
     kind: Literal["no_late"]
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """As `_Nothing.bad`."""
         return point.late
 
@@ -253,7 +253,7 @@ class _Starts(NumberCheck):
         """As `Check.denied_by_one_case`: by one packet at a smaller x."""
         return True
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """Packets to which it happened."""
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class LossStarts(_Starts):
         """As `Check.printed`."""
         return _mark(fact, "loss_starts", fact.number, f"loss from {fact.number:g} on")
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """As `_Starts.bad`."""
         return point.lost
 
@@ -281,7 +281,7 @@ class LateStarts(_Starts):
         """As `Check.printed`."""
         return _mark(fact, "late_starts", fact.number, f"late from {fact.number:g} on")
 
-    def bad(self, point: Point) -> int:
+    def bad(self, point: PointResult) -> int:
         """As `_Starts.bad`."""
         return point.late
 
@@ -491,7 +491,7 @@ def _name(statistic: Statistic) -> str:
     return words.get(statistic, f"{statistic[1:]} % quantile")
 
 
-def _count(counts: Sequence[int], points: Sequence[Point]) -> Answer:
+def _count(counts: Sequence[int], points: Sequence[PointResult]) -> Answer:
     if not sum(point.packets for point in points):
         return NOTHING_MEASURED
     bad = sum(counts)

@@ -23,21 +23,21 @@ from evaluation.provenance import commit, machine, versions
 from evaluation.records import RecordWriter, summary
 from evaluation.replay.campaign import Tally, forget, records_of, replay
 from evaluation.replay.duration import live_s, virtual_s
-from evaluation.replay.point import PlannedPoint, seed_of
+from evaluation.replay.point import Point, seed_of
 from evaluation.result import (
     AxisLabel,
     FigureResult,
     GuaranteeResult,
     HostResult,
     NoteResult,
-    Point,
+    PointResult,
     Provenance,
     Series,
     merge_counters,
     runs_of,
 )
 from evaluation.runner import RunError
-from evaluation.senders import Senders
+from evaluation.senders import SenderSettings
 from loko.document import InputError
 
 
@@ -51,7 +51,7 @@ class ChosenSweep:
     runs: int
     seconds: float
     values: tuple[float, ...]
-    senders: Senders
+    senders: SenderSettings
 
     @property
     def sweep(self) -> Sweep:
@@ -63,11 +63,11 @@ class ChosenSweep:
         """The file of its records."""
         return figure_file(self.options.out, self.sweep.name, ".parquet")
 
-    def point(self, x: float) -> PlannedPoint:
+    def point(self, x: float) -> Point:
         """What is sent at x. Every run of every point of every figure has a seed of its own."""
         sweep, seed = self.sweep, self.options.seed
         senders = traffic(self.setting, x, self.senders)
-        return PlannedPoint(
+        return Point(
             figure=sweep.name,
             x=x,
             label=f"{sweep.name} at {x:g}",
@@ -94,16 +94,16 @@ class ChosenSweep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointResult:
+class TalliedPoint:
     """What one point gave: a box for each observed flow by its number, and the counters of the boards."""
 
-    points: dict[int, Point]
+    points: dict[int, PointResult]
     boards: dict[str, dict[str, int]]
     host: HostResult
     real_boards: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-_POINT_RESULT = TypeAdapter(PointResult)
+_POINT_RESULT = TypeAdapter(TalliedPoint)
 
 
 def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> list[FigureResult]:
@@ -116,7 +116,7 @@ def produce(sweeps: Sequence[Sweep], options: Options, progress: Progress) -> li
     done = {name: _kept(plan) for name, plan in plans.items()}
     points = [plan.point(x) for name, plan in plans.items() if not done[name] for x in plan.values]
 
-    def on_point(point: PlannedPoint) -> None:
+    def on_point(point: Point) -> None:
         plan, found = plans[point.figure], done[point.figure]
         found[point.x] = _judged(plan, point)
         if len(found) == len(plan.values):
@@ -146,14 +146,14 @@ def plan_of(sweep: Sweep, options: Options) -> ChosenSweep:
     )
 
 
-def _kept(plan: ChosenSweep) -> dict[float, PointResult]:
+def _kept(plan: ChosenSweep) -> dict[float, TalliedPoint]:
     """The points in a complete figure's records, if they are all that is planned now."""
     if not plan.records.exists():
         return {}
     entries = summary(plan.records).get("points")
     if not isinstance(entries, list) or len(entries) != len(plan.values):
         return {}
-    found: dict[float, PointResult] = {}
+    found: dict[float, TalliedPoint] = {}
     for x, entry in zip(plan.values, entries, strict=True):
         if not isinstance(entry, dict):
             return {}
@@ -166,7 +166,7 @@ def _kept(plan: ChosenSweep) -> dict[float, PointResult]:
     return found
 
 
-def _judged(plan: ChosenSweep, point: PlannedPoint) -> PointResult:
+def _judged(plan: ChosenSweep, point: Point) -> TalliedPoint:
     """The boxes of a point. Raises `RunError` for a flow that sent nothing: it would keep every guarantee."""
     tally = Tally(point.guarantees_ns)
     for records in records_of(point, plan.options):
@@ -179,10 +179,10 @@ def _judged(plan: ChosenSweep, point: PlannedPoint) -> PointResult:
                 f"{point.label}: {plan.sweep.flows[flow].label} sent nothing in"
                 f" {runs_of(plan.runs, plan.seconds)}; lengthen them with --seconds"
             )
-    return PointResult(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
+    return TalliedPoint(points=points, boards=tally.boards, host=tally.host, real_boards=tally.real_boards)
 
 
-def _gather(plan: ChosenSweep, points: Mapping[float, PointResult]) -> None:
+def _gather(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> None:
     """Put the records of all points into the figure's one file and drop those of the runs."""
     with replacing(plan.records) as part, RecordWriter(part) as writer:
         for x in plan.values:
@@ -199,7 +199,7 @@ def _gather(plan: ChosenSweep, points: Mapping[float, PointResult]) -> None:
     forget(plan.sweep.name, plan.options)
 
 
-def _result(plan: ChosenSweep, points: Mapping[float, PointResult]) -> FigureResult:
+def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureResult:
     sweep, setting, options = plan.sweep, plan.setting, plan.options
     labels = {flow.label: number for number, flow in enumerate(sweep.flows)}
     series = [

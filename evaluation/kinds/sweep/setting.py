@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from evaluation.figure import lab_of
 from evaluation.kinds.allocation import allocation_of
 from evaluation.kinds.sweep.document import Sweep
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, flow_of
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender, flow_of
 from loko.allocation import Allocation
 from loko.control_traffic import Message, MessageRate
 from loko.document import InputError
@@ -75,14 +75,14 @@ def prepare(sweep: Sweep) -> Setting:
     )
 
 
-def traffic(setting: Setting, x: float, how: Senders | None = None) -> tuple[FlowTraffic, ...]:
+def traffic(setting: Setting, x: float, how: SenderSettings | None = None) -> tuple[Sender, ...]:
     """The senders at x: `senders` with the multipliers of that point."""
     return senders(setting, setting.sweep.multipliers(x), how)
 
 
 def senders(
-    setting: Setting, multipliers: tuple[float, float], how: Senders | None = None
-) -> tuple[FlowTraffic, ...]:
+    setting: Setting, multipliers: tuple[float, float], how: SenderSettings | None = None
+) -> tuple[Sender, ...]:
     """Equation 8 times the multipliers m_r and m_b. Flows without a share send nothing.
 
     `how` replaces the experiment's description of the senders.

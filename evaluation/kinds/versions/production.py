@@ -19,11 +19,11 @@ from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
 from evaluation.records import rows_of
 from evaluation.replay.campaign import forget, records_of, replay
-from evaluation.replay.point import PlannedPoint, carriage, seed_of
+from evaluation.replay.point import Point, carriage, seed_of
 from evaluation.result import AxisLabel
 from evaluation.runner import LOST, RunRecords
-from evaluation.senders import Senders
-from evaluation.traffic import FlowTraffic, flow_of
+from evaluation.senders import SenderSettings
+from evaluation.traffic import Sender, flow_of
 from loko.allocation import Allocation
 from loko.document import InputError
 from loko.lab import Lab
@@ -63,7 +63,7 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
     points = {}
     for number, version in enumerate(OpenFlow):
         routed, senders = carried_flows(figure, how, lab, found[version, figure.entries])
-        points[version] = PlannedPoint(
+        points[version] = Point(
             figure=figure.name,
             x=float(number),
             label=f"{figure.name}, OpenFlow {version.value}",
@@ -113,8 +113,8 @@ def compute(figure: Versions, options: Options, progress: Progress) -> tuple[Out
 
 
 def carried_flows(
-    figure: Versions, how: Senders, lab: Lab, allocation: Allocation
-) -> tuple[list[RoutedFlow], list[FlowTraffic]]:
+    figure: Versions, how: SenderSettings, lab: Lab, allocation: Allocation
+) -> tuple[list[RoutedFlow], list[Sender]]:
     """The flows of equation 8 as they are admitted, and their senders."""
     shares = split(allocation, ratio=figure.split)
     if not shares.feasible:

@@ -203,7 +203,7 @@ def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Service:
+class SwitchService:
     """What a switch guarantees to all its flows together in a scenario (section 4), and why."""
 
     profile: Profile
@@ -262,7 +262,7 @@ class Service:
         )
 
 
-def service_curve(profile: Profile, scenario: Scenario, rounding: Rounding = Rounding.FLOOR) -> Service:
+def service_curve(profile: Profile, scenario: Scenario, rounding: Rounding = Rounding.FLOOR) -> SwitchService:
     """The worst case over all that the scenario leaves open.
 
     R and T0 may come from different cases: with unknown sizes the smallest frame has the least throughput,
@@ -273,7 +273,7 @@ def service_curve(profile: Profile, scenario: Scenario, rounding: Rounding = Rou
         raise InputError(f"scenario: {scenario.entries} entries; {profile.name} holds {limit}")
     candidates = [processing(profile, case) for case in scenario.cases()]
     sizes = scenario.frame_bytes
-    return Service(
+    return SwitchService(
         profile=profile,
         scenario=scenario,
         slowest=min(candidates, key=lambda candidate: candidate.throughput_bps),
