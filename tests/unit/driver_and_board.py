@@ -1,0 +1,99 @@
+"""A driver and the emulated board that it keeps, in one of the versions of OpenFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Final
+
+from board_end import BoardEnd, Pair
+
+from loko.controller import wire, wire13
+from loko.controller.driver import Driver
+from loko.controller.manners import MANNERS
+from loko.controller.wire import Entry
+from loko.controller.wire13 import Entry13
+from loko.entries import FlowEntry, five_tuple_entry
+from loko.scenario import OpenFlow
+
+MARK: Final = 0x4C6F
+MS: Final = 1_000_000
+S: Final = 1_000_000_000
+HARM: Final = {
+    OpenFlow.V1_0: ("wedged", "hangs", "was split", "longer than", "a DELETE has left", "is lost"),
+    OpenFlow.V1_3: ("wedged", "hangs", "was split", "longer than", "multipart"),
+}
+"""Words of events that tell of a mistake of the driver."""
+
+
+def flow_entry(number: int, *, port: int = 3, priority: int = 100) -> FlowEntry:
+    return five_tuple_entry(
+        priority=priority,
+        nw_src=IPv4Address("10.0.0.1"),
+        nw_dst=IPv4Address("10.0.0.2"),
+        tp_src=1 + number % 60_000,
+        tp_dst=7000,
+        output_port=port,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the two speak, and whether the board has its quirks."""
+
+    openflow: OpenFlow
+    quirks: str = "firmware"
+
+    def __str__(self) -> str:
+        return f"{self.openflow.value}-{self.quirks}"
+
+    def entry(self, number: int, *, mark: int = MARK, port: int = 3, priority: int = 100) -> Entry | Entry13:
+        flow, cookie = flow_entry(number, port=port, priority=priority), mark << 48 | number
+        if self.openflow is OpenFlow.V1_3:
+            return wire13.entry_of(flow, cookie=cookie)
+        return wire.entry_of(flow, cookie=cookie)
+
+    def driver(self, **options: object) -> Driver:
+        values: dict[str, object] = {"capacity": 128, "own_mark": MARK, **options}
+        return Driver(manners=MANNERS[self.openflow], **values)  # type: ignore[arg-type]
+
+    def end(self, config: dict[str, object] | None = None, *, start_ns: int = 3 * S) -> BoardEnd:
+        return BoardEnd({"quirks": self.quirks, **(config or {})}, start_ns=start_ns, openflow=self.openflow)
+
+    def pair(self, config: dict[str, object] | None = None, **options: object) -> Pair:
+        return Pair(self.driver(**options), self.end(config))
+
+    def added(self, xid: int, entry: Entry | Entry13) -> bytes:
+        """The message by which another controller adds an entry."""
+        if isinstance(entry, Entry13):
+            return wire13.encode(wire13.Add(xid, entry))
+        return wire.encode(wire.Add(xid, entry))
+
+
+V1_0: Final = Setting(OpenFlow.V1_0)
+V1_3: Final = Setting(OpenFlow.V1_3)
+V1_3_SPEC: Final = Setting(OpenFlow.V1_3, "spec")
+SETTINGS: Final = (V1_0, V1_3, V1_3_SPEC)
+
+
+def table(pair: Pair) -> list[tuple[int, bytes, bytes]]:
+    """Cookie, match and actions of every entry of the board; of 1.0 without the match."""
+    if pair.end.openflow is OpenFlow.V1_3:
+        return sorted(
+            (int.from_bytes(flow.head[8:16], "big"), flow.oxms, flow.instructions)
+            for flow in pair.end.board.flows13()
+        )
+    return sorted((flow.cookie, b"", b"".join(flow.actions)) for flow in pair.end.board.flows())
+
+
+def expected(*entries: Entry | Entry13) -> list[tuple[int, bytes, bytes]]:
+    """The table that has these entries and no others."""
+    return sorted(
+        (one.cookie, one.match if isinstance(one, Entry13) else b"", one.actions) for one in entries
+    )
+
+
+def assert_unharmed(pair: Pair) -> None:
+    harm = HARM[pair.end.openflow]
+    assert not [event for event in pair.end.events if any(word in event for word in harm)]
+    assert pair.end.is_open
