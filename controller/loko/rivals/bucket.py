@@ -1,11 +1,17 @@
-"""A token bucket that flows share: an output port of Silo's, a host of QJump's."""
+"""Token buckets that flows share (output ports of Silo, hosts of QJump), and admission that fills them."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from loko.admission.debt import Clock, Debt
+from loko.admission import Admitted, Change, PathAlone, Refusal, Register
+from loko.admission.debt import Clock, Debt, patience
 from loko.admission.exact import ExactSum
+from loko.flow import Flow
+from loko.network import Hop
 
 _BITS_NS_PER_BYTE_S = 8e9
 
@@ -77,3 +83,100 @@ class SharedBucket:
         rate_bps, burst_bytes = kept
         self._rate.remove(rate_bps)
         self._burst.remove(burst_bytes)
+
+
+class Taken(NamedTuple):
+    """What an admitted flow takes of one bucket."""
+
+    bucket: SharedBucket
+    burst_bytes: float
+    passed_ns: float
+    """From when a frame is sent until it no longer counts there."""
+
+
+class BucketAdmission(ABC):
+    """Admission control by which a flow takes its rate, and a burst, of each bucket on its way."""
+
+    def __init__(self, register: Register[PathAlone]) -> None:
+        """Start empty."""
+        self._register = register
+        self._clock = Clock()
+
+    @property
+    def admitted(self) -> Mapping[str, Admitted]:
+        """The accepted flows by id, in order of admission."""
+        return self._register.admitted
+
+    @abstractmethod
+    def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """What `request` would answer."""
+
+    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
+        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
+        answer = self.check(flow, path)
+        if isinstance(answer, Admitted):
+            self._register.add(answer)
+            for taken in self._taken(answer):
+                taken.bucket.add(flow.rate_bps, taken.burst_bytes)
+        return answer
+
+    def advance(self, now_ns: int) -> None:
+        """Let time pass. What was released counts less and less."""
+        self._clock.advance(now_ns)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
+        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
+
+        Raises `InputError` if it was not admitted.
+        """
+        self._clock.advance(now_ns)
+        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
+        admitted = self._register.remove(flow_id)
+        for taken in self._taken(admitted):
+            until_ns = self._clock.after(sent_ns, taken.passed_ns)
+            taken.bucket.leave(until_ns, admitted.flow.rate_bps, taken.burst_bytes)
+
+    def cancel(self, flow_id: str) -> None:
+        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
+        admitted = self._register.remove(flow_id)
+        for taken in self._taken(admitted):
+            taken.bucket.remove(admitted.flow.rate_bps, taken.burst_bytes)
+
+    def release_all(self) -> None:
+        """Begin anew, as if no flow had ever sent."""
+        self._register.clear()
+        for bucket in self._buckets():
+            bucket.clear()
+
+    def passage_ns(self, flow_id: str) -> int:
+        """From the last frame that a flow sends until it is at its destination and counts nowhere."""
+        return self._clock.after(0, self._register.admitted[flow_id].guarantee_ns)
+
+    def debt(self, server: str) -> float | None:
+        """What released flows may have left at a server, in bytes, if anything."""
+        return self._named(server).debt_bytes() or None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
+        """Take over debts that were written down, as if no time had passed since."""
+        self._clock.advance(now_ns)
+        for server, amount in debts.items():
+            self._named(server).restore(amount)
+
+    def _patience(self, flow: Flow, wanted: Sequence[tuple[SharedBucket, float]]) -> Change | None:
+        """How long to wait until these buckets have room for these bursts, if that helps."""
+        if not any(bucket.owes() for bucket, _ in wanted):
+            return None
+        fits_ns = max(bucket.fits_ns(flow.rate_bps, burst_bytes) for bucket, burst_bytes in wanted)
+        return patience(self._clock.now_ns, fits_ns)
+
+    @abstractmethod
+    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
+        """Of each bucket on its way."""
+
+    @abstractmethod
+    def _buckets(self) -> Iterable[SharedBucket]:
+        """All that there are."""
+
+    @abstractmethod
+    def _named(self, server: str) -> SharedBucket:
+        """The bucket of a server, as `servers` calls it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -11,7 +11,6 @@ from typing import Final
 from loko.admission import (
     ROUNDING,
     Admitted,
-    Change,
     Demand,
     PathAlone,
     Refusal,
@@ -20,7 +19,6 @@ from loko.admission import (
     Usage,
     what_fits_on,
 )
-from loko.admission.debt import Clock, patience
 from loko.admission.exact import ExactSum
 from loko.calculus import time_ns
 from loko.device import Profile
@@ -28,7 +26,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop, longest_path
-from loko.rivals.bucket import SharedBucket
+from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
 from loko.scenario import Scenario
 from loko.service_curve import service_curve
 
@@ -101,14 +99,13 @@ def _epsilon_ns(lab: Lab, scenario: Scenario, epsilon: Epsilon) -> float:
     return longest_path(lab) * processing_ns
 
 
-class QJumpAdmission:
+class QJumpAdmission(BucketAdmission):
     """QJump as admission control: together, the flows of a host keep to one packet an epoch."""
 
     def __init__(self, lab: Lab, parameters: QJump) -> None:
         """Start empty."""
-        self._register = Register(lab, PathAlone.prepare, single_visits=_SINGLE_VISITS)
+        super().__init__(Register(lab, PathAlone.prepare, single_visits=_SINGLE_VISITS))
         self._parameters = parameters
-        self._clock = Clock()
         self._senders = {
             name: SharedBucket(
                 rate_bps=parameters.host_rate_bps,
@@ -122,11 +119,6 @@ class QJumpAdmission:
     def scheme(self) -> str:
         """Name of the scheme, whichever epsilon it has."""
         return "qjump"
-
-    @property
-    def admitted(self) -> Mapping[str, Admitted]:
-        """The accepted flows by id, in order of admission."""
-        return self._register.admitted
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: it looks at the sending host only, not at any switch."""
@@ -147,68 +139,16 @@ class QJumpAdmission:
                     requested=requested,
                     allowed=allowed,
                     unit=unit,
-                    advice=self._patience(flow, sender) or partial(what_fits_on, self.check, path),
+                    advice=self._patience(flow, [(sender, flow.burst_bytes)])
+                    or partial(what_fits_on, self.check, path),
                 )
         # One bound for the whole path, however long it is: each switch gets an equal part of it.
         part_ns = parameters.epoch_ns / len(path)
         return Admitted(flow, path, (flow.burst_bytes,) * len(path), (part_ns,) * len(path))
 
-    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
-        answer = self.check(flow, path)
-        if isinstance(answer, Admitted):
-            self._register.add(answer)
-            self._senders[flow.source].add(flow.rate_bps, flow.burst_bytes)
-        return answer
-
-    def advance(self, now_ns: int) -> None:
-        """Let time pass. What was released counts less and less."""
-        self._clock.advance(now_ns)
-
-    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
-
-        Raises `InputError` if it was not admitted.
-        """
-        self._clock.advance(now_ns)
-        flow = self._register.remove(flow_id).flow
-        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
-        self._senders[flow.source].leave(sent_ns, flow.rate_bps, flow.burst_bytes)
-
-    def cancel(self, flow_id: str) -> None:
-        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
-        flow = self._register.remove(flow_id).flow
-        self._senders[flow.source].remove(flow.rate_bps, flow.burst_bytes)
-
-    def release_all(self) -> None:
-        """Begin anew, as if no flow had ever sent."""
-        self._register.clear()
-        for sender in self._senders.values():
-            sender.clear()
-
-    def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until it is at its destination."""
-        return self._clock.after(0, self._register.admitted[flow_id].guarantee_ns)
-
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The sending host."""
         return (admitted.flow.source,)
-
-    def debt(self, server: str) -> float | None:
-        """What released flows of a host may have used up of its next packets, in bytes, if anything."""
-        return self._senders[server].debt_bytes() or None
-
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
-        self._clock.advance(now_ns)
-        for server, amount in debts.items():
-            self._senders[server].restore(amount)
-
-    def _patience(self, flow: Flow, sender: SharedBucket) -> Change | None:
-        """How long to wait, if that helps."""
-        if not sender.owes():
-            return None
-        return patience(self._clock.now_ns, sender.fits_ns(flow.rate_bps, flow.burst_bytes))
 
     def usage(self, switch: str) -> Usage:
         """What passes a switch, against what all hosts together may send."""
@@ -225,3 +165,12 @@ class QJumpAdmission:
         flow, sender = admitted.flow, self._senders[admitted.flow.source]
         yield Demand(flow.source, "rate", flow.rate_bps, sender.rate_bps * (1 + ROUNDING))
         yield Demand(flow.source, "burst", flow.burst_bytes, sender.burst_bytes * (1 + ROUNDING))
+
+    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
+        yield Taken(self._senders[admitted.flow.source], admitted.flow.burst_bytes, 0.0)
+
+    def _buckets(self) -> Iterable[SharedBucket]:
+        return self._senders.values()
+
+    def _named(self, server: str) -> SharedBucket:
+        return self._senders[server]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -12,7 +12,6 @@ from typing import Final
 from loko.admission import (
     ROUNDING,
     Admitted,
-    Change,
     Demand,
     PathAlone,
     Refusal,
@@ -21,13 +20,12 @@ from loko.admission import (
     Usage,
     what_fits_on,
 )
-from loko.admission.debt import Clock, patience
 from loko.calculus import TokenBucket, time_ns
 from loko.device import Profile, load_profile
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.rivals.bucket import SharedBucket
+from loko.rivals.bucket import BucketAdmission, SharedBucket, Taken
 from loko.service_curve import capacity_frames
 
 REFERENCE_DEVICE: Final = "zodiac-fx"
@@ -77,25 +75,19 @@ def _shares(queue: SharedBucket) -> tuple[Share, Share]:
     )
 
 
-class SiloAdmission:
+class SiloAdmission(BucketAdmission):
     """Silo's admission control. Every frame of a lab has one size, of which the buffers are counted."""
 
     def __init__(self, lab: Lab, *, frame_bytes: int) -> None:
         """Start empty."""
-        self._register = Register(lab, PathAlone.prepare)
+        super().__init__(Register(lab, PathAlone.prepare))
         self._ports = {name: port_of(lab, name, frame_bytes) for name in lab.switches}
         self._queues: dict[Hop, SharedBucket] = {}
-        self._clock = Clock()
 
     @property
     def scheme(self) -> str:
         """Name of the scheme."""
         return "silo"
-
-    @property
-    def admitted(self) -> Mapping[str, Admitted]:
-        """The accepted flows by id, in order of admission."""
-        return self._register.admitted
 
     def check(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
         """What `request` would answer: accepted if p_i <= c_i at every port of the path (equation 11)."""
@@ -113,65 +105,15 @@ class SiloAdmission:
                         requested=requested[share.quantity],
                         allowed=share.allowed,
                         unit=share.unit,
-                        advice=self._patience(flow, path, bursts) or partial(what_fits_on, self.check, path),
+                        advice=self._patience(flow, list(zip(map(self._queue, path), bursts, strict=True)))
+                        or partial(what_fits_on, self.check, path),
                     )
         delays_ns = tuple(self._ports[hop.switch].capacity_ns for hop in path)
         return Admitted(flow, path, bursts, delays_ns)
 
-    def request(self, flow: Flow, path: Sequence[Hop] | None = None) -> Admitted | Refusal:
-        """Admit a flow along a path, by default the shortest, or say why not. Raises `InputError`."""
-        answer = self.check(flow, path)
-        if isinstance(answer, Admitted):
-            self._register.add(answer)
-            for hop, burst_bytes in zip(answer.path, answer.bursts_bytes, strict=True):
-                self._queue(hop).add(flow.rate_bps, burst_bytes)
-        return answer
-
-    def advance(self, now_ns: int) -> None:
-        """Let time pass. What was released counts less and less."""
-        self._clock.advance(now_ns)
-
-    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None = None) -> None:
-        """Strike off a flow that has sent until now, or until `sent_until_ns`; it counts for a while.
-
-        Raises `InputError` if it was not admitted.
-        """
-        self._clock.advance(now_ns)
-        sent_ns = self._clock.now_ns if sent_until_ns is None else sent_until_ns
-        admitted = self._register.remove(flow_id)
-        ends_ns = self._ends_ns(admitted)
-        for hop, burst_bytes, end_ns in zip(admitted.path, admitted.bursts_bytes, ends_ns, strict=False):
-            self._queue(hop).leave(self._clock.after(sent_ns, end_ns), admitted.flow.rate_bps, burst_bytes)
-
-    def cancel(self, flow_id: str) -> None:
-        """Undo the request of a flow that has sent nothing. Raises `InputError` if it was not admitted."""
-        admitted = self._register.remove(flow_id)
-        for hop, burst_bytes in zip(admitted.path, admitted.bursts_bytes, strict=True):
-            self._queue(hop).remove(admitted.flow.rate_bps, burst_bytes)
-
-    def release_all(self) -> None:
-        """Begin anew, as if no flow had ever sent."""
-        self._register.clear()
-        for queue in self._queues.values():
-            queue.clear()
-
-    def passage_ns(self, flow_id: str) -> int:
-        """From the last frame that a flow sends until none of it is on its way and it counts nowhere."""
-        return self._clock.after(0, max(self._ends_ns(self._register.admitted[flow_id])))
-
     def servers(self, admitted: Admitted) -> tuple[str, ...]:
         """The ports on a flow's path, as `switch:port`."""
         return tuple(f"{hop.switch}:{hop.output_port}" for hop in admitted.path)
-
-    def debt(self, server: str) -> float | None:
-        """What released flows may have left at a port, in bytes, if anything."""
-        return self._named(server).debt_bytes() or None
-
-    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:
-        """Take over debts that were written down, as if no time had passed since."""
-        self._clock.advance(now_ns)
-        for server, amount in debts.items():
-            self._named(server).restore(amount)
 
     def usage(self, switch: str) -> Usage:
         """What is used of a switch: of each output port that a flow leaves by, its rate and its buffer."""
@@ -216,19 +158,13 @@ class SiloAdmission:
             arrival = arrival.delayed(self._ports[hop.switch].capacity_ns)
         return tuple(bursts)
 
-    def _patience(self, flow: Flow, path: tuple[Hop, ...], bursts: tuple[float, ...]) -> Change | None:
-        """How long to wait, if that helps."""
-        queues = [self._queue(hop) for hop in path]
-        if not any(queue.owes() for queue in queues):
-            return None
-        fits_ns = max(
-            queue.fits_ns(flow.rate_bps, burst) for queue, burst in zip(queues, bursts, strict=True)
-        )
-        return patience(self._clock.now_ns, fits_ns)
+    def _taken(self, admitted: Admitted) -> Iterator[Taken]:
+        passed_ns = accumulate(admitted.delays_ns, initial=0.0)  # at each port when the last frame is there
+        for hop, burst_bytes, there_ns in zip(admitted.path, admitted.bursts_bytes, passed_ns, strict=False):
+            yield Taken(self._queue(hop), burst_bytes, there_ns)
 
-    def _ends_ns(self, admitted: Admitted) -> Iterator[float]:
-        """When the last frame is at each port, and at its destination, after it was sent."""
-        return accumulate(admitted.delays_ns, initial=0.0)
+    def _buckets(self) -> Iterable[SharedBucket]:
+        return self._queues.values()
 
     def _named(self, server: str) -> SharedBucket:
         switch, _, port = server.rpartition(":")
