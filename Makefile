@@ -8,7 +8,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
-    rust unit python oldest-ansible waits labs delays live oftest random fuzz smoke roles anywhere bench evidence endurance \
+    rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
     topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
@@ -37,7 +37,7 @@ quick: ## Format, lint, types, unit tests of Rust and Python: what to run after 
 	@setup/in-turn.sh quick setup $(LINTS) rust unit
 
 test: ## Everything: quick's steps, and every test of Python, also those in real time
-	@setup/in-turn.sh test setup clients browser $(LINTS) rust python+labs delays
+	@setup/in-turn.sh test setup clients browser $(LINTS) rust python live
 
 lint: ## Format, lint and type checks of every language
 	@setup/in-turn.sh lint setup $(LINTS)
@@ -80,18 +80,13 @@ oldest-ansible: clients ## Only the tests with the oldest Ansible that the playb
 waits: setup clients ## Of `make python` only the tests in real time
 	@$(WITH) pytest --numprocesses $$(($$(nproc) + 1)) --dist worksteal -m waits $(ARGS)
 
-# One after the other: a machine has one lab at a time. They wait most of the time, so `make python` may run beside them.
-# One that fails while the machine keeps the cores from it is tried once more and named (tests/stalls.py).
-labs: setup ## Tests in real time with a lab, but for those that judge delays; only those that failed with ARGS=--lf
-	@$(WITH) pytest -o cache_dir=.pytest_cache/labs --durations 25 -m '(live or namespaces) and not waits and not delays' $(ARGS)
-
-delays: setup ## Tests in real time that judge delays, and so want the machine for themselves
-	@$(WITH) pytest --durations 25 -m 'delays' $(ARGS)
-
-live: labs delays ## Both, in turn
+# One after the other: they want the cores for themselves. One that fails while the machine keeps the cores from it is
+# tried once more and named (tests/stalls.py).
+live: setup ## Tests in real time that need the machine for themselves; only those that failed with ARGS=--lf
+	@$(WITH) pytest --durations 25 -m '(live or namespaces) and not waits' $(ARGS)
 
 # The sets of a test, too, come in the same order at every run, unless a random one is asked for.
-test quick unit python waits labs delays live: export PYTHONHASHSEED := 0
+test quick unit python waits live: export PYTHONHASHSEED := 0
 
 oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; a quarter of an hour); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)

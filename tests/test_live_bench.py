@@ -393,7 +393,6 @@ def test_open_vswitch_is_measured_as_a_device() -> None:
 
 @needs_openvswitch
 @pytest.mark.live
-@pytest.mark.delays
 def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> None:
     with open_device("openvswitch") as device:
         for frames in (4000, 16000):
@@ -409,7 +408,6 @@ def test_a_burst_that_open_vswitch_does_not_keep_up_with_shows_its_buffer() -> N
 
 @needs_emulator
 @pytest.mark.live
-@pytest.mark.delays
 def test_an_emulated_board_is_measured_as_a_device() -> None:
     table = Table(entries=17, match=Match.FIVE_TUPLE, action=Action.OUTPUT)
     with open_device("zodiac-fx-live") as device:

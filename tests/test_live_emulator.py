@@ -112,7 +112,6 @@ def install_entries(controller, entries=ENTRIES):
     controller.barrier()
 
 
-@pytest.mark.delays
 class TestForwarding:
     def test_bytes_and_delay(self, program, namespace, controller, sender, receiver, tmp_path):
         trace = tmp_path / "trace.csv"

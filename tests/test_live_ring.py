@@ -37,7 +37,6 @@ def _is_drowned(findings: Mapping[str, float]) -> bool:
     return lost > _MANY * findings["sent_packets"] and unexplained < _MANY * lost
 
 
-@pytest.mark.delays
 @pytest.mark.parametrize(("name", "switches"), [("fivelive", 5), ("ringlive", 31)])
 def test_admitted_flows_keep_their_guarantee_or_the_host_explains_it(name, switches, tmp_path) -> None:
     for attempt in range(_TRIES):

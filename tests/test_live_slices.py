@@ -33,7 +33,6 @@ def names() -> set[str]:
     return {path.name for path in Path("/sys/class/net").iterdir()}
 
 
-@pytest.mark.delays
 def test_a_class_keeps_its_rate_and_nothing_stays_behind() -> None:
     port = load_slices("htb")
     assert isinstance(port, HtbPort)

@@ -14,7 +14,7 @@ from evaluation.runner import LOST
 from evaluation.traffic import Bucket, Greedy, Sender, flow_of
 from loko.lab import load_lab
 
-pytestmark = [pytest.mark.delays, pytest.mark.live, pytest.mark.namespaces, needs_root]
+pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
 
 SETTING, TRAFFIC = admitted()
 SECONDS = 2.0

@@ -73,7 +73,6 @@ def burst(sender: Tap, receiver: Tap, first: int, count: int) -> tuple[list[int]
     return [sequence_of(frame.data) for frame in passed], took_s
 
 
-@pytest.mark.delays
 def test_of_a_burst_as_many_frames_pass_as_the_queue_has_places_and_one_more(tmp_path):
     """More pass only where somebody was kept from sending; of many bursts one at least is undisturbed."""
     places = QUEUE.places + 1
@@ -90,7 +89,6 @@ def test_of_a_burst_as_many_frames_pass_as_the_queue_has_places_and_one_more(tmp
     pytest.fail(f"so many more than the queue's places passed: {surplus}")
 
 
-@pytest.mark.delays
 def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
     with switch(Backend.MININET_LINK, tmp_path) as (sender, receiver, links):
         assert [link.interface for link in links] == list(PORTS.values())
@@ -98,7 +96,6 @@ def test_a_limited_link_lets_a_whole_burst_pass(tmp_path):
             assert len(burst(sender, receiver, 0, 32)[0]) == 32
 
 
-@pytest.mark.delays
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
 def test_the_long_run_rate_is_the_model_s(backend, tmp_path):
     """The best of some tries: while the machine is busy, the queue may run empty."""
@@ -135,7 +132,6 @@ def machine():
     wait_until(lambda: Machine.now() == before, f"the machine is as before: {before} but {Machine.now()}")
 
 
-@pytest.mark.delays
 @pytest.mark.parametrize("backend", [Backend.OVS, Backend.MININET_LINK])
 def test_the_lab_carries_traffic_without_boards(backend, machine):
     before = descendants(os.getpid())

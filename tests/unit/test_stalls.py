@@ -245,7 +245,6 @@ def test_the_watch_sees_a_program_that_is_no_part_of_the_tests() -> None:
         watch.close()
 
 
-@pytest.mark.delays
 @pytest.mark.namespaces
 @pytest.mark.skipif(os.geteuid() != 0, reason="real-time scheduling needs root")
 def test_the_watch_sees_a_core_that_is_taken_away() -> None:
