@@ -84,24 +84,13 @@ class TimeTriggered:
         return due_ns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tcp:
-    """So many bytes over a connection of TCP, as fast as its congestion control allows.
-
-    No runner carries it yet: hosts in virtual time have no TCP, and tables let UDP pass only.
-    """
-
-    payload_bytes: int
-
-
-Sends = RandomBursts | Greedy | Releases | TimeTriggered | Tcp
+Sends = RandomBursts | Greedy | Releases | TimeTriggered
 
 IN_WORDS: Final[Mapping[type[Sends], str]] = {
     RandomBursts: "random bursts",
     Greedy: "all that its bucket lets pass",
     Releases: "frames at given instants",
     TimeTriggered: "frames in slots",
-    Tcp: "a TCP connection",
 }
 
 

@@ -24,7 +24,7 @@ from evaluation.live.carriage import Capture, records, refuse
 from evaluation.live.generator import pattern_of, script
 from evaluation.live.shaping import TokenBucket
 from evaluation.runner import LOST, RunError, Stall
-from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender, Tcp, TimeTriggered
+from evaluation.traffic import Bucket, Greedy, RandomBursts, Releases, Sender, TimeTriggered
 from loko.lab import load_lab
 
 H1, H3 = IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")
@@ -158,7 +158,6 @@ def test_a_greedy_sender_offers_twice_what_passes():
     [
         (Releases(instants_ns=np.array([0, 5]), bucket=FLOW.bucket), "frames at given instants"),
         (TimeTriggered(offset_ns=0, period_ns=1_000_000), "frames in slots"),
-        (Tcp(payload_bytes=10_000), "a TCP connection"),
     ],
 )
 def test_a_way_of_sending_that_live_runs_do_not_have_is_refused_in_one_line(sends, what):

@@ -25,7 +25,6 @@ from evaluation.traffic import (
     Releases,
     Sender,
     Sends,
-    Tcp,
     TimeTriggered,
     flow_of,
 )
@@ -94,14 +93,6 @@ def test_no_runner_carries_what_has_no_words() -> None:
     assert VirtualRunner.carries - LiveRunner.carries == {Releases, TimeTriggered}
 
 
-def test_what_the_simulator_cannot_send_is_refused_in_one_line() -> None:
-    with pytest.raises(
-        RunError, match=r"^flow 0 \(H1->H3\): --mode virtual cannot send a TCP connection"
-    ) as error:
-        sent(Tcp(payload_bytes=1_000_000))
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("mode", ["live", "hardware"])
 def test_a_point_that_cannot_be_sent_in_real_time_is_refused_before_a_lab_is_built(
     mode: str, tmp_path: Path
@@ -133,7 +124,6 @@ def test_what_a_sender_depends_on_is_plain_and_tells_instants_apart() -> None:
         Releases(instants_ns=np.array([1, 3])),
         TimeTriggered(offset_ns=1, period_ns=2),
         TimeTriggered(offset_ns=1, period_ns=2, off_ns=np.array([1])),
-        Tcp(payload_bytes=1),
     ]
     described = {json.dumps(Sender.of(0, FLOWS[0], how).described()) for how in ways}
     assert len(described) == len(ways)
