@@ -165,10 +165,14 @@ def _kept(todo: list[Part], folder: Path) -> Iterator[tuple[str, dict[str, Any]]
     for part in todo:
         path = _file(folder, part)
         if path.exists():
-            try:
-                yield part.name, json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
-                raise InputError(f"{path}: damaged: delete it, and its part is measured again") from None
+            yield part.name, _read(path, "delete it, and its part is measured again")
+
+
+def _read(path: Path, mended: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise InputError(f"{path}: damaged: {mended}") from None
 
 
 def _refuse_another(part: Part, folder: Path) -> None:
@@ -181,7 +185,7 @@ def _refuse_another(part: Part, folder: Path) -> None:
     }
     path = folder / "campaign.json"
     if path.exists():
-        if json.loads(path.read_text(encoding="utf-8")) != wanted:
+        if _read(path, f"delete {folder}, or choose another --out") != wanted:
             raise InputError(
                 f"{folder}: has parts of a campaign with another profile, size, seed or version: "
                 "choose another --out, or delete it"

@@ -227,6 +227,9 @@ def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path)
     kept.write_text("{")
     with pytest.raises(InputError, match="damaged: delete it"):
         carried_out(todo, tmp_path, jobs=1, tell=tell)
+    (tmp_path / "campaign.json").write_text("")
+    with pytest.raises(InputError, match=r"campaign\.json: damaged: delete .* or choose another --out"):
+        carried_out(todo, tmp_path, jobs=1, tell=tell)
 
 
 def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
