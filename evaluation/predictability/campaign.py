@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from evaluation.executor import each_done
 from evaluation.files import write_atomically
-from evaluation.predictability import priority_queueing, processing_time, throughput
+from evaluation.predictability import buffers, priority_queueing, processing_time, throughput
+from evaluation.predictability.buffers import Capacity
 from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
 from evaluation.predictability.processing_time import Times
 from evaluation.predictability.subject import Subject, subject_of
@@ -41,9 +42,13 @@ class Size:
     """Of each part of PQ."""
     lace_packets: int = 5_000
     """Of each source of the shoelace: that of the study sends for 5 s."""
+    congested_ports: int = buffers.MOST_PORTS
+    """Of BM, at most."""
+    congested_queues: int = buffers.QUEUES[-1]
+    """Of each of these ports, at most."""
 
 
-QUICK: Final = Size(packets=1_000, bursts=2_000, lace_packets=1_000)
+QUICK: Final = Size(packets=1_000, bursts=2_000, lace_packets=1_000, congested_ports=2, congested_queues=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,8 @@ class Part:
     """Of PT."""
     frame_bytes: int = 0
     """Of TP."""
+    congested: tuple[int, int] | None = None
+    """Of BM: ports, and queues of each."""
 
 
 def parts(device: str, size: Size, seed: int) -> list[Part]:
@@ -76,6 +83,8 @@ def parts(device: str, size: Size, seed: int) -> list[Part]:
     ]
     found.append(Part(name="PQ", **common))
     found += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
+    congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
+    found += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
     return found
 
 
@@ -90,6 +99,9 @@ def measure(part: Part) -> dict[str, Any]:
         subject = subject_of(part.device)
         lace = part.size.lace_packets
         return asdict(throughput.find(subject, part.frame_bytes, packets=lace, seed=part.seed))
+    if part.congested is not None:
+        capacity = buffers.measure(subject_of(part.device), *part.congested, seed=part.seed)
+        return {} if capacity is None else asdict(capacity)
     subject = _slow(part.device)
     delays = priority_queueing.measure(subject, bursts=part.size.bursts, seed=part.seed)
     verdict = priority_queueing.judge(subject, delays, thresholds())
@@ -105,12 +117,18 @@ def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict
     }
     laced = [Throughput(**found[f"TP-{length}"]) for length in throughput.FRAME_BYTES]
     queueing = found["PQ"]
+    held = {
+        case: Capacity(**found[_bm_name(case)]) if found[_bm_name(case)] else None
+        for case in buffers.ALL_CASES
+        if _bm_name(case) in found
+    }
     judged = {
         "PT": processing_time.judge(times, limits),
         "PQ": Verdict(
             mark=Mark(queueing["mark"]), reasons=tuple(queueing["reasons"]), numbers=queueing["numbers"]
         ),
         "TP": throughput.judge(laced, limits),
+        "BM": buffers.judge(held, limits),
     }
     return {name: judged.get(name, _NOT_MEASURED) for name in DIMENSIONS}
 
@@ -155,6 +173,10 @@ def _slow(device: str) -> Subject:
 
 def _pt_name(dimension: Dimension, value: str) -> str:
     return f"PT-{dimension}-{value}"
+
+
+def _bm_name(case: tuple[int, int]) -> str:
+    return f"BM-{case[0]}-ports-{case[1]}-queues"
 
 
 def _file(folder: Path, part: Part) -> Path:

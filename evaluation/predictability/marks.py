@@ -59,6 +59,7 @@ class Thresholds(Strict):
     influence_us: Threshold
     excess_us: Threshold
     excess_differs_us: Threshold
+    buffer_differs_percent: Threshold
     lost_frames: Threshold
 
 

@@ -11,25 +11,29 @@ from predictable_switches import mutated
 from typer.testing import CliRunner
 
 from evaluation.bench.commands import bench_app
-from evaluation.predictability import priority_queueing, processing_time, throughput
+from evaluation.predictability import buffers, priority_queueing, processing_time, throughput
 from evaluation.predictability.campaign import Part, Size, carried_out, measure, parts, verdicts
 from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.processing_time import Times
-from evaluation.predictability.subject import Stream, Subject, carry, evenly, subject_of
+from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly, subject_of
 from evaluation.predictability.table_iii import VALUES, Scenario, flow_mods, frame, varied
+from evaluation.runner import LOST
 from loko.document import InputError
 
-SMALL = Size(packets=200, bursts=300, lace_packets=300)
+SMALL = Size(packets=200, bursts=300, lace_packets=300, congested_ports=2, congested_queues=2)
 SEVEN = {
-    "hp-e3800": "+--",
-    "hp-2920": "+--",
-    "dell-s3048-on": "+~+",
-    "dell-s4048-on": "+~+",
-    "pica8-p3290": "+~+",
-    "pica8-p3297": "+~+",
-    "nec-pf5240": "+~+",
+    "hp-e3800": "+--??",
+    "hp-2920": "+--??",
+    "dell-s3048-on": "+~+?-",
+    "dell-s4048-on": "+~+?-",
+    "pica8-p3290": "+~+?-",
+    "pica8-p3297": "+~+?-",
+    "nec-pf5240": "+~+?+",
 }
-"""PT, PQ and TP of table I."""
+"""PT, PQ, TP, FM (not measured) and BM. As table I, but for BM of the NEC.
+
+That is ~ there, as its queues turned out to share a memory once an option let them hold more than 63 frames.
+"""
 
 
 def marks(device: str, size: Size = SMALL) -> str:
@@ -39,12 +43,12 @@ def marks(device: str, size: Size = SMALL) -> str:
 
 @pytest.mark.parametrize("device", SEVEN)
 def test_the_verdict_agrees_with_table_i(device: str) -> None:
-    assert marks(device) == SEVEN[device] + "??"
+    assert marks(device) == SEVEN[device]
 
 
 def test_the_ideal_switch_is_fit_in_all_that_is_judged(tmp_path: Path) -> None:
-    assert marks("ideal-1g") == "+++??"
-    assert marks(mutated(tmp_path)) == "+++??"
+    assert marks("ideal-1g") == "+++?+"
+    assert marks(mutated(tmp_path)) == "+++?+"
 
 
 SLOW_LOOKUP = """
@@ -58,6 +62,11 @@ actions = ["enqueue"]
 path = "refused"
 source = "assumption"
 """
+SHARED = """
+[buffer]
+pool_bytes = {{ value = {}, source = "assumption" }}
+factor_percent = {{ value = {}, source = "assumption" }}
+"""
 TAG_PUSH = """
 [pipeline.tag_push]
 one_in = {{ value = 10, source = "assumption" }}
@@ -68,37 +77,46 @@ extra_ns = {{ value = {}, source = "assumption" }}
 @pytest.mark.parametrize(
     ("values", "append", "expected"),
     [
-        ({"spread_ns": 3_000}, "", "~++"),
-        ({"spread_ns": 6_000}, "", "~++"),
-        ({"spread_ns": 15_000}, "", "~++"),
-        ({"spread_ns": 30_000}, "", "-++"),
-        ({"spread_ns": 100_000}, "", "-++"),
-        ({}, TAG_PUSH.format(4_000), "~++"),
-        ({}, TAG_PUSH.format(10_000), "~++"),
-        ({}, TAG_PUSH.format(40_000), "-++"),
-        ({}, TAG_PUSH.format(100_000), "-++"),
-        ({"check_ns": 1_500}, "", "+~+"),
-        ({"check_ns": 3_000}, "", "+~+"),
-        ({"check_ns": 6_000}, "", "+~+"),
-        ({"check_ns": 9_000}, "", "+~+"),
-        ({"check_ns": 27_000}, "", "+~+"),
-        ({}, REFUSED, "+-+"),
-        ({}, SLOW_LOOKUP.format(11_000_000), "++-"),  # 8 ports at line rate bring 11.9 million
-        ({}, SLOW_LOOKUP.format(9_000_000), "++-"),
-        ({}, SLOW_LOOKUP.format(6_000_000), "++-"),
-        ({}, SLOW_LOOKUP.format(4_500_000), "++-"),
-        ({}, SLOW_LOOKUP.format(3_000_000), "++-"),
+        ({"spread_ns": 3_000}, "", "~++?+"),
+        ({"spread_ns": 6_000}, "", "~++?+"),
+        ({"spread_ns": 15_000}, "", "~++?+"),
+        ({"spread_ns": 30_000}, "", "-++?+"),
+        ({"spread_ns": 100_000}, "", "-++?+"),
+        ({}, TAG_PUSH.format(4_000), "~++?+"),
+        ({}, TAG_PUSH.format(10_000), "~++?+"),
+        ({}, TAG_PUSH.format(40_000), "-++?+"),
+        ({}, TAG_PUSH.format(100_000), "-++?+"),
+        ({"check_ns": 1_500}, "", "+~+?+"),
+        ({"check_ns": 3_000}, "", "+~+?+"),
+        ({"check_ns": 6_000}, "", "+~+?+"),
+        ({"check_ns": 9_000}, "", "+~+?+"),
+        ({"check_ns": 27_000}, "", "+~+?+"),
+        ({}, REFUSED, "+-+??"),
+        ({}, SLOW_LOOKUP.format(11_000_000), "++-?+"),  # 8 ports at line rate bring 11.9 million
+        ({}, SLOW_LOOKUP.format(9_000_000), "++-?+"),
+        ({}, SLOW_LOOKUP.format(6_000_000), "++-?+"),
+        ({}, SLOW_LOOKUP.format(4_500_000), "++-?+"),
+        ({}, SLOW_LOOKUP.format(3_000_000), "++-?+"),
+        ({}, SHARED.format(100_000_000, 1), "+++?-"),
+        ({}, SHARED.format(10_000_000, 20), "+++?-"),
+        ({}, SHARED.format(2_000_000, 50), "+++?-"),
+        ({}, SHARED.format(1_000_000, 400), "+++?-"),
     ],
 )
 def test_one_changed_property_turns_one_dimension(
     tmp_path: Path, values: dict[str, int], append: str, expected: str
 ) -> None:
-    assert marks(mutated(tmp_path, append=append, **values)) == expected + "??"
+    assert marks(mutated(tmp_path, append=append, **values)) == expected
 
 
-@pytest.mark.parametrize("values", [{"spread_ns": 1_500}, {"check_ns": 200}])
-def test_what_is_too_weak_to_matter_turns_nothing(tmp_path: Path, values: dict[str, int]) -> None:
-    assert marks(mutated(tmp_path, **values)) == "+++??"
+@pytest.mark.parametrize(
+    ("values", "append"),
+    [({"spread_ns": 1_500}, ""), ({"check_ns": 200}, ""), ({}, SHARED.format(100_000_000, 400))],
+)
+def test_what_is_too_weak_to_matter_turns_nothing(
+    tmp_path: Path, values: dict[str, int], append: str
+) -> None:
+    assert marks(mutated(tmp_path, append=append, **values)) == "+++?+"
 
 
 @pytest.mark.parametrize("place", ["first", "last"])
@@ -208,6 +226,31 @@ def test_half_of_the_paths_of_the_formula_that_is_printed() -> None:
     assert found.frames_per_s == pytest.approx(48e9 / (84 * 8))
 
 
+def test_what_a_queue_holds_is_inferred_from_the_delay_before_a_loss() -> None:
+    subject = subject_of("ideal-1g")
+    slot_ns = subject.slot_ns(buffers.FRAME_BYTES)
+    first = Sent(np.array([0, 200, 400]), np.array([5_000, LOST, 400 + 5_000 + round(7 * slot_ns)]))
+    other = Sent(np.array([100, 300, 500]), np.array([100 + 5_000 + round(3 * slot_ns), LOST, LOST]))
+    assert buffers.capacities(subject, [first, other], after_ns=0).tolist() == [4, 4, 8]
+    assert buffers.capacities(subject, [first, other], after_ns=450).tolist() == [8]
+    assert buffers.capacities(subject, [Sent(first.sent_ns, np.full(3, LOST))], after_ns=0).size == 0
+
+
+@pytest.mark.parametrize(("case", "frames"), [((1, 1), 420), ((6, 4), 50)])
+def test_a_shared_memory_holds_as_much_as_the_paper_found(case: tuple[int, int], frames: int) -> None:
+    """Section III-B.2b, which the profile's numbers were fitted on: found again from outside."""
+    found = buffers.measure(subject_of("dell-s3048-on"), *case, seed=1)
+    assert found is not None
+    assert found.frames == pytest.approx(frames, abs=1)
+    assert found.most_frames - found.least_frames <= 2
+
+
+def test_a_buffer_that_never_overflows_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "_LONGEST_SLOTS", buffers._SHORTEST_SLOTS)
+    found = buffers.measure(subject_of("ideal-1g"), 6, 8, seed=1)
+    assert buffers.judge({(6, 8): found}, thresholds()).mark is Mark.NOT_JUDGED
+
+
 def test_finished_parts_are_kept_and_another_campaign_is_refused(tmp_path: Path) -> None:
     todo = [part for part in parts("ideal-1g", SMALL, 1) if part.name.startswith("PT-match")]
     told: list[str] = []
@@ -244,7 +287,7 @@ def test_the_command_writes_a_verdict(tmp_path: Path) -> None:
         "PQ": "+",
         "TP": "+",
         "FM": "?",
-        "BM": "?",
+        "BM": "?",  # it has 4 ports, and that needs 8
     }
     assert verdict["dimensions"]["PT"]["numbers"]["bound_us"] == pytest.approx(3.1, abs=0.01)
 

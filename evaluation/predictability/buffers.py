@@ -1,0 +1,148 @@
+"""BM: how many frames a queue holds, while other queues and ports are full or not (section III-B).
+
+Network calculus gives each queue a memory of its own. Where queues share one, a burst elsewhere takes room
+away. The set-up is that of figure 11: ports send to each other at line rate, into the highest queues, and one
+more port sends the surplus that fills these queues and, unserved, those below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.numbered_frame import IP_IN, IP_OUT
+from evaluation.predictability.marks import Mark, Thresholds, Verdict
+from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.table_iii import frame
+from evaluation.runner import LOST
+from loko.controller.messages import flow_mod
+
+FRAME_BYTES: Final = 1516
+MOST_PORTS: Final = 6
+PORTS: Final = (1, 2, 4, MOST_PORTS)
+"""Congested ports; the study has all up to six."""
+QUEUES: Final = (1, 2, 4, 8)
+"""Congested queues of each, as far as there are so many."""
+ALL_CASES: Final = tuple((ports, queues) for ports in PORTS for queues in QUEUES)
+NEEDED_PORTS: Final = MOST_PORTS + 2
+"""Each congested port hears its neighbour; one more port sends the surplus."""
+_SHORTEST_SLOTS: Final = 8_000
+_LONGEST_SLOTS: Final = 512_000
+"""A run is made longer until frames of the watched queue are lost in half of it, up to here."""
+_FIRST_UDP: Final = 6000
+_QUEUES_OF_A_PORT: Final = 16
+_DRAIN_SLOTS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Of the highest queue of one port; -1 if it lost nothing, so that there is no telling."""
+
+    frames: float
+    """The median; one value a loss: those before the lost frame, and that itself (equation 5)."""
+    least_frames: float
+    most_frames: float
+
+
+def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[int, int]]:
+    """Congested ports, and congested queues of each; none for a switch with too few ports."""
+    if subject.ports < NEEDED_PORTS:
+        return []
+    most_queues = min(most_queues, subject.queues)
+    return [(ports, queues) for ports, queues in ALL_CASES if ports <= most_ports and queues <= most_queues]
+
+
+def measure(subject: Subject, ports: int, queues: int, *, seed: int) -> Capacity | None:
+    """What the highest queue of port 1 holds beside such congestion; None without action enqueue.
+
+    Raises `RunError`.
+    """
+    slots = _SHORTEST_SLOTS
+    while True:
+        try:
+            found = _capacities(subject, ports, queues, slots=slots, seed=seed)
+        except RefusedError:
+            return None
+        if found.size:
+            return Capacity(
+                frames=float(np.median(found)),
+                least_frames=float(found.min()),
+                most_frames=float(found.max()),
+            )
+        if slots >= _LONGEST_SLOTS:
+            return Capacity(frames=-1, least_frames=-1, most_frames=-1)
+        slots *= 4
+
+
+def _capacities(subject: Subject, ports: int, queues: int, *, slots: int, seed: int) -> NDArray[np.float64]:
+    """One value for each frame that the watched queue lost in the second half of a run."""
+    slot_ns, top = subject.slot_ns(FRAME_BYTES), subject.queues - 1
+    congested = [(port, top - below) for port in range(1, ports + 1) for below in range(queues)]
+    line = evenly(slots, slot_ns)
+    streams = [_stream(port + 1, (port, top), line) for port in range(1, ports + 1)]
+    for place, queue in enumerate(congested):
+        turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
+        streams.append(_stream(NEEDED_PORTS, queue, turns))
+    entries = [_entry(queue) for queue in congested]
+    sent = carry(subject, entries, streams, seed=seed, drain_ns=round(_DRAIN_SLOTS * slot_ns))
+    return capacities(subject, [sent[0], sent[ports]], after_ns=round(slots * slot_ns / 2))
+
+
+def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64]) -> Stream:
+    packet = frame(FRAME_BYTES, udp_out=_udp_of(queue))
+    return Stream(enters=enters, leaves=queue[0], frame=packet, instants_ns=instants_ns)
+
+
+def capacities(subject: Subject, through: list[Sent], *, after_ns: int) -> NDArray[np.float64]:
+    """Of one queue from the delays of all its streams (equations 3 to 5): a value for each loss from then on.
+
+    What a frame waits beyond the shortest time of any frame, counted in frames, was before it.
+    """
+    sent_ns = np.concatenate([one.sent_ns for one in through])
+    received_ns = np.concatenate([one.received_ns for one in through])
+    order = np.argsort(sent_ns, kind="stable")
+    sent_ns, received_ns = sent_ns[order], received_ns[order]
+    came = np.flatnonzero(received_ns != LOST)
+    lost = np.flatnonzero((received_ns == LOST) & (sent_ns >= after_ns))
+    passed = np.searchsorted(came, lost)  # so many came before each lost one
+    before = came[passed[passed > 0] - 1]
+    times_ns = received_ns - sent_ns
+    waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
+    found: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(FRAME_BYTES)) + 1
+    return found
+
+
+def judge(found: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> Verdict:
+    """The mark: a queue that always holds the same is fit."""
+    if not found:
+        return Verdict(mark=Mark.NOT_JUDGED, reasons=(f"that needs a switch with {NEEDED_PORTS} ports",))
+    told = {case: one for case, one in found.items() if one is not None}
+    if not told:
+        reason = "it refuses the action enqueue: there are no queues to compare"
+        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,))
+    numbers = {f"frames_{ports}_ports_{queues}_queues": one.frames for (ports, queues), one in told.items()}
+    if any(one.frames < 0 for one in told.values()):
+        reason = "no frame was lost in some of the runs: its buffer is larger than they can tell"
+        return Verdict(mark=Mark.NOT_JUDGED, reasons=(reason,), numbers=numbers)
+    least, most = min(one.frames for one in told.values()), max(one.frames for one in told.values())
+    if most - least <= max(1.0, limits.buffer_differs_percent.value / 100 * most):
+        reason = f"a queue holds {most:.0f} frames, whatever is congested elsewhere"
+        return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+    reason = f"a queue holds {most:.0f} frames, or {least:.0f} beside other congested ports and queues"
+    return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
+
+
+def _udp_of(queue: tuple[int, int]) -> int:
+    port, number = queue
+    return _FIRST_UDP + _QUEUES_OF_A_PORT * port + number
+
+
+def _entry(queue: tuple[int, int]) -> bytes:
+    match = parser.OFPMatch(
+        dl_type=0x0800, nw_proto=17, nw_src=IP_IN, nw_dst=IP_OUT, tp_src=5000, tp_dst=_udp_of(queue)
+    )
+    return flow_mod(match, [parser.OFPActionEnqueue(*queue)], priority=100, xid=_udp_of(queue))
