@@ -11,7 +11,7 @@ from live_harness import admitted, needs_root
 from evaluation.analysis import under_stall
 from evaluation.live.runner import LiveRunner
 from evaluation.runner import LOST
-from evaluation.traffic import Bucket, Greedy, Sender, flow_of
+from evaluation.traffic import Greedy, Sender
 from loko.lab import load_lab
 
 pytestmark = [pytest.mark.live, pytest.mark.namespaces, needs_root]
@@ -74,22 +74,3 @@ def test_one_lab_carries_many_runs_with_other_shapes(runner):
     fast = runner.run(TRAFFIC, seconds=1, seed=2)
     quarter = runner.run(slow, seconds=1, seed=3)
     assert 0 < len(quarter) < 0.6 * len(fast)
-
-
-def test_two_flows_of_a_host_have_a_bucket_each():
-    rates_bps = {"H3": 400_000, "H4": 100_000}
-    flows = [
-        flow_of(number, "H1", to, rate_bps=rate_bps, burst_bytes=612, frame_bytes=306)
-        for number, (to, rate_bps) in enumerate(rates_bps.items())
-    ]
-    greedy = [
-        Sender.of(number, flow, Greedy(bucket=Bucket(rate_bps=flow.rate_bps, burst_bytes=612)))
-        for number, flow in enumerate(flows)
-    ]
-    with LiveRunner(load_lab("two-switch"), flows) as live:
-        records = live.run(greedy, seconds=SECONDS, seed=1)
-    for number, flow in enumerate(flows):
-        mine = records.flow == number
-        allowed = flow.rate_bps / 8 * SECONDS + flow.burst_bytes
-        assert 0.8 * allowed < records.size[mine].sum() < 1.05 * allowed, flow.id
-        assert (records.received_ns[mine] != LOST).mean() > 0.95, flow.id
