@@ -16,7 +16,6 @@ from evaluation.planned_control import Planned, echoes
 from evaluation.runner import RunError, RunRecords, refuse_others
 from evaluation.senders import Shaper, bursts_ns, slot_ns
 from evaluation.traffic import (
-    IN_WORDS,
     Bucket,
     Greedy,
     Instants,
@@ -238,10 +237,8 @@ def add_sender(
         instants_ns = np.zeros(int(passing_bytes // flow.frame_bytes) + 1, dtype=np.int64)
     elif isinstance(sends, Releases):
         instants_ns = sends.instants_ns
-    elif isinstance(sends, TimeTriggered):
-        instants_ns = sends.instants_ns(duration_ns)
     else:
-        raise TypeError(f"{flow.where}: the simulator cannot send {IN_WORDS[type(sends)]}")
+        instants_ns = sends.instants_ns(duration_ns)
     network.add_pattern(
         flow.source,
         flow=flow.flow,

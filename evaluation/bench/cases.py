@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.instruments.numbered_frame import (
-    IP_IN,
-    IP_OUT,
-    MAC_IN,
-    MAC_OUT,
-    TAG_BYTES,
-    TOS,
-    UDP_IN,
-    UDP_OUT,
-)
+from evaluation.instruments.numbered_frame import FIELDS, TAG_BYTES
 from loko.controller.messages import flow_mod
 from loko.scenario import (
     TABLE_1_FRAME_BYTES,
@@ -37,20 +28,7 @@ _FIRST_PRIORITY: Final = 100
 _BARRIER_S: Final = 0.02
 _ENTRY_S: Final = 0.3e-3
 
-_USED: Final[dict[str, Any]] = {
-    "in_port": IN_PORT,
-    "dl_src": MAC_IN,
-    "dl_dst": MAC_OUT,
-    "dl_vlan": 0xFFFF,
-    "dl_vlan_pcp": 0,
-    "dl_type": 0x0800,
-    "nw_tos": TOS,
-    "nw_proto": 17,
-    "nw_src": IP_IN,
-    "nw_dst": IP_OUT,
-    "tp_src": UDP_IN,
-    "tp_dst": UDP_OUT,
-}
+_USED: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": 0xFFFF, **FIELDS}
 """Fields of the frames that the bench sends, so of the entry that they use."""
 
 _ORDERED: Final = {Priorities.INCREASING: 1, Priorities.DECREASING: -1}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import dpkt
 
@@ -17,6 +19,23 @@ IP_OUT: Final = "10.0.1.2"
 UDP_IN: Final = 5000
 UDP_OUT: Final = 6000
 TOS: Final = 0
+VLAN: Final = 5
+"""Of those that come with a tag."""
+FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "dl_src": MAC_IN,
+        "dl_dst": MAC_OUT,
+        "dl_vlan_pcp": 0,
+        "dl_type": 0x0800,
+        "nw_tos": TOS,
+        "nw_proto": 17,
+        "nw_src": IP_IN,
+        "nw_dst": IP_OUT,
+        "tp_src": UDP_IN,
+        "tp_dst": UDP_OUT,
+    }
+)
+"""What a match of OpenFlow 1.0 sees of a frame, but for its port and its VLAN."""
 _TRAILER: Final = b"loko"
 
 
@@ -30,7 +49,7 @@ def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, tagged: bool = F
 
 @lru_cache
 def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
-    tag = bytes.fromhex("81000005") if tagged else b""
+    tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if tagged else b""
     room = frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8
     payload = bytes(room - 8) + _TRAILER + bytes(4)
     udp = dpkt.udp.UDP(sport=UDP_IN, dport=udp_out, data=payload)

@@ -12,14 +12,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.instruments.numbered_frame import IP_IN, IP_OUT
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
 from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
-from evaluation.predictability.table_iii import frame
+from evaluation.predictability.table_iii import enqueued, frame
 from evaluation.runner import LOST
-from loko.controller.messages import flow_mod
 
 FRAME_BYTES: Final = 1516
 MOST_PORTS: Final = 6
@@ -87,7 +84,7 @@ def _capacities(subject: Subject, ports: int, queues: int, *, slots: int, seed: 
     for place, queue in enumerate(congested):
         turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
         streams.append(_stream(NEEDED_PORTS, queue, turns))
-    entries = [_entry(queue) for queue in congested]
+    entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
     sent = carry(subject, entries, streams, seed=seed, drain_ns=round(_DRAIN_SLOTS * slot_ns))
     return capacities(subject, [sent[0], sent[ports]], after_ns=round(slots * slot_ns / 2))
 
@@ -139,10 +136,3 @@ def judge(found: dict[tuple[int, int], Capacity | None], limits: Thresholds) -> 
 def _udp_of(queue: tuple[int, int]) -> int:
     port, number = queue
     return _FIRST_UDP + _QUEUES_OF_A_PORT * port + number
-
-
-def _entry(queue: tuple[int, int]) -> bytes:
-    match = parser.OFPMatch(
-        dl_type=0x0800, nw_proto=17, nw_src=IP_IN, nw_dst=IP_OUT, tp_src=5000, tp_dst=_udp_of(queue)
-    )
-    return flow_mod(match, [parser.OFPActionEnqueue(*queue)], priority=100, xid=_udp_of(queue))

@@ -12,14 +12,11 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.instruments.numbered_frame import IP_IN, IP_OUT
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
 from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
-from evaluation.predictability.table_iii import IN_PORT, OTHER_PORT, OUT_PORT, frame
+from evaluation.predictability.table_iii import IN_PORT, OTHER_PORT, OUT_PORT, enqueued, frame
 from evaluation.runner import LOST
-from loko.controller.messages import flow_mod
 
 HIGH_BYTES: Final = 100
 """Section II-B.1."""
@@ -95,7 +92,7 @@ def _part(subject: Subject, low_bytes: int, bursts: int, *, seed: int) -> Sent:
             instants_ns=evenly(int((begins_ns[-1] + _PAUSES_NS[1]) / gap_ns), gap_ns),
         )
         streams.append(low)
-    entries = [_entry(_LOW_UDP, 0), _entry(_HIGH_UDP, subject.queues - 1)]
+    entries = [enqueued(_LOW_UDP, OUT_PORT, 0), enqueued(_HIGH_UDP, OUT_PORT, subject.queues - 1)]
     return carry(subject, entries, streams, seed=seed)[0]
 
 
@@ -136,10 +133,3 @@ def judge(subject: Subject, delays: Delays, limits: Thresholds) -> Verdict:
         return Verdict(mark=Mark.PARTLY, reasons=(reason,), numbers=numbers)
     reason = f"later than equation 2 by {min(found):.1f} to {max(found):.1f} us, by what interferes"
     return Verdict(mark=Mark.UNFIT, reasons=(reason,), numbers=numbers)
-
-
-def _entry(udp_out: int, queue: int) -> bytes:
-    match = parser.OFPMatch(
-        dl_type=0x0800, nw_proto=17, nw_src=IP_IN, nw_dst=IP_OUT, tp_src=5000, tp_dst=udp_out
-    )
-    return flow_mod(match, [parser.OFPActionEnqueue(OUT_PORT, queue)], priority=100, xid=udp_out)

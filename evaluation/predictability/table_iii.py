@@ -6,33 +6,21 @@ set-vlan-id on untagged frames; *set-vlan-id*, *set-vlan-pcp* and *strip-vlan* a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-import dpkt
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.instruments.numbered_frame import (
-    FCS_BYTES,
-    IP_IN,
-    IP_OUT,
-    MAC_IN,
-    MAC_OUT,
-    TAG_BYTES,
-    TOS,
-    UDP_IN,
-    UDP_OUT,
-)
+from evaluation.instruments import numbered_frame
+from evaluation.instruments.numbered_frame import FIELDS, UDP_OUT, VLAN
 from loko.controller.messages import flow_mod
 
 IN_PORT: Final = 1
 OUT_PORT: Final = 2
 OTHER_PORT: Final = 3
-_VLAN: Final = 5
 _FIRST_PRIORITY: Final = 100
-_HEADERS_BYTES: Final = 14 + 20 + 8
 
 Dimension = Literal["entries", "match", "action", "matching_rule", "priorities", "frame_bytes", "rate_mbps"]
 
@@ -108,20 +96,7 @@ def _match(kind: str, other: int | None) -> Any:
     return parser.OFPMatch(**named)
 
 
-_FRAME: Final[dict[str, Any]] = {
-    "in_port": IN_PORT,
-    "dl_src": MAC_IN,
-    "dl_dst": MAC_OUT,
-    "dl_vlan": _VLAN,
-    "dl_vlan_pcp": 0,
-    "dl_type": 0x0800,
-    "nw_tos": TOS,
-    "nw_proto": 17,
-    "nw_src": IP_IN,
-    "nw_dst": IP_OUT,
-    "tp_src": UDP_IN,
-    "tp_dst": UDP_OUT,
-}
+_FRAME: Final[Mapping[str, Any]] = {"in_port": IN_PORT, "dl_vlan": VLAN, **FIELDS}
 _FIVE_TUPLE: Final = ("dl_type", "nw_proto", "nw_src", "nw_dst", "tp_src", "tp_dst")
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "port": ("in_port",),
@@ -173,19 +148,12 @@ def _output() -> Any:
     return parser.OFPActionOutput(OUT_PORT, 0xFFFF)
 
 
-@lru_cache
+def enqueued(udp_out: int, port: int, queue: int) -> bytes:
+    """The FLOW_MOD that sends the frames to a UDP port into a queue of a port."""
+    match = parser.OFPMatch(**{**{field: _FRAME[field] for field in _FIVE_TUPLE}, "tp_dst": udp_out})
+    return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=_FIRST_PRIORITY, xid=udp_out)
+
+
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:
     """A frame, without FCS. It has room for a flow and a sequence number behind the headers."""
-    tag = bytes.fromhex("8100") + _VLAN.to_bytes(2, "big") if tagged else b""
-    payload = bytes(frame_bytes - FCS_BYTES - _HEADERS_BYTES - (TAG_BYTES if tagged else 0))
-    udp = dpkt.udp.UDP(sport=UDP_IN, dport=udp_out, data=payload)
-    udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=_address(IP_IN), dst=_address(IP_OUT), p=17, tos=TOS, data=udp)
-    ip.len = len(ip)
-    udp.sum = 0
-    ethernet = bytes.fromhex((MAC_OUT + MAC_IN).replace(":", "")) + tag + bytes.fromhex("0800")
-    return ethernet + bytes(ip)
-
-
-def _address(text: str) -> bytes:
-    return bytes(map(int, text.split(".")))
+    return numbered_frame.frame(frame_bytes, 0, udp=udp_out, tagged=tagged)
