@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,11 +23,12 @@ from loko.document import InputError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 MOST_IN_VAIN: Final = 3
-"""So often processes are killed one after the other before any of them has done anything."""
+"""So often processes are killed, or a cluster is lost, one time after the other before any task is done."""
 _AHEAD: Final = 4
 """Tasks that each process of this machine has been given."""
 _AHEAD_ON_A_CLUSTER: Final = 1_000
 """Tasks that all workers of a cluster have been given together."""
+_ANSWER_TIMEOUT: Final = "10s"
 
 
 class Executor(StrEnum):
@@ -80,8 +81,9 @@ def each_done(
 
     `jobs` processes of this machine, or the Dask cluster at `scheduler` (``tcp://HOST:PORT``), whose workers
     need the same version of this project. Tasks are drawn as they are needed, so they may be without end:
-    whoever closes the generator ends it. What a process computed that was killed is computed again. Raises
-    `InputError` if there is no such cluster, or if processes are killed again and again.
+    whoever closes the generator ends it. What was being computed is computed again if its process is killed,
+    or if the connection with the cluster is lost. Raises `InputError` if there is no such cluster, or if that
+    happens again and again.
     """
     if executor is Executor.DASK:
         yield from _by_dask(function, tasks, scheduler)
@@ -153,24 +155,45 @@ def _by_dask(
         raise InputError(
             "--executor dask: the package 'distributed' is missing; install the extra: pip install '.[dask]'"
         ) from None
+    coming = enumerate(tasks)
+    left = dict(islice(coming, _AHEAD_ON_A_CLUSTER))
+    in_vain = 0
+    while left:
+        with _client(distributed, scheduler) as client:
+            try:
+                places = {client.submit(function, task, pure=False): place for place, task in left.items()}
+                completed = distributed.as_completed(list(places))
+                for future in completed:
+                    # Once it is here, the cluster need not keep it.
+                    place = places.pop(future)
+                    result = future.result()
+                    del left[place]
+                    in_vain = 0
+                    for following, task in islice(coming, 1):
+                        left[following] = task
+                        submitted = client.submit(function, task, pure=False)
+                        places[submitted] = following
+                        completed.add(submitted)
+                    yield place, result
+            except distributed.KilledWorker as error:
+                raise InputError(
+                    f"--scheduler {scheduler}: workers were killed again and again ({error}); give them"
+                    " more memory"
+                ) from None
+            except (CancelledError, distributed.comm.CommClosedError):
+                # The cluster forgets what a client has given it when that is gone.
+                in_vain += 1
+                if in_vain == MOST_IN_VAIN:
+                    raise InputError(
+                        f"--scheduler {scheduler}: the connection was lost {in_vain} times before any task"
+                        " was done; see to the scheduler, then repeat the command: what is kept is not"
+                        " computed again"
+                    ) from None
+
+
+def _client(distributed: Any, scheduler: str) -> Any:
+    """A session with the cluster. Raises `InputError` if nobody answers."""
     try:
-        client = distributed.Client(scheduler, timeout="10s")
+        return distributed.Client(scheduler, timeout=_ANSWER_TIMEOUT)
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
-    with client:
-        coming = ((place, client.submit(function, task, pure=False)) for place, task in enumerate(tasks))
-        places = {future: place for place, future in islice(coming, _AHEAD_ON_A_CLUSTER)}
-        completed = distributed.as_completed(list(places))
-        try:
-            for future in completed:
-                # Once it is here, the cluster need not keep it.
-                place = places.pop(future)
-                for following, submitted in islice(coming, 1):
-                    places[submitted] = following
-                    completed.add(submitted)
-                yield place, future.result()
-        except distributed.KilledWorker as error:
-            raise InputError(
-                f"--scheduler {scheduler}: workers were killed again and again ({error}); give them"
-                " more memory"
-            ) from None

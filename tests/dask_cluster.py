@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import pytest
@@ -38,11 +40,59 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
             stack.callback(process.terminate)
             return process
 
-        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told))
-        until = time.monotonic() + PATIENCE_S
+        scheduler = start(
+            *("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told))
+        )
         while not told.exists():
-            assert time.monotonic() < until, (folder / "dask_scheduler.log").read_text()
+            assert scheduler.poll() is None, (folder / "dask_scheduler.log").read_text()
             time.sleep(0.05)
         address = json.loads(told.read_text())["address"]
         alone = ("--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
         yield Cluster(address, [start("dask_worker", address, *alone) for _ in range(workers)])
+
+
+class Relay:
+    """Stands between a client and the scheduler, and can cut the connections that are there."""
+
+    def __init__(self, address: str) -> None:
+        """Listen, for as long as the process lives; `address` is the scheduler's, ``tcp://HOST:PORT``."""
+        host, _, port = address.removeprefix("tcp://").rpartition(":")
+        self._scheduler = host, int(port)
+        self._ends: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """End all connections; new ones are taken."""
+        while self._ends:
+            with suppress(OSError):  # already ended by one of its sides
+                self._ends.pop().shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End all connections and take no more."""
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(self._scheduler) as scheduler:
+            self._ends += [client, scheduler]
+            back = Thread(target=_carry, args=(scheduler, client), daemon=True)
+            back.start()
+            _carry(client, scheduler)
+            back.join()
+
+
+def _carry(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    for end in (source, sink):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import numpy as np
 import pytest
-from dask_cluster import PATIENCE_S, Cluster, cluster
+from dask_cluster import PATIENCE_S, Cluster, Relay, cluster
 from scripted_runner import ScriptedRunner
 
 from evaluation.bench import campaign, processes
@@ -93,6 +96,55 @@ def test_what_a_killed_worker_had_is_computed_by_another(tmp_path: Path, compute
     assert killed.is_set()
     assert computers.workers[0].wait(PATIENCE_S) == -signal.SIGKILL
     assert found == replayed(tmp_path / "here", "fig3c", runs=60)
+
+
+_CLIENT = """
+import sys, time
+from evaluation.executor import Executor, each_done
+from loko.document import InputError
+function, tasks = {"abs": (abs, range(-40, 0)), "sleep": (time.sleep, [9])}[sys.argv[1]]
+try:
+    for place, result in each_done(function, tasks, executor=Executor.DASK, scheduler=sys.argv[2]):
+        print(place, result, flush=True)
+except InputError as error:
+    print(error, flush=True)
+"""
+"""Who computes on a cluster, in a process of its own: Dask does not close sockets that are cut."""
+
+
+@pytest.fixture
+def relay(computers: Cluster) -> Iterator[Relay]:
+    between = Relay(computers.address)
+    yield between
+    between.close()
+
+
+@contextmanager
+def client_of(relay: Relay, tasks: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _CLIENT, tasks, relay.address]
+    with subprocess.Popen(command, stdout=PIPE, stderr=DEVNULL, text=True) as client:
+        yield client
+
+
+def test_what_a_cluster_had_that_was_lost_is_computed_again(relay: Relay) -> None:
+    done = []
+    with client_of(relay, "abs") as client:
+        assert client.stdout is not None
+        for line in client.stdout:
+            done.append(tuple(map(int, line.split())))
+            if len(done) in (3, 20):
+                relay.cut()
+    assert sorted(done) == [(place, 40 - place) for place in range(40)], "each once"
+
+
+def test_a_cluster_that_is_always_lost_is_one_line(relay: Relay) -> None:
+    with client_of(relay, "sleep") as client:
+        while client.poll() is None:
+            relay.cut()
+            time.sleep(1)
+        told, _ = client.communicate()
+    assert told.startswith(f"--scheduler {relay.address}: ")
+    assert told.count("\n") == 1
 
 
 def kill_once(mark: Path) -> int:

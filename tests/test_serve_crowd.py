@@ -145,6 +145,7 @@ def test_who_does_not_read_loses_the_connection(served: ServedLab) -> None:
         with pytest.raises(ConnectionError):
             send_forever(client, request)
     is_served(served)
+    assert "Traceback" not in served.log()
 
 
 def test_kept_connections_are_used_again(served: ServedLab) -> None:

@@ -13,8 +13,9 @@ from loko.serve.tallies import Tallies
 class Client:
     """Asks through a guard and is told the status."""
 
-    def __init__(self, requests_per_s: float) -> None:
+    def __init__(self, requests_per_s: float, *, fails: str | None = None) -> None:
         self.now_s = 100.0
+        self._fails = fails
         self._guard = Guard(
             self._inner,
             hosts=KnownHosts("127.0.0.1"),
@@ -25,18 +26,19 @@ class Client:
             clock_s=lambda: self.now_s,
         )
 
-    def status(self, address: str = "192.0.2.1", path: str = "/") -> int:
+    def status(self, address: str = "192.0.2.1", path: str = "/") -> int | None:
         statuses: list[int] = []
 
         async def send(message) -> None:
+            if self._fails is not None:
+                raise RuntimeError(self._fails)
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
 
         headers = [(b"host", b"localhost")]
         scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "client": (address, 1)}
         asyncio.run(self._guard(scope, self._receive, send))
-        (status,) = statuses
-        return status
+        return statuses[0] if statuses else None
 
     async def _receive(self):
         return {"type": "http.request", "body": b""}
@@ -71,3 +73,19 @@ def test_who_looks_after_the_service_has_requests_of_its_own() -> None:
     for path in ("/healthz", "/metrics"):
         client.now_s += 1
         assert [client.status(path=path) for _ in range(2)] == [200, 429]
+
+
+LEFT = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
+
+
+def test_a_client_that_leaves_before_its_turn_is_one_line(caplog) -> None:
+    client = Client(100, fails=LEFT)
+    assert [client.status() for _ in range(3)] == [None] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "clients have left before they had asked, or were answered"
+    ]
+
+
+def test_a_fault_of_the_service_is_not_taken_for_a_client_that_left(caplog) -> None:
+    assert Client(100, fails="unexpected message").status() is None
+    assert [record.getMessage() for record in caplog.records] == ["GET / has failed"]

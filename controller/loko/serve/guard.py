@@ -37,6 +37,8 @@ _STREAMS: Final = frozenset({"/v1/events"})
 _WATCHING: Final = frozenset({"/healthz", "/v1/healthz", "/metrics"})
 """Who looks after the service has requests of its own, whatever else comes from the same address."""
 _MOST_CLIENTS: Final = 10_000
+_CLOSED: Final = "the handler is closed"
+"""So says uvloop of a connection whose client left while a request of it was still waiting for its turn."""
 _LOG: Final = logging.getLogger("loko.serve")
 
 
@@ -82,7 +84,12 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
-            await send(message)
+            try:
+                await send(message)
+            except RuntimeError as error:
+                if _CLOSED not in str(error):
+                    raise
+                raise ClientDisconnect from None
 
         before = REQUEST.set(name)
         try:
