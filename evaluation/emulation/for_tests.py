@@ -77,7 +77,9 @@ class DrivenBoard:
             message.serialize()
             message = bytes(message.buf or b"")
         if len(message) > SEGMENT_BYTES:
-            raise ValueError(f"message: has {len(message)} bytes; a segment to the board holds {SEGMENT_BYTES}")
+            raise ValueError(
+                f"message: has {len(message)} bytes; a segment to the board holds {SEGMENT_BYTES}"
+            )
         self.board.segment(self.now_ns, message)
         before = len(self.messages)
         self.wait(_ANSWER_NS)

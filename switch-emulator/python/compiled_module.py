@@ -60,7 +60,9 @@ class CompiledModule(BuildHookInterface[Any]):
         provenance = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(provenance)
         files = self.build_config.builder.recurse_included_files()
-        marks: dict[str, bytes] = provenance.packed_marks({file.distribution_path: Path(file.path) for file in files})
+        marks: dict[str, bytes] = provenance.packed_marks(
+            {file.distribution_path: Path(file.path) for file in files}
+        )
         return marks
 
 
@@ -68,7 +70,9 @@ def _built(name: str) -> Path:
     target = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
     path = target / "release" / name
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: build it first: cargo build --release -p zodiac-live -p zodiac-python")
+        raise FileNotFoundError(
+            f"{path}: build it first: cargo build --release -p zodiac-live -p zodiac-python"
+        )
     return path
 
 
@@ -92,7 +96,9 @@ def _manylinux(paths: Iterable[Path]) -> str:
             elf = ELFFile(file)
             for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED"):
                 if not tag.needed.startswith(_SHARED):
-                    raise ValueError(f"{path.name} needs {tag.needed}, which not every Linux has: link it statically")
+                    raise ValueError(
+                        f"{path.name} needs {tag.needed}, which not every Linux has: link it statically"
+                    )
             for _, versions in elf.get_section_by_name(".gnu.version_r").iter_versions():
                 names = (version.name for version in versions if version.name.startswith("GLIBC_2."))
                 needed += [(2, int(name.split(".")[1])) for name in names]

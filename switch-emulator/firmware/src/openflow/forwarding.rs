@@ -132,7 +132,8 @@ impl Agent {
         if !self.told_unmatchable && self.tables.table.count() > 0 {
             self.told_unmatchable = true;
             let ethertype = key.ethertype();
-            pass.out.event(pass.began, Event::FrameUnmatchable { ethertype });
+            pass.out
+                .event(pass.began, Event::FrameUnmatchable { ethertype });
         }
     }
 

@@ -94,7 +94,10 @@ fn q61_only_arp_and_ipv4_can_match() {
 #[test]
 fn q61_is_said_once_if_there_are_entries_to_match() {
     for (quirks, events) in [
-        (FIRMWARE, &[Event::FrameUnmatchable { ethertype: 0x88b5 }][..]),
+        (
+            FIRMWARE,
+            &[Event::FrameUnmatchable { ethertype: 0x88b5 }][..],
+        ),
         (SPEC, &[]),
     ] {
         let mut empty = bed(quirks);
