@@ -1,4 +1,4 @@
-"""The wheel: built from what cargo has built already, and used in new environments, away from the checkout."""
+"""The wheel: made of what cargo has built, and used in new environments, away from the checkout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ FIGURE = (
     "--seed",
     "5",
 )
-FLOWS = "id,source,destination,udp_source,udp_destination,rate,burst,frame\nf,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306\n"
+FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
+f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306
+"""
 
 
 def clean_surroundings():
@@ -63,7 +65,7 @@ def installed(python, wheel, *options, cwd):
 
 
 def build(folder):
-    """The wheel, an environment of it with all that it needs, and a second one that borrows all else from the first."""
+    """The wheel, an environment of it with all that it needs, and one that borrows the rest of it."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
         cwd=ROOT,

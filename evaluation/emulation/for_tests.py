@@ -1,4 +1,4 @@
-"""A board, or a whole lab, for tests of other people's controllers: without root, and without real time where possible.
+"""A board, or a whole lab, for tests of other people's controllers, without root.
 
 `evaluation.emulation.pytest_plugin` makes fixtures of them.
 """
@@ -57,7 +57,7 @@ class DrivenBoard:
         self.messages: list[bytes] = []
         """All that the board has sent to the controller, such as PACKET_IN, but echo requests."""
         self.events: list[str] = []
-        """What it was told to do that it cannot, and frames that it ignores: what, why, and how to mend it."""
+        """What it was told to do that it cannot, and frames that it ignores: what and why."""
         self._left: dict[int, bytes] = {}
         self.board.advance(self.now_ns)
         self.board.outputs()
@@ -132,7 +132,7 @@ class RunningNetwork:
 
     def flows(self, switch: str) -> list[switch_emulator.Flow]:
         """The flow table of a switch in its real order."""
-        return self._there(lambda: self._lab.boards[switch].flows())
+        return self._there(self._lab.boards[switch].flows)
 
     def send(self, host: str, frame: bytes) -> None:
         """Let a host send a frame, given without FCS."""

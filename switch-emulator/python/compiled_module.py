@@ -23,8 +23,8 @@ _SHARED: Final = ("ld-linux", "libc.so", "libgcc_s.so", "libm.so", "libpthread.s
 class CompiledModule(BuildHookInterface[Any]):
     """The library of `cargo build --release`, under the name that Python loads.
 
-    With `distributed = true` in the wheel's table, the wheel is for other machines: it also holds the program, both
-    without debugging symbols, and names the commit and the C library that they need.
+    With `distributed = true` in the wheel's table, the wheel is for other machines: it also holds the
+    program, both without debugging symbols, and names the commit and the C library that they need.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
