@@ -151,7 +151,7 @@ def _by_dask(
         distributed: Any = import_module("distributed")
     except ImportError:
         raise InputError(
-            "--executor dask: the package 'distributed' is missing; install the extra: pip install '.[dask]'"
+            "--executor dask: the package 'distributed' is missing: pip install distributed"
         ) from None
     try:
         client = distributed.Client(scheduler, timeout="10s")
