@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# wheel.sh: dist/loko_testbed-*.whl, which `pip install` takes on another machine: all of the testbed that runs without
+# wheel.sh: dist/loko_testbed-*.whl, for pip on another machine: all of the testbed that runs without
 # Mininet, with the emulator that set-up has built.
 . "$(dirname "$0")/step.sh"
 alone
