@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SYSTEM_PYTHON = "/usr/bin/python3"
 FIGURE = "evaluate fig17a --mode virtual --quick --runs 2 --seconds 0.05 --seed 5 --out".split()
 FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
-f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306
+f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306 bytes
 """
 
 
@@ -117,7 +117,7 @@ def test_it_knows_its_commit_and_what_was_changed(environments, loko):
 
 def test_it_models_and_plans(loko):
     assert "rate R = " in loko("model", "zodiac-fx", "--packet-size", "306")
-    assert "f " in loko("plan", "ring", "-", input=FLOWS)
+    assert "1 of 1 fit" in loko("plan", "ring", "-", input=FLOWS)
 
 
 def test_it_brings_the_emulator_and_its_profiles(environments):
