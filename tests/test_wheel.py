@@ -17,7 +17,8 @@ from evaluation import provenance
 
 ROOT = Path(__file__).resolve().parents[1]
 SYSTEM_PYTHON = "/usr/bin/python3"
-FIGURE = "evaluate fig17a --mode virtual --quick --runs 2 --seconds 0.05 --seed 5 --out".split()
+SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05")
+FIGURE = ("evaluate", "fig17a", *SMALL, "--out")
 FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
 f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306 bytes
 """
