@@ -9,7 +9,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
     rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
-    topologies drawings images containerlab bundle vagrant-box vagrant-smoke lock clean
+    topologies drawings notebooks wheel images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -132,6 +132,12 @@ drawings: setup ## Draw the cablings of docs/hardware.md, and the rooms of docs/
 	    --out docs/images/cabling-two-switch.svg
 	@$(WITH) loko lab draw labs/ring/five.yml --cabling labs/ring/five-two-real-boards.yml \
 	    --out docs/images/cabling-ring.svg
+
+wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machines
+	@setup/wheel.sh
+
+notebooks: setup ## Run the notebooks of docs/notebooks and keep what they print
+	@$(WITH) python tests/notebooks.py
 
 images: setup ## The container images for that, from Debian packages and our own build
 	@setup/images.sh

@@ -8,7 +8,7 @@ from typing import Final
 from loko.allocation import FULL_RATE
 from loko.flow import Flow
 from loko.lab import Endpoint, Lab, ring_lab
-from loko.plan import Plan, plan
+from loko.planning import Plan, plan
 from loko.ring import Ring
 from loko.scenario import EVALUATION
 from loko.schemes import admission_of, choice_named

@@ -124,7 +124,6 @@ app = typer.Typer(
     name="loko",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Predictable latency on low-cost switches, replayable. Exit status: 0 done, 1 a claim or guarantee"

@@ -153,7 +153,7 @@ def _by_dask(
         distributed: Any = import_module("distributed")
     except ImportError:
         raise InputError(
-            "--executor dask: the package 'distributed' is missing; install the extra: pip install '.[dask]'"
+            "--executor dask: the package 'distributed' is missing: pip install distributed"
         ) from None
     coming = enumerate(tasks)
     left = dict(islice(coming, _AHEAD_ON_A_CLUSTER))

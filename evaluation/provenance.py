@@ -17,9 +17,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
+_MARKS = ("", "loko/data/")
+"""Where the marks below are, seen from there: in unpacked source, and in an installed package."""
 _COMMIT = "COMMIT"
 _SUMS = "SHA256SUMS"
-"""Beside the source where it is unpacked without git; the second as `sha256sum --check` reads it."""
+"""Where there is no git; the second as `sha256sum --check` reads it."""
 _PACKAGES = ("loko-testbed", "switch_emulator", "numpy", "pyarrow", "matplotlib")
 
 
@@ -42,8 +44,18 @@ def versions() -> dict[str, str]:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            continue
+            if package == "switch_emulator" and (its_own := _emulator_version()) is not None:
+                found[package] = its_own
     return found
+
+
+def _emulator_version() -> str | None:
+    """That of the emulator where it came in this project's own wheel."""
+    try:
+        from switch_emulator import __version__  # noqa: PLC0415 - only who asks for it waits for that
+    except ImportError:
+        return None
+    return __version__
 
 
 def today() -> str:
@@ -66,9 +78,10 @@ def packed_marks(files: Mapping[str, Path]) -> dict[str, bytes]:
 
 def _packed_commit() -> str | None:
     """The commit of unpacked source, marked as `commit` does if a file is not what was packed."""
+    folder = next((_CHECKOUT / at for at in _MARKS if (_CHECKOUT / at / _COMMIT).is_file()), _CHECKOUT)
     try:
-        named = (_CHECKOUT / _COMMIT).read_text(encoding="ascii").strip()
-        sums = [line.split("  ", 1) for line in (_CHECKOUT / _SUMS).read_text(encoding="utf-8").splitlines()]
+        named = (folder / _COMMIT).read_text(encoding="ascii").strip()
+        sums = [line.split("  ", 1) for line in (folder / _SUMS).read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError):
         return None
     changed = []

@@ -18,7 +18,6 @@ from loko.commands.choices import (
     ControlOption,
     MixOption,
     OpenFlowOption,
-    choice_of,
     mix_of,
 )
 from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
@@ -26,7 +25,7 @@ from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
-from loko.schemes import SchemeName, admission_of
+from loko.schemes import SchemeName, admission_of, choice_of
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
 from loko.serve.program import serve as run

@@ -1,4 +1,4 @@
-"""A copy of the repository in unusual places, and an installed package.
+"""A copy of the repository in unusual places.
 
 `make anywhere` does the same with whole builds.
 """
@@ -150,24 +150,6 @@ def test_a_build_folder_must_be_absolute():
     assert (
         done.stderr == f"setup: LOKO_BUILD=elsewhere: give an absolute path, such as {Path.cwd()}/elsewhere\n"
     )
-
-
-def test_an_installed_package_brings_its_data(clone):
-    lines = clone.run(
-        """
-        (cd "$SOURCE" && "$LOKO_BUILD/.venv/bin/hatchling" build -t wheel -d "$OLDPWD/wheels") >&2
-        uv venv --quiet --python /usr/bin/python3 installed
-        uv pip install --quiet --offline --no-deps --python installed/bin/python wheels/*.whl
-        echo "$LOKO_BUILD"/.venv/lib/python3*/site-packages >others.pth
-        mv others.pth installed/lib/python3*/site-packages
-        installed/bin/python -c 'import loko.document; print(loko.document.LABS)'
-        installed/bin/loko figures --json >figures.json
-        loko=$(echo installed/lib/python3*/site-packages/loko)
-        installed/bin/loko plan two-switch "$loko/data/labs/two-switch/flows.yml"
-        """
-    )
-    assert Path(lines[0]).is_relative_to(clone.here / "installed")
-    assert "loko/fig17a" in (clone.here / "figures.json").read_text()
 
 
 def test_a_live_run_with_a_python_that_has_no_mininet_is_refused_with_what_to_use(monkeypatch):

@@ -112,6 +112,15 @@ def test_shows_its_table_in_order() -> None:
     assert "10.0.0.2" in repr(flows[0])
 
 
+def test_what_a_board_gave_out_is_shown_short() -> None:
+    board = ready_board(flow_mod(destination=bytes([10, 0, 0, 1]), port=1))
+    board.frame(3 * SECOND_NS, 3, ip_frame(bytes([10, 0, 0, 1])) + bytes(1000))
+    board.advance(4 * SECOND_NS)
+    (output,) = (output for output in board.outputs() if output.kind == "frame")
+    assert repr(output).endswith(f"...' ({len(output.data)} bytes))")
+    assert len(repr(output)) < 260
+
+
 def test_says_when_a_message_was_split() -> None:
     board = ready_board()
     board.segment(3 * SECOND_NS, flow_mod(destination=bytes(4), port=1)[:40])

@@ -236,7 +236,12 @@ def _holds(loko, folder: Path, figure: str, options: list) -> dict[str, bool | N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evaluate", "fig99"], "figure 'fig99': unknown (known: loko/table2, loko/"),
+        (["evaluate", "fig99"], "figure 'fig99': unknown; did you mean fig9b or fig9a"),
+        (
+            ["evaluate", "fig4c"],
+            "figure 'fig4c': unknown; did you mean tssdn/fig4c? 'loko figures' lists all ",
+        ),
+        (["evaluate", "no-such"], "figure 'no-such': unknown; 'loko figures' lists all "),
         (["evaluate", "--runs", "-1"], "'--runs'"),
         (["evaluate", "--runs", "many"], "'--runs'"),
         (["evaluate", "--seconds", "0"], "'--seconds'"),
@@ -429,3 +434,16 @@ def test_flows_come_by_the_standard_input_by_either_name(tmp_path: Path) -> None
         wrong = csv.replace("source,", "sourc,", 1) + row
         done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, input=wrong)
         assert "unknown column 'sourc'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("loko ev", "evaluate"), ("loko plan --all", "--allocation"), ("loko plan --scheme pa", "packets")],
+)
+def test_a_shell_completes_commands_options_and_choices(words, offered):
+    asked = {"_LOKO_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    program = "from evaluation.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [offered]

@@ -2,4 +2,69 @@
 
 The core is pure: no I/O besides reading profiles, labs and flow files, no clock, no threads. Only
 `loko.controller` talks to switches. Rates are in bit/s, sizes in bytes, times in ns; names carry the unit.
+
+For programs and notebooks (docs/library.md)::
+
+    from loko import Flow, Lab, Profile, load_lab, load_profile, model, plan
+
+The rest of the package may change from version to version.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from loko.admission import Admitted, Refusal
+    from loko.device import Profile, load_profile
+    from loko.document import InputError
+    from loko.flow import Flow
+    from loko.front import model, plan
+    from loko.lab import Lab, load_lab
+    from loko.planning import Plan
+    from loko.requests import Request, load_requests
+    from loko.service_curve import SwitchService
+
+__all__ = [
+    "Admitted",
+    "Flow",
+    "InputError",
+    "Lab",
+    "Plan",
+    "Profile",
+    "Refusal",
+    "Request",
+    "SwitchService",
+    "load_lab",
+    "load_profile",
+    "load_requests",
+    "model",
+    "plan",
+]
+
+_MODULES: Final = {
+    "Admitted": "admission",
+    "Flow": "flow",
+    "InputError": "document",
+    "Lab": "lab",
+    "Plan": "planning",
+    "Profile": "device",
+    "Refusal": "admission",
+    "Request": "requests",
+    "SwitchService": "service_curve",
+    "load_lab": "lab",
+    "load_profile": "device",
+    "load_requests": "requests",
+    "model": "front",
+    "plan": "front",
+}
+"""Where each is. It is loaded when it is asked for, since every command loads this package first."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

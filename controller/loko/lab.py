@@ -127,6 +127,10 @@ class Lab:
     separate: bool = False
     """Whether each emulated board is a process of its own in live runs, or all share one."""
 
+    def __repr__(self) -> str:
+        counts = ((len(self.switches), "switches"), (len(self.hosts), "hosts"), (len(self.links), "links"))
+        return f"Lab({self.name!r}: {', '.join(f'{count} {what}' for count, what in counts)})"
+
     def with_backend(self, backend: Backend | None) -> Lab:
         """The lab with this backend for every switch but real boards; as it is without any.
 

@@ -25,7 +25,7 @@ from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
 from loko.on_demand import OnDemand
-from loko.plan import Plan, plan
+from loko.planning import Plan, plan
 from loko.routing import admit, on_path, paths
 from loko.solvers.program import Clock, Program, Solve
 

@@ -123,6 +123,11 @@ _FORMS: Final = (
 _RATES: Final = ("rate", "rate_bps", "period", "period_us")
 
 
+def deadlines_of(requests: Sequence[Request]) -> dict[str, float]:
+    """In ns, by the id of each flow that has one."""
+    return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
+
+
 def load_requests(path: str | Path) -> tuple[Request, ...]:
     """Read a list of requests; ``-`` is the standard input. Raises `InputError`: a line for each error."""
     return _each(path, lambda document: document.request)

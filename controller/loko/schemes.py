@@ -114,6 +114,15 @@ def choice_named(name: str) -> Choice:
         raise InputError(f"scheme '{name}' is unknown (allowed: {', '.join(CHOICES)})") from None
 
 
+def choice_of(
+    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
+) -> Choice:
+    """The scheme that was asked for; Loko allocates as the lab says if nobody else does."""
+    if scheme is SchemeName.LOKO:
+        allocation = allocation or lab.allocation
+    return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
+
+
 def admission_of(
     lab: Lab,
     choice: Choice,

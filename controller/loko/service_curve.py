@@ -217,6 +217,12 @@ class SwitchService:
     capacity_bytes: int
     """B: the backlog up to which no frame is lost."""
 
+    def __repr__(self) -> str:
+        return (
+            f"SwitchService({self.profile.name!r}: R = {self.rate_bps / 1e6:.3f} Mbit/s,"
+            f" T = {self.curve.latency_ns / 1e3:.1f} us, B = {self.capacity_bytes} bytes)"
+        )
+
     @property
     def rate_bps(self) -> float:
         """R, the worst throughput."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from loko.document import InputError
 from loko.flow import refuse_doubles
-from loko.plan import Plan
+from loko.planning import Plan
 from loko.requests import Request
 
 

@@ -7,6 +7,7 @@ and go meanwhile. It does no I/O and knows no clock.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -22,6 +23,8 @@ from loko.serve.delays import Observation
 
 _FCS_BYTES: Final = 4
 _NS_PER_S: Final = 1_000_000_000
+_KEPT_FRAMES: Final = 1_000
+"""Of a host, the last frames that belong to no flow."""
 
 
 class CabledLab:
@@ -48,6 +51,7 @@ class CabledLab:
         self._numbers: dict[int, Flow] = {}
         self._last_number = 0
         self._taps = Taps()
+        self._others = {name: deque[bytes](maxlen=_KEPT_FRAMES) for name in lab.hosts}
         self.now_ns = 0
         for name in boards:
             self._touched(name)
@@ -163,6 +167,19 @@ class CabledLab:
                     )
                 )
 
+    def send(self, host: str, frame: bytes) -> None:
+        """Let a host send a frame that belongs to no flow, as soon as its line is free."""
+        begun_ns = max(self.now_ns, self._line_free_ns[host])
+        self._occupy(host, frame, begun_ns)
+        self._at(begun_ns, lambda now_ns: self._carry(Endpoint(node=host, port=1), frame, now_ns))
+        self._arm(host)
+
+    def taken(self, host: str) -> list[bytes]:
+        """Take the frames that reached a host and belong to no flow of it."""
+        frames = list(self._others[host])
+        self._others[host].clear()
+        return frames
+
     def observations(self) -> list[Observation]:
         """What the hosts' taps have seen since the last call."""
         return list(self._taps.observations(self.now_ns))
@@ -191,11 +208,14 @@ class CabledLab:
         sender = min(self._hosts[host], key=lambda one: one.next_ns)
         sequence, frame = sender.begin(now_ns)
         end = Endpoint(node=host, port=1)
-        line_bytes = self._on_wire(len(frame)) + self._gap_bytes
-        self._line_free_ns[host] = now_ns + line_bytes * self._byte_ns[end]
+        self._occupy(host, frame, now_ns)
         self._taps.sent(sender.flow.id, (sender.number, sequence), now_ns)
         self._carry(end, frame, now_ns)
         self._arm(host)
+
+    def _occupy(self, host: str, frame: bytes, begun_ns: int) -> None:
+        line_bytes = self._on_wire(len(frame)) + self._gap_bytes
+        self._line_free_ns[host] = begun_ns + line_bytes * self._byte_ns[Endpoint(node=host, port=1)]
 
     def _received(self, host: str, frame: bytes, now_ns: int) -> None:
         number = int.from_bytes(frame[SEQUENCE_OFFSET - 4 : SEQUENCE_OFFSET], "big")
@@ -203,3 +223,5 @@ class CabledLab:
         if flow is not None and flow.destination == host:
             sequence = int.from_bytes(frame[SEQUENCE_OFFSET : SEQUENCE_OFFSET + 4], "big")
             self._taps.received(flow.id, (number, sequence), now_ns)
+        else:
+            self._others[host].append(frame)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import switch_emulator
@@ -18,6 +18,7 @@ from evaluation.emulation.boards import EmulatedBoard, power_up
 from evaluation.emulation.cabled import CabledLab
 from loko.flow import Flow
 from loko.lab import Lab
+from loko.serve.delays import Observation
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
@@ -73,25 +74,26 @@ class TrafficLab:
     """The boards, their connections, and the traffic that the service's flows allow."""
 
     def __init__(self, lab: Lab, controller: tuple[str, int], *, free_control: bool) -> None:
-        self._cabled = CabledLab(lab, power_up(lab, free_control=free_control))
-        self._lab = PacedLab(self._cabled)
+        self.boards = power_up(lab, free_control=free_control)
+        self.cabled = CabledLab(lab, self.boards)
+        self._lab = PacedLab(self.cabled)
         self._connections = {
             name: EmulatedBoard(name, CabledBoard(name, self._lab), controller) for name in lab.switches
         }
 
-    async def run(self) -> None:
-        """Live until cancelled."""
+    async def run(self, report: Callable[[Sequence[Observation]], None] = report) -> None:
+        """Live until cancelled; `report` is told what the hosts' taps have seen."""
         report_s = time.monotonic() + _REPORT_S
         while True:
             self._lab.advance()
-            for name, outputs in self._cabled.said():
+            for name, outputs in self.cabled.said():
                 self._connections[name].take(outputs)
             if time.monotonic() >= report_s:
                 report_s = time.monotonic() + _REPORT_S
-                report(self._cabled.observations())
+                report(self.cabled.observations())
             await asyncio.sleep(_STEP_S)
 
     def told(self, flows: Sequence[Flow]) -> None:
         """The service says which flows are in place."""
         self._lab.advance()
-        self._cabled.carry(flows)
+        self.cabled.carry(flows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -12,12 +13,13 @@ from pydantic import BaseModel
 from evaluation.claims import check_reference
 from evaluation.facts import fact
 from evaluation.figure import Figure
-from evaluation.folder import full_name
+from evaluation.folder import full_name, short_name
 from evaluation.kinds import kind_named, kind_names
 from evaluation.result import in_order
 from loko.document import LABS, InputError, error_at, read
 
 _PLACE: Final = "*/experiments/*.yml"
+_HINTS: Final = 3
 
 
 class _Kind(BaseModel):
@@ -74,6 +76,15 @@ def _unchanged(path: Path, _changed_ns: int, _bytes: int) -> Figure:
     return load_experiment(path)
 
 
+def _unknown(name: str, known: Mapping[str, Figure]) -> str:
+    """What is said of a name that no experiment has: what may be meant, or where to look."""
+    figure = name.partition("/")[2]
+    elsewhere = [one for one in known if one.partition("/")[2] == figure]
+    near = elsewhere or get_close_matches(short_name(name), map(short_name, known), n=_HINTS)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"unknown; {hint}'loko figures' lists all {len(known)}"
+
+
 def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtual") -> list[Figure]:
     """The experiments with these names; bare ones mean ``loko/``. Raises `InputError`.
 
@@ -84,7 +95,7 @@ def select(names: Sequence[str], known: Mapping[str, Figure], mode: str = "virtu
     for name in names or unnamed:
         full = full_name(name)
         if full not in known:
-            raise InputError(f"figure '{name}': unknown (known: {', '.join(known)})")
+            raise InputError(f"figure '{name}': {_unknown(full, known)}")
         if known[full] not in chosen:
             chosen.append(known[full])
     return chosen

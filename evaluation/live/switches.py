@@ -13,7 +13,7 @@ from evaluation.live.real_boards import RealBoards
 from evaluation.runner import RunError
 from loko.entries import match_of
 from loko.lab import Backend, Lab, Switch
-from loko.plan import scenario_of
+from loko.planning import scenario_of
 
 _START_TIMEOUT_S = 30.0
 

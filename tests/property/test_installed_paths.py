@@ -34,7 +34,7 @@ from loko.flow import Flow
 from loko.lab import Endpoint, Lab, ring_lab
 from loko.mix import FlowKind, Mix
 from loko.network import Hop, dump_paths, load_paths, on_shortest_paths, shortest_path
-from loko.plan import Plan, plan, scenario_of
+from loko.planning import Plan, plan, scenario_of
 from loko.requests import load_flows
 from loko.ring import Ring
 from loko.schemes import CHOICES, SchemeName, admission_of

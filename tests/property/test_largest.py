@@ -20,7 +20,7 @@ from loko.lab import Lab, load_lab, ring_lab
 from loko.largest import Largest, largest
 from loko.mix import FlowKind, Mix
 from loko.network import Hop
-from loko.plan import plan
+from loko.planning import plan
 from loko.ring import Ring
 from loko.routing import paths
 from loko.scenario import of_lokos_tables

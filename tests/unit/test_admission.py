@@ -18,7 +18,7 @@ from loko.flow import Flow
 from loko.lab import load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, shortest_path
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.scenario import EVALUATION, Scenario
 from loko.split import echo_traffic, split
 

@@ -52,7 +52,9 @@ def test_core_loads_nothing_forbidden() -> None:
         for path in modules()
         if is_core(path)
     ]
-    assert {"loko.calculus", "loko.service_curve", "loko.admission", "loko.entries", "loko.plan"} <= set(core)
+    assert {"loko.calculus", "loko.service_curve", "loko.admission", "loko.entries", "loko.planning"} <= set(
+        core
+    )
     script = f"import importlib, json, sys\nfor name in {core}: importlib.import_module(name)\n"
     script += "print(json.dumps(sorted(sys.modules)))"
     loaded = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))

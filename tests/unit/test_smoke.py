@@ -10,7 +10,7 @@ from evaluation.runner import LOST, HostReport, RunRecords
 from evaluation.smoke import WITHOUT_BOARDS, combinations, judge, senders
 from loko.entries import EVALUATION_ENTRIES
 from loko.lab import Backend
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.schemes import admission_of, choice_named
 
 EVERY = list(combinations(WITHOUT_BOARDS))

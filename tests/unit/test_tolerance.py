@@ -28,7 +28,7 @@ from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.mix import mix_of_equal
 from loko.packets import PacketAdmission, frame_server
-from loko.plan import plan
+from loko.planning import plan
 from loko.quantity import Count
 from loko.rivals import Epsilon, QJump
 from loko.scenario import EVALUATION, of_lokos_tables

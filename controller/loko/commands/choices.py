@@ -11,9 +11,8 @@ import typer
 from loko.document import InputError
 from loko.lab import Lab
 from loko.mix import Mix, load_mix
-from loko.rivals import Epsilon
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, SchemeName, expected_mix
+from loko.schemes import Choice, expected_mix
 
 ControlOption = Annotated[
     list[str] | None,
@@ -40,15 +39,6 @@ MixOption = Annotated[
     str | None,
     typer.Option(help="YAML or JSON of the expected traffic mix, for `optimised`. Default: the lab's."),
 ]
-
-
-def choice_of(
-    lab: Lab, scheme: SchemeName, allocation: str | None, epsilon: Epsilon = Epsilon.PAPER
-) -> Choice:
-    """The scheme that a command was asked for; Loko allocates as the lab says if the command does not."""
-    if scheme is SchemeName.LOKO:
-        allocation = allocation or lab.allocation
-    return Choice(scheme=scheme, allocation=allocation, epsilon=epsilon)
 
 
 def mix_of(lab: Lab, choice: Choice, path: str | None) -> Mix | None:

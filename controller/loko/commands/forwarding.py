@@ -15,7 +15,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.lab_allocation import allocations_of
-from loko.plan import Plan
+from loko.planning import Plan
 from loko.scenario import OpenFlow
 from loko.schemes import Choice, SchemeName, schemes_of
 from loko.split import echo_traffic

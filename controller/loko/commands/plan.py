@@ -18,7 +18,6 @@ from loko.commands.choices import (
     ControlOption,
     MixOption,
     OpenFlowOption,
-    choice_of,
     mix_of,
     wrong_input_ends,
 )
@@ -37,12 +36,12 @@ from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Lab, load_lab, stays_loaded
 from loko.largest import Largest, largest
 from loko.mix import Mix
-from loko.plan import Plan, scenario_of
-from loko.plan import plan as make_plan
-from loko.requests import STDIN, Request, load_requests
+from loko.planning import Plan, scenario_of
+from loko.planning import plan as make_plan
+from loko.requests import STDIN, Request, deadlines_of, load_requests
 from loko.rivals import Epsilon
 from loko.scenario import OpenFlow
-from loko.schemes import Choice, SchemeName, admission_of
+from loko.schemes import Choice, SchemeName, admission_of, choice_of
 from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 from loko.split import echo_traffic
@@ -293,7 +292,7 @@ class _Asked:
     def _plan(self, choice: Choice, requests: Sequence[Request]) -> Plan:
         requested = [request.flow for request in requests]
         admission = self._admission(choice, requests)
-        return make_plan(self.lab, requested, admission, deadlines_ns=_deadlines_ns(requests))
+        return make_plan(self.lab, requested, admission, deadlines_ns=deadlines_of(requests))
 
     def _found(self, choice: Choice, requests: Sequence[Request]) -> Plan | Largest:
         if self.limit_s is None:
@@ -305,7 +304,7 @@ class _Asked:
             self._admission(choice, requests),
             solve=solver_named(Solver.HIGHS),
             clock=Clock(now_ns=time.monotonic_ns, end_ns=begin_ns + round(self.limit_s * 1e9)),
-            deadlines_ns=_deadlines_ns(requests),
+            deadlines_ns=deadlines_of(requests),
         )
 
     def _changes(self, choice: Choice, result: Plan) -> Changes | None:
@@ -342,10 +341,6 @@ class _Asked:
             control=echo_traffic(self.echoes_per_s or 0.0),
             fillers=self.fillers,
         )
-
-
-def _deadlines_ns(requests: Sequence[Request]) -> dict[str, float]:
-    return {request.flow.id: request.deadline_ns for request in requests if request.deadline_ns is not None}
 
 
 def _print(answers: Sequence[_Answer], asked: _Asked) -> None:

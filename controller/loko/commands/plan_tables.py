@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loko.admission import Admitted, Refusal
-from loko.plan import Plan
+from loko.planning import Plan
 from loko.what_if import Changes
 
 _NS_PER_MS: Final = 1e6

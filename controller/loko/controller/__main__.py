@@ -30,7 +30,7 @@ from loko.entries import EVALUATION_ENTRIES, FlowEntry, match_of, switch_entries
 from loko.flow import Flow
 from loko.lab import Backend, Lab, load_lab
 from loko.network import Hop, load_paths
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.requests import load_flows
 from loko.scenario import OpenFlow
 from loko.schemes import admission_of, choice_named

@@ -16,7 +16,7 @@ from loko.control_traffic import AS_PRINTED
 from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.rivals import Epsilon, QJump, SiloAdmission
 from loko.scenario import of_lokos_tables
 from loko.schemes import admission_of, choice_named

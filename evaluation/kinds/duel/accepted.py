@@ -13,7 +13,7 @@ from loko.control_traffic import HEARTBEAT
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.schedule.lab_schedule import LabSchedule, NoSlotError, ScheduledFlow, Wishes, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow

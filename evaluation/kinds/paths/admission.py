@@ -15,7 +15,7 @@ from loko.document import InputError
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.network import shortest_path
-from loko.plan import plan, scenario_of
+from loko.planning import plan, scenario_of
 from loko.schemes import admission_of, choice_named
 
 

@@ -144,6 +144,11 @@ pub enum Event {
         /// Why.
         cause: Hang,
     },
+    /// Quirk 61: a frame of a kind that the firmware does not look for in its table found entries there. Said once.
+    FrameUnmatchable {
+        /// Its type, behind VLAN tags.
+        ethertype: u16,
+    },
     /// A frame that no Ethernet port would have received was ignored.
     FrameMalformed {
         /// Its length without FCS.
@@ -320,6 +325,12 @@ impl fmt::Display for Event {
                     Hang::ShortFlowMod => "flow statistics of an entry whose FLOW_MOD was shorter than its match; send whole messages (quirk 139)",
                     Hang::ForeignEntries => "flow statistics of OpenFlow 1.0 over entries of 1.3; clear the flows before the version changes (quirk 85)",
                 }
+            ),
+            Self::FrameUnmatchable { ethertype } => write!(
+                f,
+                "a frame of type 0x{ethertype:04x}{} goes to the controller whatever the entries say: only ARP, and TCP, UDP and \
+                 ICMP over IPv4, can match one; send one of these, or set quirks = \"spec\" (quirk 61); said once",
+                if ethertype == 0x0800 { " with another protocol than TCP, UDP and ICMP" } else { "" }
             ),
             Self::FrameMalformed { length_bytes } => write!(
                 f,

@@ -38,6 +38,11 @@ impl Key {
         self.words[0] as u16
     }
 
+    /// Type behind VLAN tags.
+    pub(crate) const fn ethertype(&self) -> u16 {
+        self.words[1] as u16
+    }
+
     /// Reads `frame`, received on `in_port`. Bytes beyond its end count as 0.
     pub(crate) fn parse(frame: &[u8], in_port: u16) -> Self {
         let outer = be16(frame, TYPE_OFFSET);

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -103,7 +104,24 @@ pub(crate) fn profile(name: &str) -> PyResult<DeviceProfile> {
 /// The profiles that are compiled in, for an installation without the sources.
 const EMBEDDED: [(&str, &str); 2] = [("zodiac-fx", ZODIAC_FX), ("banana-pi-r1", BANANA_PI_R1)];
 
-/// Profiles beside the sources from which this module was built.
+/// Profiles in the package that this module came with, else beside the sources from which it was built.
 fn profiles() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles"))
+    static PROFILES: OnceLock<PathBuf> = OnceLock::new();
+    PROFILES.get_or_init(|| {
+        packaged_profiles()
+            .filter(|folder| folder.is_dir())
+            .unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles").into())
+    })
+}
+
+/// Where an installed package has its profiles: in `loko`, beside the package of this module.
+fn packaged_profiles() -> Option<PathBuf> {
+    let file: PathBuf = Python::attach(|py| {
+        py.import("switch_emulator")?
+            .getattr("__file__")?
+            .extract::<PathBuf>()
+    })
+    .ok()?;
+    let packages = file.parent()?.parent()?;
+    Some(packages.join("loko/data/switch-emulator/profiles"))
 }

@@ -10,6 +10,9 @@ use zodiac_firmware::{Instant, MacAddress, OutputKind, PortNumber};
 
 use crate::argument::{board_profile, config, nanoseconds, whole, wrong};
 
+/// So much of what a board gave out is shown.
+const SHOWN_BYTES: usize = 48;
+
 /// Something that a board gave out.
 #[pyclass(frozen, eq, get_all, module = "switch_emulator")]
 #[derive(PartialEq)]
@@ -23,15 +26,17 @@ pub(crate) struct Output {
 #[pymethods]
 impl Output {
     fn __repr__(&self) -> String {
-        let data: String = self
-            .data
-            .iter()
-            .flat_map(|byte| byte.escape_ascii())
-            .map(char::from)
-            .collect();
+        let shown = &self.data[..self.data.len().min(SHOWN_BYTES)];
+        let (rest, length) = match self.data.len() {
+            length if length > SHOWN_BYTES => ("...", format!(" ({length} bytes)")),
+            _ => ("", String::new()),
+        };
         format!(
-            "Output(at_ns={}, kind='{}', port={}, data=b'{data}')",
-            self.at_ns, self.kind, self.port
+            "Output(at_ns={}, kind='{}', port={}, data=b'{}{rest}'{length})",
+            self.at_ns,
+            self.kind,
+            self.port,
+            shown.escape_ascii()
         )
     }
 }

@@ -14,6 +14,11 @@ mod network;
 
 #[pymodule]
 mod switch_emulator {
+    /// Version of the emulator.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)] // Python's name for it
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use crate::board::{Board, Flow, Flow13, Output};
     #[pymodule_export]

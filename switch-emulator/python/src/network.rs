@@ -317,6 +317,19 @@ pub(crate) struct RunResult {
     events_omitted: u64,
 }
 
+#[pymethods]
+impl RunResult {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!(
+            "RunResult(packets={}, flows={}, boards={}, events={}, ...)",
+            self.packets,
+            self.flows.bind(py).len(),
+            self.boards.bind(py).len(),
+            self.events.len()
+        )
+    }
+}
+
 impl RunResult {
     fn new(py: Python<'_>, result: simulator::RunResult, columns: Columns) -> PyResult<Self> {
         let flows = PyDict::new(py);

@@ -1,5 +1,14 @@
 """Emulated Zodiac FX switches in virtual time."""
 
-from switch_emulator.switch_emulator import Board, Event, Flow, Flow13, Network, Output, RunResult
+from switch_emulator.switch_emulator import (
+    Board,
+    Event,
+    Flow,
+    Flow13,
+    Network,
+    Output,
+    RunResult,
+    __version__,
+)
 
-__all__ = ["Board", "Event", "Flow", "Flow13", "Network", "Output", "RunResult"]
+__all__ = ["Board", "Event", "Flow", "Flow13", "Network", "Output", "RunResult", "__version__"]

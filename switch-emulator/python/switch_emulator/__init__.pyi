@@ -21,6 +21,9 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+__version__: str
+"""Version of the emulator."""
+
 @final
 class Output:
     """Something that a board gave out."""

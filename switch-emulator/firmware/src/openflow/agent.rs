@@ -46,6 +46,8 @@ pub(crate) struct Agent {
     pub(super) version: u8,
     /// The board hangs until it is power-cycled.
     pub(super) halted: bool,
+    /// A frame that can match nothing has been told of.
+    pub(super) told_unmatchable: bool,
 }
 
 impl Agent {
@@ -64,6 +66,7 @@ impl Agent {
             session: Session::new(config, seed),
             version: 0,
             halted: false,
+            told_unmatchable: false,
         }
     }
 

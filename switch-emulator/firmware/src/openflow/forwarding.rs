@@ -7,6 +7,7 @@ use crate::actions::{ports, tail_tag, Actions, Destination, Rewriter};
 use crate::buffers::{length_with_fcs, ReceivedFrame};
 use crate::bytes::be16;
 use crate::cost::FrameTime;
+use crate::event::Event;
 use crate::matching::Match;
 use crate::native::Buffer;
 use crate::packet::Key;
@@ -119,7 +120,20 @@ impl Agent {
             (Decision::Use(actions), cost_ps)
         } else {
             pass.out.counters.missed += 1;
+            if !key.matchable && self.config.quirks.has(Quirk::FewMatches) {
+                self.tell_unmatchable(key, pass);
+            }
             (Decision::Miss, found.cost_ps + self.costs.miss_ps(length))
+        }
+    }
+
+    /// Says once that this frame could not have matched any of the entries there are.
+    fn tell_unmatchable(&mut self, key: &Key, pass: &mut Pass) {
+        if !self.told_unmatchable && self.tables.table.count() > 0 {
+            self.told_unmatchable = true;
+            let ethertype = key.ethertype();
+            pass.out
+                .event(pass.began, Event::FrameUnmatchable { ethertype });
         }
     }
 

@@ -92,6 +92,27 @@ fn q61_only_arp_and_ipv4_can_match() {
 }
 
 #[test]
+fn q61_is_said_once_if_there_are_entries_to_match() {
+    for (quirks, events) in [
+        (
+            FIRMWARE,
+            &[Event::FrameUnmatchable { ethertype: 0x88b5 }][..],
+        ),
+        (SPEC, &[]),
+    ] {
+        let mut empty = bed(quirks);
+        empty.frame(1, &of_type(0x86dd));
+        assert_eq!(empty.events, []);
+        let mut bed = bed(quirks);
+        bed.install([FlowMod::add(everything(), 5, output(3))]);
+        bed.frame(1, &udp(306, 0));
+        bed.frame(1, &of_type(0x88b5));
+        bed.frame(1, &of_type(0x86dd));
+        assert_eq!(bed.events, events);
+    }
+}
+
+#[test]
 fn q62_a_vlan_matches_any_tag() {
     let vlan_5 = only(DL_VLAN, &[(18, &[0, 5])]);
     let untagged = only(DL_VLAN, &[(18, &[0xff, 0xff])]);

@@ -31,6 +31,9 @@ class Plan:
     deadlines_ns: Mapping[str, float] = field(default_factory=dict)
     """By id of a flow that has one."""
 
+    def __repr__(self) -> str:
+        return f"Plan({self.lab.name!r}, {self.scheme}: {self.fit} fit)"
+
     @property
     def fit(self) -> str:
         """How many of how many."""

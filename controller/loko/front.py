@@ -1,0 +1,81 @@
+"""What `from loko import …` gives to programs and notebooks beside types and readers: `model` and `plan`.
+
+They do what the commands of the same names do, with the same defaults, so they give the same guarantees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from loko import planning
+from loko.control_traffic import HEARTBEAT
+from loko.device import Profile, load_profile
+from loko.entries import EVALUATION_ENTRIES, match_of
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+from loko.mix import Mix
+from loko.planning import Plan
+from loko.requests import Request, deadlines_of, load_requests
+from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Scenario, Unknown
+from loko.schemes import SchemeName, admission_of, choice_of, expected_mix
+from loko.service_curve import SwitchService, service_curve
+
+_Value = TypeVar("_Value")
+
+
+def model(
+    profile: Profile | str | Path,
+    *,
+    packet_sizes_bytes: Sequence[int] | None = None,
+    entries: int | None = None,
+    match: Match | str | None = None,
+    action: Action | str | None = None,
+    openflow: OpenFlow | str = OpenFlow.V1_0,
+) -> SwitchService:
+    """What a switch guarantees to all its flows together: rate, latency and buffer (`loko model`).
+
+    A profile is given by name or path, too. Whatever is left out is unknown: the result holds for its worst
+    case. `match` and `action` are the words of the command line, such as ``five-tuple`` and ``output``; sizes
+    count the FCS. Raises `InputError` if the scenario does not fit the device, `ValueError` for another word.
+    """
+    scenario = Scenario(
+        packet_sizes_bytes=_known(None if packet_sizes_bytes is None else tuple(packet_sizes_bytes)),
+        entries=_known(entries),
+        match=_known(None if match is None else Match(match)),
+        action=_known(None if action is None else Action(action)),
+        openflow=OpenFlow(openflow),
+    )
+    return service_curve(profile if isinstance(profile, Profile) else load_profile(profile), scenario)
+
+
+def plan(
+    lab: Lab | str | Path,
+    flows: Sequence[Flow | Request] | str | Path,
+    *,
+    scheme: SchemeName | str = SchemeName.LOKO,
+    allocation: str | None = None,
+    mix: Mix | None = None,
+    entries: int = EVALUATION_ENTRIES,
+) -> Plan:
+    """Which flows fit a lab, with which guarantee, and why the others do not (`loko plan`).
+
+    A lab is given by name or path, too, and flows as the path of a file. They are requested in their order.
+    `scheme`, `allocation` and `entries` are the options of the command, `mix` what the allocation
+    ``optimised`` is made for, by default the lab's. Raises `InputError` if a flow names unknown hosts or
+    repeats another, and if the scheme has no such allocation; `ValueError` for another scheme.
+    """
+    lab = lab if isinstance(lab, Lab) else load_lab(lab)
+    listed = load_requests(flows) if isinstance(flows, str | Path) else flows
+    requests = [one if isinstance(one, Request) else Request(one) for one in listed]
+    choice = choice_of(lab, SchemeName(scheme), allocation)
+    mix = expected_mix(lab, mix) if choice.is_optimised else None
+    asked = [request.flow for request in requests]
+    scenario = planning.scenario_of(asked, entries=entries, mix=mix, match=match_of(lab))
+    admission = admission_of(lab, choice, scenario, mix=mix, traffic=HEARTBEAT)
+    return planning.plan(lab, asked, admission, deadlines_ns=deadlines_of(requests))
+
+
+def _known(value: _Value | None) -> _Value | Unknown:
+    return UNKNOWN if value is None else value

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# wheel.sh: dist/loko_testbed-*.whl, for pip on another machine: all of the testbed that runs without
+# Mininet, with the emulator that set-up has built.
+. "$(dirname "$0")/step.sh"
+alone
+use_tools
+
+[ -f "$target/release/libswitch_emulator.so" ] ||
+    fail "the emulator was built elsewhere (prebuilt/): make the wheel where it was built"
+begin wheel
+rm -rf "$build/dist"
+export CARGO_TARGET_DIR="$target"
+logged wheel uv build --quiet --wheel --no-build-isolation --python "$venv/bin/python" --out-dir "$build/dist" "$root"
+for wheel in "$build"/dist/*.whl; do
+    say "written: ${wheel#"$root/"} ($(du -h "$wheel" | cut -f 1))"
+done

@@ -1,0 +1,45 @@
+"""Runs the notebooks of docs/notebooks. As a program it keeps what they print: `make notebooks`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs/notebooks"
+TIMEOUT_S = 120
+
+
+def notebooks() -> list[Path]:
+    return sorted(FOLDER.glob("*.ipynb"))
+
+
+def executed(path: Path, folder: Path) -> NotebookNode:
+    """The notebook as it is after a run in that folder. Raises `CellExecutionError`."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=TIMEOUT_S,
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
+    )
+    client.execute()
+    notebook.metadata.pop("language_info", None)  # the version of Python, which is of no interest
+    return notebook
+
+
+def outputs(notebook: NotebookNode) -> list[list[str]]:
+    """What each cell printed and gave."""
+    return [[shown(output) for output in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown(output: NotebookNode) -> str:
+    return output.text if output.output_type == "stream" else output.data["text/plain"]
+
+
+if __name__ == "__main__":
+    for path in notebooks():
+        nbformat.write(executed(path, FOLDER), path)
+        print(f"written: {path}")

@@ -1,0 +1,99 @@
+"""The fixtures that the package gives to other people's tests."""
+
+from __future__ import annotations
+
+import socketserver
+import subprocess
+import sys
+import threading
+
+import dpkt
+import pytest
+from os_ken.ofproto import ofproto_parser, ofproto_protocol
+from os_ken.ofproto import ofproto_v1_0 as openflow
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+SWITCH = ofproto_protocol.ProtocolDesc(openflow.OFP_VERSION)
+S = 1_000_000_000
+
+
+def frame(ip=None):
+    udp = dpkt.udp.UDP(sport=5000, dport=6000, data=bytes(30))
+    ip = ip or dpkt.ip.IP(src=bytes(4), dst=bytes(4), p=dpkt.ip.IP_PROTO_UDP, data=udp)
+    return bytes(dpkt.ethernet.Ethernet(src=b"\2aaaaa", dst=b"\2bbbbb", data=ip))
+
+
+def everything_to(port):
+    actions = [parser.OFPActionOutput(port)]
+    return parser.OFPFlowMod(SWITCH, parser.OFPMatch(), 0, openflow.OFPFC_ADD, priority=1, actions=actions)
+
+
+def test_a_board_answers_forwards_and_tells_of_misses(emulated_board):
+    assert emulated_board.frame(1, frame()) == {}
+    (packet_in,) = emulated_board.messages
+    message = ofproto_parser.msg(SWITCH, *ofproto_parser.header(packet_in), packet_in)
+    assert (message.in_port, bytes(message.data)) == (1, frame())
+    assert emulated_board.send(everything_to(3)) == []
+    (reply,) = emulated_board.send(parser.OFPBarrierRequest(SWITCH))
+    assert reply[1] == openflow.OFPT_BARRIER_REPLY
+    assert emulated_board.frame(1, frame()) == {3: frame()}
+    assert [flow.packets for flow in emulated_board.flows()] == [1]
+
+
+def test_a_board_says_why_it_ignores_a_frame(emulated_board):
+    emulated_board.send(everything_to(3))
+    six = frame(dpkt.ip6.IP6(src=bytes(16), dst=bytes(16), nxt=17, data=b""))
+    assert emulated_board.frame(1, six) == {}
+    (event,) = emulated_board.events
+    assert "type 0x86dd" in event
+    assert "quirk 61" in event
+
+
+def test_a_board_keeps_its_session_for_as_long_as_the_test_waits(emulated_board):
+    emulated_board.wait(60 * S)
+    assert emulated_board.events == []
+    assert emulated_board.send(parser.OFPBarrierRequest(SWITCH))
+
+
+def test_a_message_that_no_segment_holds_is_refused(emulated_board):
+    with pytest.raises(ValueError, match="has 537 bytes; a segment to the board holds 536"):
+        emulated_board.send(bytes(537))
+
+
+class Controller(socketserver.BaseRequestHandler):
+    """Sends every frame to port 3: from a host behind port 1 or 2 that is the cable to the other switch."""
+
+    def handle(self):
+        for message in (parser.OFPHello(SWITCH), parser.OFPFeaturesRequest(SWITCH), everything_to(3)):
+            message.serialize()
+            self.request.sendall(message.buf)
+        while self.request.recv(4096):
+            pass
+
+
+@pytest.fixture
+def controller():
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Controller) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address
+        server.shutdown()
+
+
+def test_a_network_connects_to_a_controller_and_carries_frames(emulated_network, controller):
+    network = emulated_network("two-switch", controller)
+    network.wait_until(lambda: network.flows("s1") and network.flows("s2"), timeout_s=60)
+    network.send("H1", frame())
+    network.wait_until(lambda: network.flows("s2")[0].packets, timeout_s=60)
+    assert [flow.packets for flow in network.flows("s1")] == [1]
+    assert network.received("H3") == []
+
+
+def test_what_does_not_come_true_is_waited_for_in_vain(emulated_network):
+    with pytest.raises(TimeoutError, match="does the controller listen"):
+        emulated_network("two-switch", ("127.0.0.1", 9)).wait_until(lambda: False, timeout_s=0.01)
+
+
+def test_who_does_not_ask_for_a_board_loads_no_emulator():
+    script = "import sys, evaluation.emulation.pytest_plugin; print('switch_emulator' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "False\n"

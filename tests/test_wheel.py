@@ -1,0 +1,153 @@
+"""The wheel: made of what cargo has built, and used in new environments, away from the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dask_cluster import cluster
+from made_once import made_once
+
+from evaluation import provenance
+
+ROOT = Path(__file__).resolve().parents[1]
+SYSTEM_PYTHON = "/usr/bin/python3"
+SMALL = ("--mode", "virtual", "--quick", "--runs", "2", "--seconds", "0.05")
+FIGURE = ("evaluate", "fig17a", *SMALL, "--out")
+FLOWS = """id,source,destination,udp_source,udp_destination,rate,burst,frame
+f,h1a,h5a,5000,6000,1 Mbit/s,2 frames,306 bytes
+"""
+
+
+def clean_surroundings():
+    """Those of somebody who knows nothing of the checkout."""
+    ours = ("PYTHON", "LOKO_", "VIRTUAL_ENV", "CARGO_", "GIT_", "COV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def run(*command, cwd, **options):
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=clean_surroundings(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+        **options,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def installed(python, wheel, *options, cwd):
+    """Take packages from uv's cache, as set-up has left it, else from the registry."""
+    uv = shutil.which("uv")
+    command = [uv, "pip", "install", "--quiet", "--python", str(python), *options, wheel]
+    if subprocess.run([*command, "--offline"], cwd=cwd, capture_output=True, check=False).returncode:
+        run(*command, cwd=cwd)
+
+
+def build(folder):
+    """The wheel, an environment of it with all that it needs, and one that borrows the rest of it."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = folder.glob("*.whl")
+    for name in ("one", "two"):
+        run(shutil.which("uv"), "venv", "--quiet", "--python", SYSTEM_PYTHON, name, cwd=folder)
+    python = folder / "one/bin/python"
+    installed(python, f"{wheel}[dask]", "--constraint", str(ROOT / "requirements.lock"), cwd=folder)
+    installed(folder / "two/bin/python", str(wheel), "--no-deps", cwd=folder)
+    (one,) = folder.glob("one/lib/python3*/site-packages")
+    (two,) = folder.glob("two/lib/python3*/site-packages")
+    (two / "others.pth").write_text(f"{one}\n")
+
+
+BUILT = Path(
+    os.environ.get("CARGO_TARGET_DIR", ROOT / "switch-emulator/target"), "release/libswitch_emulator.so"
+)
+pytestmark = pytest.mark.skipif(not BUILT.is_file(), reason="the emulator came ready-made (prebuilt/)")
+
+
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory):
+    return made_once(tmp_path_factory, "wheel", build)
+
+
+@pytest.fixture
+def loko(environments, tmp_path):
+    """The command line of the first environment, run in an empty folder."""
+
+    def call(*words, **options):
+        return run(environments / "one/bin/loko", *words, cwd=tmp_path, **options)
+
+    return call
+
+
+def test_it_is_for_every_python_and_every_linux_that_is_not_too_old(environments):
+    (wheel,) = environments.glob("*.whl")
+    name, _, python, abi, platform = wheel.stem.split("-")
+    assert (name, python, abi) == ("loko_testbed", "cp311", "abi3")
+    major, minor = platform.removeprefix("manylinux_").split("_")[:2]
+    assert (
+        (2, 17)
+        <= (int(major), int(minor))
+        <= tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
+    )
+
+
+def test_it_knows_its_commit_and_what_was_changed(environments, loko):
+    assert loko("--version").splitlines()[0] == f"loko 0.1.0 ({provenance.commit()})"
+    # Of the second one, whose results nobody compares: it only computes points, and not with this profile.
+    (profile,) = environments.glob(
+        "two/lib/python3*/site-packages/loko/data/switch-emulator/profiles/hp-2920.toml"
+    )
+    profile.unlink()
+    told = run(environments / "two/bin/loko", "--version", cwd=environments)
+    assert told.splitlines()[0].startswith(f"loko 0.1.0 ({provenance.commit()}+")
+
+
+def test_it_models_and_plans(loko):
+    assert "rate R = " in loko("model", "zodiac-fx", "--packet-size", "306")
+    assert "1 of 1 fit" in loko("plan", "ring", "-", input=FLOWS)
+
+
+def test_it_brings_the_emulator_and_its_profiles(environments):
+    script = """
+import switch_emulator
+switch_emulator.Network(1).add_board("s", profile="nec-pf5240")
+try:
+    switch_emulator.Board("no-such")
+except ValueError as error:
+    print(error)
+"""
+    told = run(environments / "one/bin/python", "-c", script, cwd=environments)
+    assert f"{environments}/one/lib/" in told
+    assert run(environments / "one/bin/zodiac-fx", "--version", cwd=environments).startswith(
+        "zodiac-fx 0.1.0"
+    )
+
+
+def test_its_figures_are_the_same_bytes_on_a_cluster_of_two_environments(environments, loko, tmp_path):
+    def results(name):
+        return {
+            path.name: path.read_bytes()
+            for path in (tmp_path / name).iterdir()
+            if path.suffix in {".json", ".parquet"}
+        }
+
+    loko(*FIGURE, "here")
+    pythons = [environments / name / "bin/python" for name in ("one", "two")]
+    with cluster(tmp_path, pythons=pythons, surroundings=clean_surroundings()) as computers:
+        loko(*FIGURE, "there", "--executor", "dask", "--scheduler", computers.address)
+    assert json.loads(results("here")["fig17a.json"])["provenance"]["versions"]["switch_emulator"] == "0.1.0"
+    assert results("there") == results("here")
