@@ -88,7 +88,7 @@ live: setup ## Tests in real time that need the machine for themselves; only tho
 # The sets of a test, too, come in the same order at every run, unless a random one is asked for.
 test quick unit python waits live: export PYTHONHASHSEED := 0
 
-oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; a quarter of an hour); ARGS='--mode spec'
+oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
 
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
