@@ -154,6 +154,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/schemathesis.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/schemathesis.lock
+	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/faucet.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
