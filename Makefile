@@ -88,7 +88,7 @@ live: setup ## Tests in real time that need the machine for themselves; only tho
 # The sets of a test, too, come in the same order at every run, unless a random one is asked for.
 test quick unit python waits live: export PYTHONHASHSEED := 0
 
-oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; a quarter of an hour); ARGS='--mode spec'
+oftest: clients ## OFTest's tests against the board, compared with what is recorded (as root; twenty minutes); ARGS='--mode spec'
 	@$(WITH) python tests/clients/oftest_compare.py $(ARGS)
 
 random: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
@@ -160,6 +160,9 @@ lock: clients ## Pin the newest versions that pyproject.toml, setup/*.in and tes
 	@$(WITH) uv pip compile tests/clients/schemathesis.in --custom-compile-command 'make lock' \
 	    --universal --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \
 	    -o tests/clients/schemathesis.lock
+	@$(WITH) uv pip compile tests/clients/faucet.in --custom-compile-command 'make lock' \
+	    --universal --python-version 3.10 --generate-hashes --no-emit-index-url --upgrade --quiet \
+	    -o tests/clients/faucet.lock
 	@for list in uv bundle ansible; do \
 	    $(WITH) uv pip compile setup/requirements-$$list.in --custom-compile-command 'make lock' --universal \
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --upgrade --quiet \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # For the tests only, in .clients: controllers and a switch tester that others wrote, a client of the service, and the oldest
-# Ansible. Ryu, an early os-ken and Schemathesis get an environment of their own, because they need other packages than the
+# Ansible. Ryu, an early os-ken, Faucet and Schemathesis get an environment of their own, because they need other packages than the
 # testbed. What cannot be had here is said, and its tests are skipped.
 . "$(dirname "$0")/step.sh"
 alone
@@ -45,6 +45,23 @@ python_controllers() {
     logged clients retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
     logged clients retried uv pip install --python "$python" --require-hashes --no-build-isolation -r $tests/requirements.lock
     remember clients "$key"
+}
+
+# Apart from the others: it needs another os-ken. What it builds from source needs the same as Ryu.
+faucet() {
+    local python="$clients/faucet/bin/python" key
+    if ! "$system_python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))'; then
+        say "note: Faucet is pinned for Python 3.10 and 3.11, and $system_python is another; the tests with it are skipped"
+        return
+    fi
+    key=$(fingerprint $tests/requirements-build.lock $tests/faucet.lock)-$("$system_python" --version | tr ' ' '-')
+    if done_before faucet "$key" && "$python" -c '' 2>/dev/null; then return; fi
+    changing "installing Faucet in ${clients#"$root/"}"
+    begin faucet
+    logged faucet uv venv --quiet --clear --python "$system_python" "$clients/faucet"
+    logged faucet retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
+    logged faucet retried uv pip install --python "$python" --require-hashes --no-build-isolation -r $tests/faucet.lock
+    remember faucet "$key"
 }
 
 schemathesis() {
@@ -115,6 +132,7 @@ oftest() {
 cd "$root"
 testcontroller
 python_controllers
+faucet
 schemathesis
 oldest_ansible
 oftest

@@ -94,7 +94,7 @@ def test_every_number_is_found_within_1_percent(circle: Circle) -> None:
     found = closure(form_of(str(circle.path)), circle.true)
     assert found.outside(VIRTUAL_TOLERANCE) == []
     assert circle.fitted.costs.unidentified == ()
-    assert len(found.rows) == 83
+    assert len(found.rows) == 146
 
 
 def test_what_is_not_found_is_named_with_the_reason(circle: Circle) -> None:

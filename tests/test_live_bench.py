@@ -22,6 +22,7 @@ from live_harness import Machine, descendants, left, needs_root, wait_until
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.cases import Table
+from evaluation.bench.device import Device
 from evaluation.bench.inventory import BENCHES, Controller, Hardware, Port, load_inventory
 from evaluation.bench.live import self_test as bench_self_test
 from evaluation.bench.live.open_device import open_bench, open_device
@@ -30,7 +31,15 @@ from evaluation.bench.live.pacing import unlimited_realtime
 from evaluation.bench.live.self_test import arrival, self_test
 from evaluation.bench.live.shaped_senders import CASES, measure
 from evaluation.bench.part import Key, Part
-from evaluation.bench.procedures import buffer, dp_time, is_time, messages
+from evaluation.bench.procedures import (
+    IN_OPENFLOW_13,
+    buffer,
+    cp_time13,
+    dp_time,
+    dp_time13,
+    is_time,
+    messages,
+)
 from evaluation.bench.procedures.messages import flow_search
 from evaluation.bench.store import SampleStore
 from evaluation.instruments import cable_probe
@@ -456,6 +465,20 @@ def test_a_campaign_goes_on_behind_a_cable_that_was_pulled(tmp_path, pulled, cab
         assert store.complete_among(keys) == keys
 
 
+IN_SESSIONS_OF_13 = (
+    dp_time13.PROCEDURE.key("100 entries with udp_port hold"),
+    cp_time13.PROCEDURE.key("role"),
+    cp_time13.PROCEDURE.key("description"),
+    cp_time13.PROCEDURE.key("delete none of 50"),
+)
+
+
+def measured_13(device: Device, key: Key) -> np.ndarray:
+    parts = campaign.parts(tuple(IN_OPENFLOW_13.values()), samples=5)
+    ((_, taken),) = next(part for part in parts if part.key == key).measured(device, 1)
+    return taken.values
+
+
 @needs_emulator
 @pytest.mark.live
 def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> None:
@@ -474,12 +497,16 @@ def test_messages_are_measured_and_a_board_can_be_brought_into_other_modes() -> 
         times = is_time.measure(alone, samples=5, seed=1)
         device.begin(3)
         again = messages.barrier(device, samples=5, seed=1)
+        newer = {key: measured_13(device, key) for key in IN_SESSIONS_OF_13}
+        last = messages.barrier(device, samples=5, seed=1)
     assert 0 < barrier.usual_ns <= barrier.longest_ns
     assert len(long_reply.values) == len(search.values) == 5
     assert added == 0
     assert len(series.times_ns) + series.missing == 1597
     assert all(0 < len(one.values) <= 5 <= len(one.values) + one.left_out for one in times.values())
     assert again.usual_ns > 0
+    assert all(0 < len(values) <= 5 for values in newer.values())
+    assert last.usual_ns > 0
 
 
 @needs_openvswitch

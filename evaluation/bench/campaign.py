@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from evaluation.bench.cables import UnpluggedError
 from evaluation.bench.device import Device
 from evaluation.bench.part import Design, Extent, Key, Part, Procedure
-from evaluation.bench.procedures import PROCEDURES
+from evaluation.bench.procedures import EVERY_PROCEDURE
 from evaluation.bench.store import SampleStore
 from evaluation.runner import RunError
 from loko.scenario import Scenario
@@ -34,7 +34,7 @@ def simulated_parts(procedures: Sequence[Procedure], *, samples: int, design: De
 
 def every_key() -> set[Key]:
     """Of all parts that a campaign may have measured, whatever its design."""
-    return {part.key for design in Design for part in parts(PROCEDURES, samples=1, design=design)}
+    return {part.key for design in Design for part in parts(EVERY_PROCEDURE, samples=1, design=design)}
 
 
 def run(

@@ -24,7 +24,7 @@ from evaluation.bench.inventory import SoftwareSwitch
 from evaluation.bench.live.commands import check, judge, report, senders
 from evaluation.bench.part import Apart, Design, Key, Part, Procedure, Samples
 from evaluation.bench.preconditions import preconditions
-from evaluation.bench.procedures import PROCEDURES
+from evaluation.bench.procedures import EVERY_PROCEDURE, IN_OPENFLOW_13, PROCEDURES
 from evaluation.bench.procedures.dp_time import PAPER_SAMPLES
 from evaluation.executor import Executor, Workers
 from evaluation.files import write_atomically
@@ -32,6 +32,8 @@ from evaluation.predictability.commands import judge_predictability
 from evaluation.provenance import commit
 from evaluation.runner import RunError
 from loko.device import load_profile
+from loko.document import InputError
+from loko.scenario import OpenFlow
 
 bench_app = typer.Typer(
     no_args_is_help=True, help="Measure a switch and derive its profile (step 1 of Loko)."
@@ -62,7 +64,25 @@ ExecutorOption = Annotated[
 SchedulerOption = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="The Dask scheduler's, such as tcp://10.0.0.1:8786.")
 ]
+OpenFlowOption = Annotated[
+    OpenFlow,
+    typer.Option(
+        "--openflow", help="Version of the sessions. 1.0 tells most numbers, also of a board in 1.3."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _in_version(procedure: Procedure, openflow: OpenFlow) -> Procedure:
+    """The same in sessions of this version. Raises `InputError` if it measures nothing that depends on it."""
+    if openflow is OpenFlow.V1_0:
+        return procedure
+    if procedure.name not in IN_OPENFLOW_13:
+        raise InputError(
+            f"--openflow {openflow.value}: {procedure.name} measures the same in both versions; leave it out,"
+            f" or choose {', '.join(IN_OPENFLOW_13)} or all"
+        )
+    return IN_OPENFLOW_13[procedure.name]
 
 
 def add_command(app: typer.Typer, procedure: Procedure) -> None:
@@ -78,12 +98,14 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
         design: DesignOption = None,
         estimate: EstimateOption = False,
         seed: SeedOption = 1,
+        openflow: OpenFlowOption = OpenFlow.V1_0,
         executor: ExecutorOption = Executor.PROCESSES,
         scheduler: SchedulerOption = None,
         as_json: JsonOption = False,
     ) -> None:
+        asked = _in_version(procedure, openflow)
         chosen = ChosenCampaign.of(
-            (procedure, *procedure.beside),
+            (asked, *asked.beside),
             device,
             out=out,
             samples=samples,
@@ -95,10 +117,10 @@ def add_command(app: typer.Typer, procedure: Procedure) -> None:
             _say(chosen.estimates())
             return
         found = chosen.measure()
-        rows = _rows(procedure, chosen.parts(), found, chosen.left_out())
+        rows = _rows(asked, chosen.parts(), found, chosen.left_out())
         if not rows:
-            raise RunError(f"{device}: this switch, or its bench, has nothing that {procedure.name} measures")
-        _print(procedure, rows, as_json)
+            raise RunError(f"{device}: this switch, or its bench, has nothing that {asked.name} measures")
+        _print(asked, rows, as_json)
 
 
 for _one in PROCEDURES:
@@ -115,6 +137,7 @@ def measure_all(
     estimate: EstimateOption = False,
     seed: SeedOption = 1,
     form: FormOption = None,
+    openflow: OpenFlowOption = OpenFlow.V1_0,
     executor: ExecutorOption = Executor.PROCESSES,
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
@@ -125,10 +148,12 @@ def measure_all(
     device's own profile, and are named. An Open vSwitch does not have the board's form: what can be measured
     of it is compared with Loko's preconditions instead.
 
+    With --openflow 1.3 it measures the costs of 1.3 as well, in sessions of their own.
+
     Example: loko bench all --device zodiac-fx --out results/bench/zodiac-fx
     """
     whole = ChosenCampaign.of(
-        PROCEDURES,
+        PROCEDURES if openflow is OpenFlow.V1_0 else EVERY_PROCEDURE,
         device,
         out=out,
         samples=samples,

@@ -97,6 +97,13 @@ class Device(Protocol):
         In real time it is so until the next `begin`.
         """
 
+    def in_openflow13(self) -> Device | None:
+        """The same switch in a session of OpenFlow 1.3; None if the bench cannot have one with it.
+
+        What it is sent from now on is of that version. In real time it is so until the next `begin`. Raises
+        `RunError`.
+        """
+
     def without_cpu(self) -> Device | None:
         """The same switch with OpenFlow switched off: its integrated switch forwards alone. None without one.
 

@@ -80,6 +80,9 @@ class SimulatedSwitch:
     def with_housekeeping(self) -> None:
         """As `Device.with_housekeeping`: it has no such jobs."""
 
+    def in_openflow13(self) -> None:
+        """As `Device.in_openflow13`: its agent is not of this project."""
+
     def without_cpu(self) -> None:
         """As `Device.without_cpu`: it does not forward without."""
 

@@ -12,12 +12,13 @@ from evaluation.bench.cables import VirtualCables
 from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
+from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
-from loko.controller.messages import barrier_request, features_request, hello
 from loko.controller.wire import SEGMENT_BYTES
 from loko.device import load_profile
+from loko.scenario import OpenFlow
 
 _HEADERS_BYTES: Final = 14 + 20 + 20
 """Ethernet, IP and TCP headers of a frame with OpenFlow bytes."""
@@ -25,9 +26,7 @@ _MIN_FRAME_BYTES: Final = 64
 _PATIENCE_NS: Final = 120_000_000
 """Longer than a board works on anything, reading its port counters included."""
 _OUT_MASK: Final = 1 << (OUT_PORT - 1)
-_BARRIER_REPLY: Final = 19
 _ERROR: Final = 1
-_STATISTICS_REQUEST: Final = 16
 
 
 class VirtualDevice:
@@ -44,8 +43,9 @@ class VirtualDevice:
         *,
         seed: int = 0,
         cables: VirtualCables | None = None,
+        openflow: OpenFlow = OpenFlow.V1_0,
     ) -> None:
-        """A board of this profile with these settings. Raises `InputError`."""
+        """A board of this profile with these settings, in sessions of this version. Raises `InputError`."""
         self.cables = cables or VirtualCables()
         self.name = profile
         self.warm_up_frames = 0
@@ -55,6 +55,7 @@ class VirtualDevice:
         self._config = {"ofchecks": False, **(config or {}), "acknowledgement_ns": ACKNOWLEDGEMENT_NS}
         self._seed = seed
         self._powered = 0
+        self._dialect = DIALECTS[openflow]
         self.load([])
 
     @property
@@ -87,8 +88,8 @@ class VirtualDevice:
         self._connect()
         for segment in segments_of(messages):
             self._ask(segment)
-        replies = self._ask(barrier_request(1))
-        if [reply[1] for reply in replies] != [_BARRIER_REPLY]:
+        replies = self._ask(self._dialect.barrier_request)
+        if [reply[1] for reply in replies] != [self._dialect.barrier_reply]:
             raise RunError(f"{self.name}: the board does not confirm its table: {replies!r}")
 
     def _power_on(self) -> None:
@@ -128,13 +129,21 @@ class VirtualDevice:
         seed = int(np.random.SeedSequence([self._seed, self._powered, 1]).generate_state(1)[0])
         return VirtualDevice(self._profile, {**self._config, "ofchecks": True}, seed=seed, cables=self.cables)
 
+    def in_openflow13(self) -> VirtualDevice:
+        """As `Device.in_openflow13`. Each call is another start of the board, at other phases."""
+        self._powered += 1
+        seed = int(np.random.SeedSequence([self._seed, self._powered, 2]).generate_state(1)[0])
+        return VirtualDevice(
+            self._profile, self._config, seed=seed, cables=self.cables, openflow=OpenFlow.V1_3
+        )
+
     def _connect(self) -> None:
         while not any(output.data == b"connect" for output in self._board.outputs()):
             self.now_ns += _PATIENCE_NS
             self._board.advance(self.now_ns)
         self._board.connected(self.now_ns)
-        self._ask(hello(1))
-        self._ask(features_request(2))
+        self._ask(self._dialect.hello)
+        self._ask(self._dialect.features_request)
 
     def _ask(self, segment: bytes) -> list[bytes]:
         """Send a segment and wait; the replies."""
@@ -190,7 +199,7 @@ class VirtualDevice:
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
-        if any(segment[1] == _STATISTICS_REQUEST for segment in segments):
+        if any(segment[1] == self._dialect.statistics_request for segment in segments):
             return self._asked_by_frames(gaps_ns, segments)
         board, wire = self._board, self.wire
         seen = []
@@ -210,7 +219,9 @@ class VirtualDevice:
 
     def _asked_by_frames(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         if self._connected is None:
-            self._connected = ConnectedBoard(self._profile, self._config, self._board_seed, self.wire)
+            self._connected = ConnectedBoard(
+                self._profile, self._config, self._board_seed, self.wire, self._dialect
+            )
             self._connected.load(self._table)
         return self._connected.control(gaps_ns, segments)
 

@@ -16,10 +16,10 @@ import switch_emulator
 
 from evaluation.bench.device import ControlFrame
 from evaluation.bench.equations import Wire
+from evaluation.instruments.dialect import Dialect
 from evaluation.instruments.numbered_frame import FCS_BYTES
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
-from loko.controller.messages import barrier_request, features_request, hello
 
 _NATIVE_PORT: Final = 4
 _NATIVE_MASK: Final = 1 << (_NATIVE_PORT - 1)
@@ -32,15 +32,17 @@ _WORD: Final = 1 << 32
 _MIN_FRAME_BYTES: Final = 64
 _QUIET_NS: Final = 120_000_000
 _CONNECT_NS: Final = 10_000_000_000
-_ERROR, _ECHO_REQUEST, _BARRIER_REPLY = 1, 2, 19
+_ERROR, _ECHO_REQUEST = 1, 2
 
 
 class ConnectedBoard:
     """A board with ``control = "network"`` and its controller."""
 
-    def __init__(self, profile: str, config: Mapping[str, object], seed: int, wire: Wire) -> None:
+    def __init__(
+        self, profile: str, config: Mapping[str, object], seed: int, wire: Wire, dialect: Dialect
+    ) -> None:
         """Switch it on and wait until it has connected. Raises `RunError`."""
-        self._name, self._wire = profile, wire
+        self._name, self._wire, self._dialect = profile, wire, dialect
         self._board = switch_emulator.Board(profile, {**config, "control": "network"}, seed)
         self._now_ns = 0
         self._arrivals: list[tuple[int, int, bytes, bool]] = []
@@ -56,17 +58,17 @@ class ConnectedBoard:
                 break
         if not self._greeted:
             raise RunError(f"{profile}: the board does not connect to {'.'.join(map(str, _ADDRESS))}")
-        for segment in (hello(1), features_request(2)):
+        for segment in (dialect.hello, dialect.features_request):
             self.control([0], [segment])
 
     def load(self, messages: Sequence[bytes]) -> None:
         """Add entries, confirmed by a barrier. Raises `RunError`."""
         said = []
-        for segment in (*segments_of(messages), barrier_request(1)):
+        for segment in (*segments_of(messages), self._dialect.barrier_request):
             said = [one.payload[1] for one in self.control([0], [segment]) if one.from_switch]
             if _ERROR in said:
                 raise RunError(f"{self._name}: the board answers an entry with an error")
-        if said != [_BARRIER_REPLY]:
+        if said != [self._dialect.barrier_reply]:
             raise RunError(f"{self._name}: the board does not confirm its table: {said}")
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:

@@ -10,17 +10,18 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
+from evaluation.instruments.dialect import DIALECTS
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of, whole_messages
-from loko.controller.messages import barrier_request, features_request, hello
+from loko.scenario import OpenFlow
 
 _HEADER: Final = struct.Struct("!BBHI")
-_ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY, _BARRIER_REPLY = 1, 2, 3, 6, 19
+_ERROR, _ECHO_REQUEST, _ECHO_REPLY, _FEATURES_REPLY = 1, 2, 3, 6
 PACKET_IN: Final = 10
 ASYNCHRONOUS: Final = frozenset({_ECHO_REQUEST, PACKET_IN, 11, 12})
 """Types of messages that a switch sends unasked: echo, packet in, flow removed, port status."""
-_TABLE_FULL: Final = bytes.fromhex("00030000")
-"""Type and code of the error FLOW_MOD_FAILED, ALL_TABLES_FULL."""
+_TABLE_FULL: Final = {1: bytes.fromhex("00030000"), 4: bytes.fromhex("00050001")}
+"""By version on the wire: type and code of the error FLOW_MOD_FAILED about a table that is full."""
 _ANSWER_S: Final = 30.0
 _FEATURES_S: Final = 4.0
 """A connection that a board has given up stays mute; the next one follows."""
@@ -42,6 +43,8 @@ class ControllerEndpoint:
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         with contextlib.suppress(PermissionError):
             self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
+        self.openflow = OpenFlow.V1_0
+        """Version of the sessions that begin from now on."""
         self._session: socket.socket | None = None
         self._bytes = b""
         try:
@@ -56,7 +59,7 @@ class ControllerEndpoint:
         self.address, self.port = self._listener.getsockname()
 
     def accept(self, timeout_s: float) -> int | None:
-        """Take a switch's new connection, agree on OpenFlow 1.0; its datapath id, or None if none comes."""
+        """Take a switch's new connection, agree on `openflow`; its datapath id, or None if none comes."""
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
             self._listener.settimeout(left_s)
@@ -68,9 +71,10 @@ class ControllerEndpoint:
             self._session = accepted
             self._session.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._bytes = b""
-            self.write(hello(1))
+            dialect = DIALECTS[self.openflow]
+            self.write(dialect.hello)
             try:
-                reply = self.ask(features_request(2), _FEATURES_REPLY, timeout_s=_FEATURES_S)
+                reply = self.ask(dialect.features_request, _FEATURES_REPLY, timeout_s=_FEATURES_S)
             except RunError:  # a connection that was given up before; another follows
                 continue
             return int.from_bytes(reply[8:16], "big")
@@ -89,7 +93,7 @@ class ControllerEndpoint:
     def is_alive(self) -> bool:
         """Whether the switch still answers. One whose session is broken (quirks 14, 15) does not."""
         try:
-            self.ask(barrier_request(1), _BARRIER_REPLY, timeout_s=_ALIVE_S)
+            self._confirm(timeout_s=_ALIVE_S)
         except RunError:
             return False
         return True
@@ -135,11 +139,15 @@ class ControllerEndpoint:
         """What has come, echo requests answered; waits for something at most so long. Raises `RunError`."""
         return self._messages(wait_s)
 
-    def load(self, messages: list[bytes], xid: int = 1) -> None:
+    def load(self, messages: list[bytes]) -> None:
         """Send messages without reply, each segment confirmed by a barrier. Raises `RunError`."""
         for segment in segments_of(messages):
             self.write(segment)
-            self.ask(barrier_request(xid), _BARRIER_REPLY)
+            self._confirm()
+
+    def _confirm(self, *, timeout_s: float = _ANSWER_S) -> None:
+        dialect = DIALECTS[self.openflow]
+        self.ask(dialect.barrier_request, dialect.barrier_reply, timeout_s=timeout_s)
 
     def _messages(self, wait_s: float) -> list[bytes]:
         if self._session is None:
@@ -149,11 +157,11 @@ class ControllerEndpoint:
         messages, self._bytes = whole_messages(self._bytes)
         found = []
         for message in messages:
-            _, kind, length, xid = _HEADER.unpack_from(message)
+            version, kind, length, xid = _HEADER.unpack_from(message)
             if length < _HEADER.size:
                 raise RunError("controller: what the switch sends is not OpenFlow")
             if kind == _ECHO_REQUEST:
-                self.write(_HEADER.pack(1, _ECHO_REPLY, length, xid) + message[_HEADER.size :])
+                self.write(_HEADER.pack(version, _ECHO_REPLY, length, xid) + message[_HEADER.size :])
             else:
                 found.append(message)
         return found
@@ -186,7 +194,7 @@ class ControllerEndpoint:
 
 def _described(error: bytes) -> str:
     """An OpenFlow error in one line."""
-    if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL:
+    if error[_HEADER.size : _HEADER.size + 4] == _TABLE_FULL.get(error[0]):
         return (
             "the switch's table is full: a Zodiac FX keeps the memory of what other messages deleted;"
             " switch it off and on and run again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +22,8 @@ UDP_OUT: Final = 6000
 TOS: Final = 0
 VLAN: Final = 5
 """Of those that come with a tag."""
+_LABEL: Final = 9
+_BOTTOM_OF_STACK: Final = 0x100
 FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "dl_src": MAC_IN,
@@ -39,24 +42,44 @@ FIELDS: Final[Mapping[str, Any]] = MappingProxyType(
 _TRAILER: Final = b"loko"
 
 
-def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, tagged: bool = False) -> bytes:
+class Shape(Enum):
+    """What a numbered frame is."""
+
+    UDP = "udp"
+    TAGGED = "tagged"
+    """UDP with a VLAN tag."""
+    TCP = "tcp"
+    """A segment of no connection."""
+    MPLS = "mpls"
+    """UDP under one label."""
+
+
+def frame(frame_bytes: int, number: int, *, udp: int = UDP_OUT, shape: Shape = Shape.UDP) -> bytes:
     """A frame, without FCS. It carries `number`, which no action of Table 1 touches.
 
-    `udp` is its destination port, which tells frames for different entries apart.
+    `udp` is its destination port, which tells frames for different entries apart, also if it is one of TCP.
     """
-    return _frame(frame_bytes, udp, tagged)[:-4] + number.to_bytes(4, "big")
+    return _frame(frame_bytes, udp, shape)[:-4] + number.to_bytes(4, "big")
 
 
 @lru_cache
-def _frame(frame_bytes: int, udp_out: int, tagged: bool) -> bytes:
-    tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if tagged else b""
-    room = frame_bytes - FCS_BYTES - 14 - len(tag) - 20 - 8
+def _frame(frame_bytes: int, port_out: int, shape: Shape) -> bytes:
+    tag = bytes.fromhex("8100") + VLAN.to_bytes(2, "big") if shape is Shape.TAGGED else b""
+    label = (_LABEL << 12 | _BOTTOM_OF_STACK | 64).to_bytes(4, "big") if shape is Shape.MPLS else b""
+    over_ip = 20 if shape is Shape.TCP else 8
+    room = frame_bytes - FCS_BYTES - 14 - len(tag) - len(label) - 20 - over_ip
     payload = bytes(room - 8) + _TRAILER + bytes(4)
-    udp = dpkt.udp.UDP(sport=UDP_IN, dport=udp_out, data=payload)
-    udp.ulen = len(udp)
-    ip = dpkt.ip.IP(src=_address(IP_IN), dst=_address(IP_OUT), p=17, tos=TOS, ttl=64, data=udp)
+    segment: dpkt.Packet
+    if shape is Shape.TCP:
+        segment = dpkt.tcp.TCP(sport=UDP_IN, dport=port_out, data=payload)
+    else:
+        segment = dpkt.udp.UDP(sport=UDP_IN, dport=port_out, data=payload)
+        segment.ulen = len(segment)
+    protocol = dpkt.ip.IP_PROTO_TCP if shape is Shape.TCP else dpkt.ip.IP_PROTO_UDP
+    ip = dpkt.ip.IP(src=_address(IP_IN), dst=_address(IP_OUT), p=protocol, tos=TOS, ttl=64, data=segment)
     ip.len = len(ip)
-    return _mac(MAC_OUT) + _mac(MAC_IN) + tag + bytes.fromhex("0800") + bytes(ip)
+    kind = bytes.fromhex("8847" if shape is Shape.MPLS else "0800")
+    return _mac(MAC_OUT) + _mac(MAC_IN) + tag + kind + label + bytes(ip)
 
 
 def announcement() -> bytes:

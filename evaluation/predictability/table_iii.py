@@ -156,4 +156,5 @@ def enqueued(udp_out: int, port: int, queue: int) -> bytes:
 
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:
     """A frame, without FCS. It has room for a flow and a sequence number behind the headers."""
-    return numbered_frame.frame(frame_bytes, 0, udp=udp_out, tagged=tagged)
+    shape = numbered_frame.Shape.TAGGED if tagged else numbered_frame.Shape.UDP
+    return numbered_frame.frame(frame_bytes, 0, udp=udp_out, shape=shape)

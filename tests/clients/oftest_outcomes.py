@@ -33,12 +33,15 @@ class Reason:
     """Without which all of these tests pass; none if it is not the board's fault."""
     specification: str
     """Why they fail with `quirks = "spec"`, too; empty if they pass."""
+    also: tuple[str, ...]
+    """Other words that OFTest may use for any of them: which ones depends on microseconds."""
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """From the file."""
-        optional = {"quirks": (), "specification": ""}
-        found = cls(**(optional | dict(data) | {"quirks": tuple(data.get("quirks", ()))}))
+        optional = {"specification": ""}
+        several = {key: tuple(data.get(key, ())) for key in ("quirks", "also")}
+        found = cls(**(optional | dict(data) | several))
         if not (found.quirks or found.specification):
             raise ValueError(f"neither a quirk nor another reason: {sorted(found.tests)}")
         return found

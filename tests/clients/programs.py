@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -80,6 +81,23 @@ def os_ken(*applications: str, echo: bool = False) -> Program:
     return Program(_EARLY_PYTHON, command)
 
 
+def faucet() -> Program:
+    """Faucet with `faucet.yaml`. It says what it does in `faucet.log`."""
+    program = INSTALLED / "faucet" / "bin" / "faucet"
+
+    def command(folder: Path, address: str, port: int) -> Sequence[str]:
+        settings = {
+            "PATH": f"{program.parent}:{os.environ['PATH']}",  # it starts another program of its own
+            "FAUCET_CONFIG": HERE / "faucet.yaml",
+            "FAUCET_LOG": folder / "faucet.log",
+            "FAUCET_EXCEPTION_LOG": folder / "faucet-exception.log",
+        }
+        listen = ["--ryu-ofp-listen-host", address, "--ryu-ofp-tcp-listen-port", str(port)]
+        return ["env", *(f"{name}={value}" for name, value in settings.items()), str(program), *listen]
+
+    return Program(program, command)
+
+
 def _application(examples: Path, name: str) -> Path:
     own = HERE / name
     return own if own.exists() else next(examples.glob(f"python3*/site-packages/os_ken/app/{name}"))
@@ -109,6 +127,7 @@ PROGRAMS = {
     "ryu-rest": early("ryu", "ryu.app.ofctl_rest"),
     "ryu-topology": early("ryu", "--observe-links", "ryu.app.rest_topology"),
     "ryu-firewall": early("ryu", "ryu.app.rest_firewall"),
+    "faucet": faucet(),
     "osken-switch": os_ken("simple_switch.py"),
     "osken-switch-13": os_ken("simple_switch_13.py"),
     "osken-echo": os_ken("simple_switch.py", echo=True),

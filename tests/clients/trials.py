@@ -21,6 +21,8 @@ NO_SESSION_PATIENCE_S = 3.5
 PREPARED_UDP_PORTS = 20
 """In `with-flows.txt`: an entry for each of so many ports, and one for each direction of everything else."""
 RETRANSMISSION_S = 1.0
+COLD_START, COLD_START_S = 15, 2.0
+"""Faucet's first entries, and time for the last of them."""
 BURST_PORT, BURST_FRAMES = 5000, 12
 MOST = 125
 IDLE_S = 5.0
@@ -36,6 +38,27 @@ def learning_switch(bench: Bench) -> Iterator[tuple[str, bool]]:
     yield from large_frames(bench)
     yield from echoes(bench)
     yield from ipv6(bench)
+    yield from reconnection(bench)
+
+
+def vlan_with_acl(bench: Bench) -> Iterator[tuple[str, bool]]:
+    """A controller that fills several tables when the board connects, and learns hosts from then on."""
+    features = bench.handshake()
+    yield "handshake", int.from_bytes(features.body[:8], "big") == DATAPATH_ID
+    bench.tap.wait(Kind.FLOW_MOD, from_board=False, count=COLD_START, patience_s=30.0)
+    time.sleep(COLD_START_S)
+    yield "cold start", not bench.tap.from_board(Kind.ERROR)
+    yield "ARP and ping", bench.network.ping(1, 2, count=3) >= 1
+    bench.network.ping(2, 1)
+    before = bench.packet_ins()
+    replies = bench.network.ping(1, 2, count=5)
+    yield "forwarding by flow entries", replies == 5 and bench.packet_ins() == before
+    yield from ipv6(bench)
+    exercise = "an ACL that drops ICMP of a port, not ICMPv6"
+    if bench.asks(exercise):
+        bench.network.enable_ipv6(3)  # beside 1 and 2
+        passes = bench.network.ping(3, 1, count=3, version=6) >= 1
+        yield exercise, passes and bench.network.ping(3, 1, count=3) == 0
     yield from reconnection(bench)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from evaluation.bench import campaign
 from evaluation.bench.choice import form_of
-from evaluation.bench.cost_model.cost_terms import frame_terms
+from evaluation.bench.cost_model.cost_terms import frame_terms, trial_terms
 from evaluation.bench.cost_model.estimate import Observation, solve
+from evaluation.bench.cost_model.profile_document import quantities
 from evaluation.bench.part import ROUNDS, Design
-from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, throughput
+from evaluation.bench.procedures import PROCEDURES, buffer, cp_time, cp_time13, dp_time13, throughput
 from evaluation.bench.procedures.dp_time import chosen_tables
 from evaluation.bench.progress import announcement, said
 
@@ -27,6 +28,17 @@ def test_the_reduced_design_tells_what_the_full_one_tells() -> None:
     assert cases == 12_096
     assert fewer * 100 < cases
     assert reduced == full
+
+
+def test_a_campaign_in_openflow_13_tells_every_cost_but_one() -> None:
+    """Beside what 1.0 tells. A field that the firmware does not know never holds."""
+    terms = [trial_terms(trial) for trial in dp_time13.trials()]
+    terms += [question.terms for question in cp_time13.questions()]
+    shared = ("cpu.base_ps", "cpu.per_byte_ps", "cpu.control.segment_ps")
+    solution = solve([Observation(one, 1.0) for one in (*terms, *({name: 1.0} for name in shared))])
+    costs = dict(quantities(form_of("zodiac-fx")["cpu"]["openflow13"], "cpu.openflow13."))
+    assert costs.keys() - solution.estimates.keys() == {"cpu.openflow13.unsupported.passes_ps"}
+    assert solution.unidentified == ()
 
 
 def test_each_table_of_a_design_is_there_once() -> None:

@@ -10,6 +10,7 @@ import dpkt
 import numpy as np
 import pytest
 from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_3 as of13
 
 from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import MISSING
@@ -17,11 +18,12 @@ from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.live_device import control_frame, on_the_line, strict_delete
 from evaluation.bench.live.pacing import at_instants
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.packet_tap import Clock, Seen, stamps_in_hardware
 from evaluation.runner import RunError, Stall
 from loko.controller.framing import whole_messages
 from loko.controller.messages import barrier_request, echo_request
-from loko.scenario import Action, Match
+from loko.scenario import Action, Match, OpenFlow
 
 
 def instants(*values):
@@ -110,6 +112,7 @@ class Switch(threading.Thread):
         self.session = socket.create_connection(("127.0.0.1", port))
         self.answers = answers
         self.heard: list[int] = []
+        self.versions: set[int] = set()
         self.broken: ConnectionError | None = None
         self.start()
 
@@ -127,6 +130,7 @@ class Switch(threading.Thread):
             messages, buffer = whole_messages(buffer)
             for one in messages:
                 self.heard.append(one[1])
+                self.versions.add(one[0])
                 if answer := self.answers.get(one[1]):
                     self.session.sendall(answer)
 
@@ -181,6 +185,25 @@ def test_the_endpoint_agrees_with_a_switch_and_waits_for_its_barriers(endpoint, 
     # Six entries fit a segment, and each segment is confirmed; the echo was answered each time.
     assert connected.heard.count(of.OFPT_BARRIER_REQUEST) == 2
     assert connected.heard.count(of.OFPT_ECHO_REPLY) == 2
+
+
+def test_the_endpoint_speaks_openflow_13_if_it_is_told(endpoint, switch) -> None:
+    def reply(kind, body=b""):
+        return bytes([4]) + message(kind, body)[1:]
+
+    answers = {
+        of13.OFPT_FEATURES_REQUEST: reply(of13.OFPT_FEATURES_REPLY, (0x2A).to_bytes(8, "big") + bytes(16)),
+        of13.OFPT_BARRIER_REQUEST: reply(of13.OFPT_ECHO_REQUEST) + reply(of13.OFPT_BARRIER_REPLY),
+    }
+    connected = switch(answers)
+    endpoint.openflow = OpenFlow.V1_3
+    assert endpoint.accept(10) == 0x2A
+    endpoint.load([DIALECTS[OpenFlow.V1_3].delete_all])
+    endpoint.hang_up()
+    connected.join(10)
+    assert connected.versions == {4}
+    assert connected.heard.count(of13.OFPT_FLOW_MOD) == 1
+    assert connected.heard.count(of13.OFPT_ECHO_REPLY) == 1
 
 
 @pytest.mark.parametrize(

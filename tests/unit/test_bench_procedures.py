@@ -17,7 +17,7 @@ from evaluation.bench import campaign, procedures
 from evaluation.bench.cases import Table
 from evaluation.bench.commands import add_command
 from evaluation.bench.part import Apart, Design, Procedure
-from evaluation.bench.procedures import PROCEDURES, dp_time, is_time
+from evaluation.bench.procedures import EVERY_PROCEDURE, PROCEDURES, dp_time, is_time
 from evaluation.bench.progress import announcement
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
@@ -69,11 +69,11 @@ def keys_of(procedure: Procedure) -> list:
 def test_every_file_of_the_folder_is_a_procedure_with_a_command() -> None:
     files = Path(str(procedures.__file__)).parent.glob("[!_]*.py")
     there = {importlib.import_module(f"{procedures.__name__}.{file.stem}").PROCEDURE for file in files}
-    assert there == {one for listed in PROCEDURES for one in (listed, *listed.beside)}
+    assert there == {one for listed in EVERY_PROCEDURE for one in (listed, *listed.beside)}
 
 
 def test_no_two_parts_have_the_same_name() -> None:
-    every = [one for listed in (*PROCEDURES, TOY) for one in (listed, *listed.beside)]
+    every = [one for listed in (*EVERY_PROCEDURE, TOY) for one in (listed, *listed.beside)]
     for design in Design:
         names = [str(part.key) for part in campaign.parts(every, samples=3, design=design)]
         assert len(names) == len(set(names)) > len(every)

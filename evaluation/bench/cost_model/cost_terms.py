@@ -7,6 +7,7 @@ from typing import Final
 
 from evaluation.bench.cases import Table
 from evaluation.bench.equations import Wire
+from evaluation.bench.procedures.dp_time13 import Trial
 from evaluation.bench.procedures.interference import ENTRIES, Leader
 from loko.scenario import Action
 
@@ -43,6 +44,17 @@ def frame_terms(table: Table, frame_bytes: int, offsets: dict[str, int]) -> dict
             max(length - offsets[action], 0) for length in lengths
         )
     return {name: times for name, times in terms.items() if times}
+
+
+def trial_terms(trial: Trial) -> dict[str, float]:
+    """The same of a frame in OpenFlow 1.3: what is not about its search costs as in 1.0."""
+    shared = {"cpu.base_ps": 1.0, "cpu.per_byte_ps": float(trial.frame_bytes)}
+    return {**shared, **{f"cpu.openflow13.{name}": float(times) for name, times in trial.costs.items()}}
+
+
+def trial_link_ps(trial: Trial, wire: Wire) -> int:
+    """As `link_ps`: the frame leaves as it came."""
+    return 2 * wire.time_ns(wire.preamble_bytes + trial.frame_bytes + wire.tag_bytes) * _PS_PER_NS
 
 
 def link_ps(table: Table, frame_bytes: int, wire: Wire) -> int:

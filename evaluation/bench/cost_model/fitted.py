@@ -95,6 +95,7 @@ def _observations(
     reader: Reader, numbers: Mapping[str, Number], form: Mapping[str, Any]
 ) -> Iterator[Observation]:
     yield from reader.of_cases()
+    yield from reader.of_trials()
     yield from reader.of_leaders(_known("cpu.capacity_factor", numbers, form))
     yield from reader.of_questions(
         _known("integrated_switch.transit_ps", numbers, form),

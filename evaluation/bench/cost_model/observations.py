@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.bench.cases import Table
-from evaluation.bench.cost_model.cost_terms import frame_terms, leader_link_ps, leader_terms, link_ps
+from evaluation.bench.cost_model.cost_terms import (
+    frame_terms,
+    leader_link_ps,
+    leader_terms,
+    link_ps,
+    trial_link_ps,
+    trial_terms,
+)
 from evaluation.bench.cost_model.estimate import Observation
 from evaluation.bench.equations import Wire
 from evaluation.bench.part import ROUNDS, Procedure, Samples
-from evaluation.bench.procedures import cp_time, dp_time, interference
+from evaluation.bench.procedures import cp_time, cp_time13, dp_time, dp_time13, interference
 
 _PS_PER_NS: Final = 1000
 _LONGEST_LOOP_NS: Final = 20_000
@@ -126,6 +133,13 @@ class Reader:
             terms = frame_terms(table, size, dict(self.offsets))
             yield self._observation(dp_time.PROCEDURE, terms, times, link_ps(table, size, self.wire))
 
+    def of_trials(self) -> Iterator[Observation]:
+        """The same in OpenFlow 1.3."""
+        for trial in dp_time13.trials():
+            for times in self.samples.get(dp_time13.PROCEDURE.key(trial.name), {}).values():
+                link = trial_link_ps(trial, self.wire)
+                yield self._observation(dp_time13.PROCEDURE, trial_terms(trial), times, link)
+
     def of_leaders(self, capacity_factor: float) -> Iterator[Observation]:
         """Times of frames behind others. A busy CPU takes p_CPU over its capacity factor for those."""
         for turn, leader in product(range(ROUNDS), interference.leaders()):
@@ -138,15 +152,15 @@ class Reader:
     def of_questions(self, transit_ps: float, interrupt_ps: float) -> Iterator[Observation]:
         """Times of messages, less what they share with each other and do not tell."""
         elsewhere_ps = 2 * transit_ps + self.loop_ns * _PS_PER_NS / 2
-        for question in cp_time.questions():
+        asked = [(cp_time.PROCEDURE, question) for question in cp_time.questions()]
+        asked += [(cp_time13.PROCEDURE, question) for question in cp_time13.questions()]
+        for procedure, question in asked:
             interrupts_ps = len(question.segments) * interrupt_ps
-            keys = [cp_time.PROCEDURE.key(question.name, turn=turn) for turn in range(ROUNDS)]
+            keys = [procedure.key(question.name, turn=turn) for turn in range(ROUNDS)]
             turns = [times for key in keys for times in self.samples.get(key, {}).values()]
             if turns:
                 times = np.concatenate(turns)
-                yield self._observation(
-                    cp_time.PROCEDURE, question.terms, times, elsewhere_ps + interrupts_ps
-                )
+                yield self._observation(procedure, question.terms, times, elsewhere_ps + interrupts_ps)
 
     def _observation(
         self, procedure: Procedure, terms: Mapping[str, float], times: NDArray[np.int64], elsewhere_ps: float

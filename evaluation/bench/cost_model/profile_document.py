@@ -42,7 +42,8 @@ _REASONS: Final = {
     "cpu.control.acknowledgement_ps": "needs to know when the bench's controller acknowledges",
     "cpu.control.native_": "needs frames on the native port, with a board that keeps its connection itself",
     "cpu.housekeeping.": "the bench cannot switch the unmodified firmware's jobs on",
-    "cpu.openflow13.": "the bench speaks OpenFlow 1.0 only",
+    "cpu.openflow13.": "measured in sessions of OpenFlow 1.3: --openflow 1.3",
+    "cpu.openflow13.unsupported.passes_ps": "a field that the firmware does not know never holds",
     "cpu.console.": "needs typing at the console while frames pass",
 }
 _OTHERWISE: Final = "its procedure has not been measured, or its samples do not tell it from others"

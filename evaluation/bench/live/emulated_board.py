@@ -30,6 +30,7 @@ from evaluation.live.programs import require_emulator, run
 from evaluation.runner import RunError, Stall
 from loko.device import load_profile
 from loko.lab import Lab, Switch
+from loko.scenario import OpenFlow
 
 _NATIVE_PORT: Final = 4
 _BOARD_PORTS: Final = MappingProxyType({**SWITCH_PORTS, _NATIVE_PORT: f"{SWITCH}-eth{_NATIVE_PORT}"})
@@ -42,6 +43,7 @@ _OF_MODE: Final[dict[Mode, dict[str, bool]]] = {
     Mode.USUAL: {},
     Mode.HOUSEKEEPING: {"ofchecks": True},
     Mode.WITHOUT_CPU: {"openflow_enabled": False},
+    Mode.OPENFLOW_13: {},
 }
 """Settings that make the mode."""
 
@@ -149,6 +151,7 @@ class _Board:
     def enter(self, mode: Mode) -> bool:
         """Switch it off, and on with the settings of this mode; it has all of them. Raises `RunError`."""
         self._mode = mode
+        self._endpoint.openflow = OpenFlow.V1_3 if mode is Mode.OPENFLOW_13 else OpenFlow.V1_0
         self.renew()
         return True
 

@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from evaluation.bench.inventory import Hardware
-from evaluation.bench.live.bench import Bench, Surroundings, assemble
+from evaluation.bench.live.bench import CONNECT_S, Bench, Surroundings, assemble
 from evaluation.bench.live.board_console import switch_openflow
 from evaluation.bench.live.live_device import Mode
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
 from evaluation.live.cores import CorePlan
 from evaluation.live.interfaces import switch_off_offloads
 from loko.document import InputError
+from loko.scenario import OpenFlow
 
 _IFF_UP: Final = 1
 _SIOCGIFFLAGS: Final = 0x8913
@@ -46,9 +47,16 @@ def hardware_switch(inventory: Hardware) -> Iterator[Bench]:
         )
 
         def enter(mode: Mode) -> bool:
-            if mode is not Mode.HOUSEKEEPING:  # which is in its firmware or not
-                switch_openflow(inventory, around.endpoint, on=mode is Mode.USUAL)
-            return mode is not Mode.HOUSEKEEPING
+            if mode is Mode.HOUSEKEEPING:  # which is in its firmware or not
+                return False
+            endpoint = around.endpoint
+            version = OpenFlow.V1_3 if mode is Mode.OPENFLOW_13 else OpenFlow.V1_0
+            if version is not endpoint.openflow:
+                endpoint.openflow = version
+                endpoint.hang_up()
+                return endpoint.accept(CONNECT_S) is not None
+            switch_openflow(inventory, endpoint, on=mode is not Mode.WITHOUT_CPU)
+            return True
 
         yield assemble(stack, inventory, around, enter=enter)
 

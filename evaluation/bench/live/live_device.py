@@ -12,7 +12,7 @@ from typing import Final, Self
 import dpkt
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0 as of
-from os_ken.ofproto import ofproto_v1_0_parser as parser
+from os_ken.ofproto import ofproto_v1_3 as of13
 
 from evaluation.bench.device import MISSING, ControlFrame, Instants, Passage
 from evaluation.bench.equations import Wire
@@ -21,11 +21,12 @@ from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.interruptions import disturbed
 from evaluation.bench.live.pacing import at_instants, undisturbed
 from evaluation.instruments.controller_endpoint import ASYNCHRONOUS, ControllerEndpoint
+from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
 from evaluation.instruments.packet_tap import PacketTap, Seen, packet_socket
 from evaluation.runner import Stall
 from loko.controller.framing import whole_messages
-from loko.controller.messages import PROTOCOL, echo_request, serialized
+from loko.scenario import OpenFlow
 
 _LENGTH_AT, _COMMAND_AT, _OUT_PORT_AT = 2, 56, 68
 """Places in a FLOW_MOD of OpenFlow 1.0."""
@@ -51,6 +52,7 @@ class Mode(Enum):
     USUAL = "as its inventory says"
     HOUSEKEEPING = "with the jobs of its unmodified firmware"
     WITHOUT_CPU = "with OpenFlow switched off"
+    OPENFLOW_13 = "in a session of OpenFlow 1.3"
 
 
 EnterMode = Callable[[Mode], bool]
@@ -109,6 +111,8 @@ class LiveDevice:
         self._lateness = lateness
         self._cables = cables or CableWatch({})
         self._mode = Mode.USUAL
+        self._is_due = False
+        """Whether the switch has to come back into its usual mode before it is used."""
         self._changed = False
         """Whether messages other than `load`'s may have changed the table."""
         self._entries: list[bytes] = []
@@ -129,10 +133,18 @@ class LiveDevice:
         Strictly and from the end: then a Zodiac FX frees the memory of its entries and none moves (quirks 46
         to 49). A table that other messages have changed is emptied by switching off, or in the way that every
         switch understands. So is one whose places have held more actions: the board obeys those that
-        stay behind (quirk 55).
+        stay behind (quirk 55). The tables of 1.3 do without: they are emptied in the way that every switch
+        understands, or by switching off if there are groups or meters.
         """
+        self._come_back()
         controller = self._with.controller
         controller.messages()
+        if self._mode is Mode.OPENFLOW_13:
+            if self._changed:
+                self.revive()
+            self._changed = any(one[1] != of13.OFPT_FLOW_MOD for one in messages)
+            controller.load([DIALECTS[OpenFlow.V1_3].delete_all, *messages])
+            return
         actions = [_action_bytes(add) for add in messages]
         fewer = any(count < self._most_action_bytes for count in actions)
         if self._changed or fewer:
@@ -141,7 +153,7 @@ class LiveDevice:
         self._changed = False
         controller.load([strict_delete(add) for add in reversed(self._entries)])
         self._entries = []
-        controller.load([delete_all(), *messages])
+        controller.load([DIALECTS[OpenFlow.V1_0].delete_all, *messages])
         self._entries = list(messages)
 
     def revive(self) -> bool:
@@ -160,12 +172,14 @@ class LiveDevice:
         """
         if self._with.request_tap is not None:
             self._with.request_tap.renew()
-        for number in range(_FIRST_ANSWERS):
-            self._with.controller.ask(echo_request(number), of.OFPT_ECHO_REPLY)
+        request = DIALECTS[self._with.controller.openflow].echo_request
+        for _ in range(_FIRST_ANSWERS):
+            self._with.controller.ask(request, of.OFPT_ECHO_REPLY)
             time.sleep(_BETWEEN_ANSWERS_S)
 
     def send(self, gaps_ns: Sequence[int], frames: Sequence[bytes]) -> Passage:
         """As `Device.send`."""
+        self._come_back()
         bench = self._with
         if self._mode is not Mode.WITHOUT_CPU:
             bench.controller.messages()
@@ -209,10 +223,17 @@ class LiveDevice:
         return self._lateness()
 
     def begin(self, seed: int) -> None:
-        """As `Device.begin`; a real switch is at a phase that nobody sets."""
+        """As `Device.begin`; a real switch is at a phase that nobody sets.
+
+        A switch in another mode stays there until it is used, so that parts in one mode do not restart it.
+        """
         del seed
         self._cables.begin()
-        self._into(Mode.USUAL)
+        self._is_due = True
+
+    def _come_back(self) -> None:
+        if self._is_due:
+            self._into(Mode.USUAL)
 
     def unplugged(self) -> str | None:
         """As `Device.unplugged`."""
@@ -221,6 +242,10 @@ class LiveDevice:
     def with_housekeeping(self) -> Self | None:
         """As `Device.with_housekeeping`."""
         return self if self._into(Mode.HOUSEKEEPING) else None
+
+    def in_openflow13(self) -> Self | None:
+        """As `Device.in_openflow13`."""
+        return self if self._into(Mode.OPENFLOW_13) else None
 
     def without_cpu(self) -> Self | None:
         """As `Device.without_cpu`."""
@@ -231,6 +256,7 @@ class LiveDevice:
         return self
 
     def _into(self, mode: Mode) -> bool:
+        self._is_due = False
         if mode is not self._mode:
             if not self._enter(mode):
                 return False
@@ -246,6 +272,7 @@ class LiveDevice:
 
     def control(self, gaps_ns: Sequence[int], segments: Sequence[bytes]) -> list[ControlFrame]:
         """As `Device.control`."""
+        self._come_back()
         bench = self._with
         bench.controller.messages()
         for tap in self._control_taps():
@@ -277,7 +304,9 @@ class LiveDevice:
         return new
 
     def _note_changes(self, segments: Sequence[bytes]) -> None:
-        """Remember what these segments leave in the table."""
+        """Remember what these segments leave in the table. Those of 1.3 are emptied whatever there is."""
+        if self._mode is Mode.OPENFLOW_13:
+            return
         for one in whole_messages(b"".join(segments))[0]:
             if one[1] != of.OFPT_FLOW_MOD:
                 continue
@@ -324,19 +353,6 @@ class LiveDevice:
         bench.controller.close()
         for tap in (bench.in_tap, bench.out_tap, *self._control_taps()):
             tap.close()
-
-
-def delete_all() -> bytes:
-    """FLOW_MOD that empties the table."""
-    message = parser.OFPFlowMod(
-        PROTOCOL,
-        parser.OFPMatch(wildcards=of.OFPFW_ALL),
-        cookie=0,
-        command=of.OFPFC_DELETE,
-        out_port=of.OFPP_NONE,
-        actions=[],
-    )
-    return serialized(message, 1)
 
 
 def strict_delete(add: bytes) -> bytes:

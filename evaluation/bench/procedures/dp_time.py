@@ -17,7 +17,7 @@ from evaluation.bench.cases import Alone, Table, flow_mods, loading_s, tables
 from evaluation.bench.device import MISSING, Device, Passage
 from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import ROUNDS, Combination, Design, Extent, Key, Part, Procedure, Taken
-from evaluation.instruments.numbered_frame import frame
+from evaluation.instruments.numbered_frame import Shape, frame
 from evaluation.runner import RunError
 from loko.scenario import (
     TABLE_1_ENTRIES,
@@ -65,10 +65,11 @@ def measure(
     """Measure a table with frames of these lengths. Raises `RunError` if frames do not come out."""
     random = np.random.default_rng(seed)
     device.load(flow_mods(table))
+    shape = Shape.TAGGED if table.tagged else Shape.UDP
     for size in sizes:
         yield (
             size,
-            lone_frames(device, size, samples=samples, random=random, what=str(table), tagged=table.tagged),
+            lone_frames(device, size, samples=samples, random=random, what=str(table), shape=shape),
         )
 
 
@@ -79,14 +80,14 @@ def lone_frames(
     samples: int,
     random: np.random.Generator,
     what: str,
-    tagged: bool = False,
+    shape: Shape = Shape.UDP,
 ) -> Taken:
     """Processing times of frames of this length, none of which waits for another one.
 
     Frames that the bench's own host disturbed are sent again, for as long as that may help. Raises
     `RunError`, which names `what` they should have passed, if frames do not come out.
     """
-    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, tagged=tagged)
+    probes = _train(device, size, [_PROBE_GAP_NS] * _PROBES, what, shape)
     longest_ns = int(probes.values.max()) if len(probes.values) else _UNKNOWN_NS
     spacing_ns = int(_SPACING * longest_ns) + device.wire.time_ns(size)
     trains: list[Taken] = []
@@ -95,7 +96,7 @@ def lone_frames(
         if missing <= 0:
             break
         gaps_ns = spacing_ns + random.integers(0, _JITTER_NS, missing)
-        trains.append(_train(device, size, gaps_ns.tolist(), what, tagged=tagged))
+        trains.append(_train(device, size, gaps_ns.tolist(), what, shape))
     times_ns = np.concatenate([one.values for one in trains])
     if not len(times_ns):
         raise RunError(
@@ -105,10 +106,10 @@ def lone_frames(
     return Taken(times_ns, sum(one.left_out for one in trains))
 
 
-def _train(device: Device, size: int, gaps_ns: list[int], what: str, *, tagged: bool) -> Taken:
+def _train(device: Device, size: int, gaps_ns: list[int], what: str, shape: Shape) -> Taken:
     """Send frames that do not meet. Raises `RunError` if some come out neither now nor later."""
     gaps_ns = gaps_ns[:1] * device.warm_up_frames + gaps_ns
-    train = [frame(size, number, tagged=tagged) for number in range(len(gaps_ns))]
+    train = [frame(size, number, shape=shape) for number in range(len(gaps_ns))]
     for _ in range(_TRAINS):
         passage = device.send(gaps_ns, train)
         lost = int(np.count_nonzero(passage.left_ns[~passage.disturbed] == MISSING))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
@@ -31,8 +31,16 @@ _ENTRIES: Final = "entries"
 def entries(device: Device) -> int | None:
     """Entries that the switch takes; None if it takes all that the bench tries."""
     device.load([])
+    return first_refused(device, _add)
+
+
+def first_refused(device: Device, add: Callable[[int], bytes]) -> int | None:
+    """How many of the entries 1, 2, 3 … a switch takes; None if all. `add` makes one's FLOW_MOD.
+
+    Its transaction is the number, by which a refusal tells what it is about.
+    """
     for first in range(1, _MOST, _CHUNK):
-        adds = [_add(number) for number in range(first, first + _CHUNK)]
+        adds = [add(number) for number in range(first, first + _CHUNK)]
         seen = device.control([_SPACING_NS] * _CHUNK, adds)
         refused = [
             int.from_bytes(one.payload[4:8], "big")

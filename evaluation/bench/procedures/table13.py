@@ -1,0 +1,45 @@
+"""How many five-tuples the tables of OpenFlow 1.3 hold: they are filled until the switch refuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from evaluation.bench.device import Device
+from evaluation.bench.part import NOTHING, Apart, Combinations, Extent, Part, Procedure, counts
+from evaluation.bench.procedures.dp_time13 import add
+from evaluation.bench.procedures.table import first_refused
+from evaluation.instruments.numbered_frame import IP_IN, IP_OUT, UDP_IN
+
+
+def entries(device: Device) -> int | None:
+    """Five-tuples that the switch takes in a session of 1.3; None if it takes all that the bench tries."""
+    device.load([])
+    return first_refused(device, _add)
+
+
+def _add(number: int) -> bytes:
+    match = {
+        **{"eth_type": 0x0800, "ip_proto": 17, "ipv4_src": IP_IN, "ipv4_dst": IP_OUT},
+        **{"udp_src": UDP_IN, "udp_dst": number},
+    }
+    return add(match, priority=1, xid=number)
+
+
+def _parts(_: Extent) -> Iterator[Part]:
+    yield Part(PROCEDURE.key("five-tuples"), _measured)
+
+
+def _measured(device: Device, _: int) -> Combinations:
+    there = device.in_openflow13()
+    held = None if there is None else entries(there)
+    return {Apart.VALUES: NOTHING if held is None else counts(held)}
+
+
+PROCEDURE: Final = Procedure(
+    name="table --openflow 1.3",
+    text="How many five-tuples the tables of OpenFlow 1.3 hold.",
+    parts=_parts,
+    unit="entries",
+    scale=1,
+)
