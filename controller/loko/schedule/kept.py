@@ -26,6 +26,7 @@ from loko.schedule.lab_schedule import (
     lab_graph,
     longest_ns,
     path_of,
+    refuse_overload,
     refuse_strangers,
     scheduled_flow,
     tables,
@@ -130,6 +131,7 @@ def extend(
             f"frames of {frame_bytes} bytes need their switches to themselves, those of the schedule have"
             f" only their links; {_ANEW}"
         )
+    refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
     graph = lab_graph(lab, exclusive)
     crossed = crossing(lab, frontiers, frame_bytes, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)

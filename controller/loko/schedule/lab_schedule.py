@@ -20,7 +20,7 @@ from loko.schedule.graph import Graph, Link, Path
 from loko.schedule.packing import Paths, pack, straight_only
 from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
 from loko.schedule.timed_flow import TimedFlow
-from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, slot_ns
+from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, overloaded, slot_ns
 from loko.solvers.program import Clock, Solve
 
 _INSIDE: Final = " (inside)"
@@ -175,6 +175,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     timing, slots = _timing(
         flows, wishes, slot_ns(longest_ns(lab, graph, crossed, shortest), wishes.guard_ns)
     )
+    refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
     problem = Problem(graph, demands, slots)
     paths: Paths | None = shortest
     if shortest is not None and wishes.scheme is SchedulingScheme.FIXED:
@@ -267,6 +268,18 @@ def exclusive_of(
             f"{alone[0]}: its buffer does not hold a frame of {frame_bytes} bytes; send smaller ones"
         )
     return Exclusive.SWITCHES
+
+
+def refuse_overload(
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, timing: Timing
+) -> None:
+    """Raise `InputError` if a switch has no time for the frames of one slot after another."""
+    busy = overloaded(lab, frontiers, frame_bytes, exclusive, timing.slot_ns)
+    if busy:
+        raise InputError(
+            f"{busy[0]}: changes of its table leave no time for the frames of every slot; allow for fewer"
+            " with --changes-per-s, or lengthen --base-period-us"
+        )
 
 
 def _timing(flows: Sequence[TimedFlow], wishes: Wishes, shortest_slot_ns: int) -> tuple[Timing, int]:

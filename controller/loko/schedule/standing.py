@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Final
+
+import numpy as np
 
 from loko.document import InputError
 from loko.flow import DoubleFlowError, FiveTuple
@@ -28,6 +29,7 @@ from loko.schedule.lab_schedule import (
     lab_graph,
     longest_ns,
     path_of,
+    refuse_overload,
     refuse_strangers,
     scheduled_flow,
     switch_of,
@@ -77,6 +79,7 @@ class LabStanding:
             lab, self.sizes, kept.table_entries, changes_per_s=kept.changes_per_s, openflow=openflow
         )
         self.exclusive = exclusive_of(lab, frontiers, self.sizes[-1], kept.exclusive)
+        refuse_overload(lab, frontiers, self.sizes[-1], self.exclusive, self.timing)
         self._crossed = crossing(lab, frontiers, self.sizes[-1], self.exclusive)
         self._graph = lab_graph(lab, self.exclusive)
         self._standing = Standing(self._graph, kept.slots, kept.scheme)
@@ -117,7 +120,7 @@ class LabStanding:
         there; `DoubleFlowError` if the id, or hosts and ports, are in use.
         """
         self._refuse(flow)
-        allotment = self._standing.add(_demand(flow), Random(f"{self._seed} {flow.id}").random())
+        allotment = self._standing.add(_demand(flow), self._draw(flow.id))
         try:
             if allotment is None:
                 return self._no_slot(flow)
@@ -178,6 +181,10 @@ class LabStanding:
                 f" {sizes}; send such frames, or schedule anew"
             )
         flow.every(self.timing.base_period_ns)
+
+    def _draw(self, flow_id: str) -> float:
+        """Of the path of a flow, by its name alone."""
+        return float(np.random.default_rng([self._seed, *flow_id.encode()]).random())
 
     def _made(self, flow: TimedFlow, allotment: Allotment) -> ScheduledFlow:
         found = scheduled_flow(
