@@ -27,11 +27,11 @@ from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
 from loko.schemes import SchemeName, admission_of
-from loko.serve.granting import ByAdmission
+from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
 from loko.serve.program import serve as run
-from loko.serve.slots import BySlots, load_served
+from loko.serve.slots import SlotGranting, load_served
 
 
 def serve(
@@ -195,7 +195,7 @@ class _AdmissionOptions(NamedTuple):
 class _Granted(NamedTuple):
     """Who grants flows, and what the program has to know of it."""
 
-    granting: ByAdmission | BySlots
+    granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
     changes_per_s: float
     fillers: int
@@ -239,7 +239,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         "control": ",".join(sorted(given.control or [])),
         "openflow": openflow.value,
     }
-    return _Granted(ByAdmission(lab, admission), options, changes_per_s, fillers)
+    return _Granted(AdmissionGranting(lab, admission), options, changes_per_s, fillers)
 
 
 def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
@@ -253,7 +253,7 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
             )
             raise InputError(f"--{name.replace('_', '-')}: {why}; leave it or --schedule out")
     found = load_served(file, lab)
-    slots = BySlots(lab, found, openflow=openflow)
+    slots = SlotGranting(lab, found, openflow=openflow)
     options = {
         "scheme": slots.scheme,
         "schedule": slots.digest,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from served_lab import ServedLab, made, slotted, survives_kills, wait_for
+from served_lab import LOKO, PATIENCE_S, ServedLab, made, slotted, survives_kills, wait_for
 
 from loko.serve import shapes
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +141,35 @@ def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
             for switch in lab.switches().values():
                 assert switch["use"][1]["used"] == len(there)
         wait_for(lambda: set(sends(lab, "H1")) == there, "the send times")
+
+
+@pytest.mark.namespaces
+def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
+    """As printed, in a network of its own, where the usual ports are free."""
+    page = (ROOT / "docs" / "service.md").read_text().split("## Slots instead of admission")[1]
+    lines = [line.strip() for line in page.split("\n## ")[0].splitlines() if line.startswith("    ")]
+    schedule, serve, *asked = lines
+    assert [line.split()[0] for line in asked] == ["curl"] * 3
+    documents = [slotted(1), slotted(2, "H4", "H2")]
+    (tmp_path / "flows.yml").write_text(json.dumps(documents))
+    script = f"""
+        ip link set lo up
+        {schedule}
+        {serve} & service=$!
+        trap 'kill $service; wait $service' EXIT
+        until curl -fs http://127.0.0.1:8080/healthz > healthz; do kill -0 $service; sleep 0.2; done
+    """ + "".join(f"{line} -sS -w '\\n%{{http_code}}\\n'\n" for line in asked)
+    done = subprocess.run(
+        ["unshare", "--net", "--pid", "--fork", "--kill-child", "bash", "-ec", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(LOKO).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    granted, created, told, ok, *gone = (line for line in done.stdout.splitlines() if line)
+    assert (created, ok, gone) == ("201", "200", ["204"])
+    turn = json.loads(granted)["turn"]
+    (sent,) = (one for one in json.loads(told)["sends"] if one["id"] == "c")
+    assert {name: sent[name] for name in turn} == turn

@@ -20,10 +20,10 @@ from loko.lab_allocation import allocations_of
 from loko.network import Hop, visits
 from loko.scenario import OpenFlow, of_lokos_tables
 from loko.schedule.timed_flow import TimedFlow
-from loko.serve.granting import ByAdmission, Decide, Granting
+from loko.serve.granting import AdmissionGranting, Decide, Granting
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
-from loko.serve.slots import BySlots, ServedSchedule
+from loko.serve.slots import ServedSchedule, SlotGranting
 from loko.serve.store import Store
 
 STEP_NS = 1_000_000
@@ -122,11 +122,11 @@ class ServedBoards:
         )
         allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
         self.admission = LokoAdmission(self.lab, allocations, fillers=self.fillers)
-        self.granting: Granting = ByAdmission(self.lab, self.admission)
+        self.granting: Granting = AdmissionGranting(self.lab, self.admission)
 
     def decision(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Decide:
         """What decides on a flow."""
-        return ByAdmission(self.lab, self.admission).decision(wanted, path)
+        return AdmissionGranting(self.lab, self.admission).decision(wanted, path)
 
     def kill(self) -> None:
         """What a kill -9 leaves: the disk, and boards whose connections end."""
@@ -277,7 +277,7 @@ class ServedSlots(ServedBoards):
 
     def grant_anew(self, store: Store) -> None:
         """Nobody has a slot yet; the store begins with the flows of the schedule."""
-        self.granting = self.slots = BySlots(self.lab, self.schedule, openflow=self.openflow)
+        self.granting = self.slots = SlotGranting(self.lab, self.schedule, openflow=self.openflow)
         store.begin(self.schedule.digest, self.slots.first)
 
     def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:

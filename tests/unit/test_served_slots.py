@@ -15,7 +15,7 @@ from loko.scenario import OpenFlow
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.standing import Full, LabStanding
 from loko.serve.outcome import Denied, Erase, Gone, Granted, Turn
-from loko.serve.slots import BySlots, ServedSchedule, load_served
+from loko.serve.slots import ServedSchedule, SlotGranting, load_served
 from loko.serve.store import Store
 
 F1, F2 = flow(1), flow(2, "H4", "H2")
@@ -56,7 +56,7 @@ def test_released_flows_of_the_schedule_stay_released(tmp_path: Path, schedule: 
 
 def test_another_schedule_brings_its_own_flows(tmp_path: Path, schedule: ServedSchedule) -> None:
     with Store(tmp_path / "s", lab=LAB.name, options={}) as store:
-        first = BySlots(LAB, schedule).first
+        first = SlotGranting(LAB, schedule).first
         assert store.begin("one", first)
         assert [one.number for one in store.load()] == [1, 2]
         store.write([Erase(1), Erase(2)])
@@ -80,7 +80,7 @@ def test_a_store_of_admitted_flows_is_not_taken_for_one_of_slots(
         ServedSlots(tmp_path / "flows.sqlite", schedule)
     options = {**OPTIONS, "schedule": schedule.digest}
     with Store(tmp_path / "new.sqlite", lab=LAB.name, options=options) as store:
-        store.begin(schedule.digest, BySlots(LAB, schedule).first)
+        store.begin(schedule.digest, SlotGranting(LAB, schedule).first)
     other = {**OPTIONS, "schedule": served_schedule(LAB, [F1], slots=2).digest}
     with pytest.raises(InputError, match=r"admitted with schedule \w+, not \w+; delete them first"):
         Store(tmp_path / "new.sqlite", lab=LAB.name, options=other)
@@ -133,7 +133,7 @@ def test_flows_that_cannot_stand_beside_each_other_are_told_before_the_store_has
             Store(tmp_path / "s", lab=LAB.name, options={}) as store,
             pytest.raises(InputError, match=told),
         ):
-            store.begin(wrong.digest, BySlots(LAB, wrong).first)
+            store.begin(wrong.digest, SlotGranting(LAB, wrong).first)
         with Store(tmp_path / "s", lab=LAB.name, options={}) as store:
             assert store.load() == []
 
@@ -144,13 +144,13 @@ def test_slots_that_are_too_short_for_what_is_served_are_told() -> None:
     schedule = served_schedule(LAB, [long], slots=2)
     message = r"slots of [\d.]+ us are needed for the path of flow 'f1', those of the schedule have"
     with pytest.raises(InputError, match=message):
-        BySlots(LAB, schedule, openflow=OpenFlow.V1_3).first(0)
+        SlotGranting(LAB, schedule, openflow=OpenFlow.V1_3).first(0)
     busy = schedule.model_copy(update={"changes_per_s": 1500.0})
     with pytest.raises(InputError, match="s1: changes of its table leave no time for the frames of every"):
-        BySlots(LAB, busy)
+        SlotGranting(LAB, busy)
     anywhere = served_schedule(LAB, [long], slots=2, scheme=SchedulingScheme.UNCONSTRAINED)
     with pytest.raises(InputError, match="are needed for the longest path"):
-        BySlots(LAB, anywhere, openflow=OpenFlow.V1_3)
+        SlotGranting(LAB, anywhere, openflow=OpenFlow.V1_3)
 
 
 @pytest.mark.parametrize("scheme", SchedulingScheme)

@@ -17,7 +17,7 @@ from loko.flow import Flow
 from loko.routing import path_through
 from loko.serve.connections import Clients
 from loko.serve.events import EventFeed
-from loko.serve.granting import ByAdmission, Decide
+from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.guard import BODY_BYTES, Asgi
 from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.metrics import exposition
@@ -52,7 +52,7 @@ from loko.serve.shapes import (
     SwitchesShown,
     TopologyShown,
 )
-from loko.serve.slots import BySlots
+from loko.serve.slots import SlotGranting
 from loko.serve.tallies import Tallies
 from loko.serve.views import (
     ServiceView,
@@ -82,7 +82,7 @@ _CHANGES: Final[dict[int, str]] = {
 
 
 def application(
-    operation: Operation, granting: ByAdmission | BySlots, clients: Clients, view: ServiceView
+    operation: Operation, granting: AdmissionGranting | SlotGranting, clients: Clients, view: ServiceView
 ) -> Asgi:
     """The interface to a service in operation, and its page."""
     app = FastAPI(
@@ -98,7 +98,7 @@ def application(
         return _http_error(operation.tallies, problem)
 
     app.add_exception_handler(HTTPException, explain)
-    if isinstance(granting, ByAdmission):
+    if isinstance(granting, AdmissionGranting):
         admitting, slots = granting, None
     else:
         admitting, slots = None, granting
@@ -152,7 +152,7 @@ _BAD_REQUEST: Final[dict[int, str]] = {
 
 
 def _add_requests(
-    app: FastAPI, operation: Operation, admitting: ByAdmission | None, slots: BySlots | None
+    app: FastAPI, operation: Operation, admitting: AdmissionGranting | None, slots: SlotGranting | None
 ) -> None:
     """What asks for flows: of the one kind that this service grants, and of the other to be told so."""
     keeper, tallies = operation.keeper, operation.tallies
@@ -321,7 +321,7 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
         return _json(200, {"flows": operation.delays.values()})
 
 
-def _add_schedule(app: FastAPI, operation: Operation, slots: BySlots | None) -> None:
+def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None) -> None:
     keeper, tallies = operation.keeper, operation.tallies
 
     def no_schedule() -> Response:

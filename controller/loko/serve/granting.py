@@ -69,7 +69,7 @@ class Granting(Protocol):
         """What is used of a switch now."""
 
 
-class ByAdmission:
+class AdmissionGranting:
     """Flows are granted by an admission scheme, one by one."""
 
     def __init__(self, lab: Lab, admission: Admission) -> None:

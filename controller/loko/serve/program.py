@@ -28,12 +28,12 @@ from loko.serve.api import application
 from loko.serve.companion import Companion
 from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
 from loko.serve.front import Front, files_allowed
-from loko.serve.granting import ByAdmission
+from loko.serve.granting import AdmissionGranting
 from loko.serve.guard import Guard
 from loko.serve.hosts import KnownHosts
 from loko.serve.keeper import FlowKeeper
 from loko.serve.run import Operation
-from loko.serve.slots import BySlots
+from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
 from loko.serve.systemd import Systemd
 from loko.serve.views import Grants, ServiceView
@@ -56,7 +56,7 @@ class Settings:
     """How a lab is served."""
 
     lab: Lab
-    granting: ByAdmission | BySlots
+    granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
     """What the guarantees depend on; flows in the store were granted with the same."""
     store: Path
@@ -122,7 +122,7 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         )
         for name, switch in lab.switches.items()
     }
-    if isinstance(granting, BySlots) and store.begin(granting.digest, granting.first):
+    if isinstance(granting, SlotGranting) and store.begin(granting.digest, granting.first):
         _LOG.info("%s: its flows are taken up from the schedule", lab.name)
     return FlowKeeper(
         lab,
@@ -184,7 +184,7 @@ class _Service:
     def _configuration(self, operation: Operation) -> uvicorn.Config:
         settings = self._settings
         view = ServiceView(
-            grants=Grants.SLOTS if isinstance(settings.granting, BySlots) else Grants.ADMISSION,
+            grants=Grants.SLOTS if isinstance(settings.granting, SlotGranting) else Grants.ADMISSION,
             options=settings.options,
             needs_token=settings.token is not None,
             measures=settings.measures,

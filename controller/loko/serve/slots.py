@@ -110,7 +110,7 @@ class Slotted:
         return self.scheduled.bound_ns
 
 
-class BySlots:
+class SlotGranting:
     """Flows are granted slots in the cycle of a schedule. A `Granting`, without debts.
 
     A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.

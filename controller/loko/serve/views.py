@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from loko.admission import Share
 from loko.serve.keeper import FlowKeeper
-from loko.serve.slots import BySlots
+from loko.serve.slots import SlotGranting
 
 _SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
 
@@ -57,7 +57,7 @@ def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
     }
 
 
-def schedule_values(keeper: FlowKeeper, slots: BySlots) -> dict[str, Any]:
+def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
     """The cycle of all hosts, and how full it is, as plain values."""
     standing = slots.standing
     timing = standing.timing
@@ -74,7 +74,7 @@ def schedule_values(keeper: FlowKeeper, slots: BySlots) -> dict[str, Any]:
     }
 
 
-def sends_values(keeper: FlowKeeper, slots: BySlots, host: str) -> dict[str, Any]:
+def sends_values(keeper: FlowKeeper, slots: SlotGranting, host: str) -> dict[str, Any]:
     """What a host sends and when, as plain values: its flows that are in place."""
     timing = slots.standing.timing
     return {
