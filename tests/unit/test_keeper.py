@@ -312,9 +312,9 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another service uses it"):
         Store(served.path, lab=LAB.name, options=OPTIONS)
     served.kill()
-    with pytest.raises(InputError, match="admitted with entries 17, not 18"):
+    with pytest.raises(InputError, match="granted with entries 17, not 18"):
         Store(served.path, lab=LAB.name, options={"entries": "18"})
-    with pytest.raises(InputError, match="admitted with lab two-switch, not other"):
+    with pytest.raises(InputError, match="granted with lab two-switch, not other"):
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
 
 
@@ -326,7 +326,7 @@ def test_store_that_does_not_say_its_version_is_one_of_1_0(tmp_path: Path) -> No
     served.kill()
     with Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.0"}) as store:
         assert len(store.load()) == 1
-    with pytest.raises(InputError, match=r"admitted with openflow 1\.0, not 1\.3; delete them first"):
+    with pytest.raises(InputError, match=r"granted with openflow 1\.0, not 1\.3; delete them first"):
         Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.3"})
 
 
@@ -335,7 +335,7 @@ def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
         store.write([Owe({"s1": 17.5, "s2": 3.0}), Owe({"s2": None})])
         assert store.debts() == {"s1": 17.5}
-    with pytest.raises(InputError, match="what flows have left that were admitted with entries 17, not 18"):
+    with pytest.raises(InputError, match="what flows have left that were granted with entries 17, not 18"):
         Store(path, lab=LAB.name, options={"entries": "18"})
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
         store.write([Owe({"s1": None})])

@@ -82,7 +82,7 @@ def test_a_store_of_admitted_flows_is_not_taken_for_one_of_slots(
     with Store(tmp_path / "new.sqlite", lab=LAB.name, options=options) as store:
         store.begin(schedule.digest, SlotGranting(LAB, schedule).first)
     other = {**OPTIONS, "schedule": served_schedule(LAB, [F1], slots=2).digest}
-    with pytest.raises(InputError, match=r"admitted with schedule \w+, not \w+; delete them first"):
+    with pytest.raises(InputError, match=r"granted with schedule \w+, not \w+; delete them first"):
         Store(tmp_path / "new.sqlite", lab=LAB.name, options=other)
 
 

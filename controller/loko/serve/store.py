@@ -165,7 +165,7 @@ class Store:
                         self._database.execute("INSERT INTO debts VALUES (?, ?)", (server, amount))
 
     def _compare(self, circumstances: Mapping[str, str]) -> None:
-        """Flows were guaranteed under these circumstances; under others the guarantees would not hold."""
+        """Flows were granted under these circumstances; under others the guarantees would not hold."""
         flows, debts = (
             self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our names
             for table in ("flows", "debts")
@@ -181,6 +181,6 @@ class Store:
                 held = "flows that were" if flows else "what flows have left that were"
                 mend = "delete them first" if flows else "serve once more as before for a second"
                 raise InputError(
-                    f"--store {self._path}: holds {held} admitted with {name} {value}, not"
+                    f"--store {self._path}: holds {held} granted with {name} {value}, not"
                     f" {circumstances[name]}; {mend}, or give another store"
                 )
