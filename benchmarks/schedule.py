@@ -25,9 +25,10 @@ from loko.flow import Flow
 from loko.lab import Lab, load_lab
 from loko.schedule.graph import Graph, graph_of
 from loko.schedule.incremental import Standing
-from loko.schedule.kept import KeptSchedule, extend
+from loko.schedule.kept import KeptSchedule
 from loko.schedule.packing import Paths, pack, straight_only
 from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution, candidates, drawn
+from loko.schedule.standing import LabStanding
 from loko.solvers import Program, Solver, solver_named
 from loko.solvers.program import Clock
 
@@ -300,17 +301,20 @@ def _answering() -> Iterator[Answering]:
 
 
 def _one_more_s(figure: DuelFigure, contender: BySlots, lab: Lab, wanted: Sequence[Flow]) -> float:
-    """As `loko schedule --keep` does it: the last of the flows comes to a schedule of the others."""
+    """As `loko serve --schedule` decides: the last of the flows comes to a schedule of the others."""
     before = schedule_of(figure, contender, lab, wanted[:-1])
     kept = KeptSchedule.model_validate_json(json.dumps(values_of(before, 0.0)))
-    clock = Clock(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + 60 * 10**9)
+    standing = LabStanding(lab, kept, frame_bytes={flow.frame_bytes for flow in wanted})
+    for one in before.scheduled:
+        standing.keep(one.timed, one.slot, one.path)
+    last = timed_flows(wanted)[-1]
     begin_ns = time.monotonic_ns()
-    extend(lab, timed_flows(wanted), kept, solver_named(Solver.HIGHS), clock)
+    standing.add(last)
     return (time.monotonic_ns() - begin_ns) / 1e9
 
 
 def _answering_row(one: Answering) -> Row:
     told = f"{one.requests} requests in {one.seconds:.3f} s"
     if one.one_more_s is not None:
-        told += f", all at once; one more, moving nobody: {1e3 * one.one_more_s:.0f} ms"
+        told += f", all at once; one more, moving nobody: {1e3 * one.one_more_s:.2g} ms"
     return f"{one.lab}, {one.system}: a request", f"{1e3 * one.seconds / one.requests:.2f} ms", told

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -26,23 +26,33 @@ from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
 from loko.scenario import EVALUATION, OpenFlow, of_lokos_tables
 from loko.schemes import SchemeName, admission_of, choice_of
+from loko.serve.granting import AdmissionGranting
 from loko.serve.journal import LogFormat, begin_log
 from loko.serve.program import Settings, read_token
 from loko.serve.program import serve as run
+from loko.serve.slots import SlotGranting, load_served
 
 
 def serve(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     *,
-    scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            help="Give slots instead of admitting: a schedule from 'loko schedule --json', whose flows are"
+            " installed when the store begins. Further flows get free slots; nobody is moved."
+        ),
+    ] = None,
+    scheme: Annotated[SchemeName | None, typer.Option(help="Admission scheme. Default: loko.")] = None,
     allocation: AllocationOption = None,
     mix: MixOption = None,
     target_ms: Annotated[
         float | None, typer.Option(min=0, help="Delay of each switch, for packets. Default: the paper's.")
     ] = None,
     entries: Annotated[
-        int, typer.Option(min=1, help="Most entries in each flow table.")
-    ] = EVALUATION_ENTRIES,
+        int | None,
+        typer.Option(min=1, help=f"Most entries in each flow table. Default: {EVALUATION_ENTRIES}."),
+    ] = None,
     fillers: Annotated[
         int | None,
         typer.Option(
@@ -56,9 +66,13 @@ def serve(
         typer.Option(help="Frame size; repeat it for several. Default: the evaluation's 306."),
     ] = None,
     changes_per_s: Annotated[
-        float,
-        typer.Option(min=0, help="Changes per second at each switch; 0: no limit, and nothing reserved."),
-    ] = CHANGES_PER_S,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Changes per second at each switch; 0: no limit, and nothing reserved. Default:"
+            f" {CHANGES_PER_S:g}.",
+        ),
+    ] = None,
     control: ControlOption = None,
     rest: Annotated[str, typer.Option(help="Where to listen for REST.")] = "127.0.0.1:8080",
     allow_host: Annotated[
@@ -106,37 +120,28 @@ def serve(
 ) -> None:
     """Serve a lab: admit flows over REST and keep them in its switches. Ends on SIGTERM or Ctrl-C.
 
-    Granted flows survive a restart, whatever caused it.
+    Granted flows survive a restart, whatever caused it. With --schedule, flows get slots instead.
 
     Example: loko serve two-switch --emulate --traffic
     """
     begin_log(log_format, verbose=verbose)
     network = load_lab(lab).with_backend(backend)
-    choice = choice_of(network, scheme, allocation)
-    if not choice.lets_flows_go:
-        raise InputError(
-            f"--allocation {allocation}: works only for flows that stay; leave it out, or use 'loko plan'"
-        )
-    expected = mix_of(network, choice, mix)
-    expected_sizes = () if expected is None else expected.frame_bytes
-    sizes = tuple(sorted({*(frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
-    scenario = of_lokos_tables(
-        entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match_of(network)
+    of_admission = _AdmissionOptions(
+        scheme=scheme,
+        allocation=allocation,
+        mix=mix,
+        target_ms=target_ms,
+        entries=entries,
+        fillers=fillers,
+        frame_bytes=frame_bytes,
+        changes_per_s=changes_per_s,
+        control=control,
     )
-    reserved = _reserved(changes_per_s, parse_control(control or ()))
-    fillers = network.fillers if fillers is None else fillers
-    allocated = choice.allocation or FIFTH_RATE.name
-    options = {
-        "scheme": scheme.value,
-        "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
-        "target-ms": str(target_ms),
-        "entries": str(entries),
-        "fillers": str(fillers),
-        "frame-bytes": ",".join(map(str, sizes)),
-        "changes-per-s": f"{changes_per_s:g}",
-        "control": ",".join(sorted(control or [])),
-        "openflow": openflow.value,
-    }
+    if schedule is None:
+        granted = _by_admission(network, of_admission, openflow)
+    else:
+        given = {**of_admission._asdict(), "traffic": traffic or None}
+        granted = _by_slots(network, schedule, openflow, given)
     if live and emulate:
         raise InputError("--live: the lab has its boards already; leave --emulate out")
     if traffic and not (emulate or live):
@@ -148,19 +153,10 @@ def serve(
         companion = _boards(network, free_control=free_control, traffic=traffic)
     elif live:
         companion = _taps(network, traffic=traffic)
-    target_ns = None if target_ms is None else target_ms * 1e6
     settings = Settings(
         lab=network,
-        admission=admission_of(
-            network,
-            choice,
-            scenario,
-            mix=expected,
-            traffic=reserved,
-            target_ns=target_ns,
-            fillers=fillers,
-        ),
-        options=options,
+        granting=granted.granting,
+        options=granted.options,
         store=store or Path("results") / "serve" / f"{network.name}.sqlite",
         rest=rest,
         allow_hosts=tuple(allow_host or ()),
@@ -171,14 +167,101 @@ def serve(
         token=read_token(token_file),
         requests_per_s=requests_per_s,
         connections=connections,
-        changes_per_s=changes_per_s,
-        fillers=fillers,
+        changes_per_s=granted.changes_per_s,
+        fillers=granted.fillers,
         delete_strangers=delete_strangers,
         openflow_place=_place_of(network) if live else nullcontext,
         companion=companion,
         measures="the hosts' interfaces" if live else "emulated hosts" if traffic else None,
     )
     run(settings)
+
+
+class _AdmissionOptions(NamedTuple):
+    """What only an admission scheme is told, as it was given."""
+
+    scheme: SchemeName | None
+    allocation: str | None
+    mix: str | None
+    target_ms: float | None
+    entries: int | None
+    fillers: int | None
+    frame_bytes: list[int] | None
+    changes_per_s: float | None
+    control: list[str] | None
+
+
+class _Granted(NamedTuple):
+    """Who grants flows, and what the program has to know of it."""
+
+    granting: AdmissionGranting | SlotGranting
+    options: dict[str, str]
+    changes_per_s: float
+    fillers: int
+
+
+def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Granted:
+    scheme = given.scheme or SchemeName.LOKO
+    entries = EVALUATION_ENTRIES if given.entries is None else given.entries
+    changes_per_s = CHANGES_PER_S if given.changes_per_s is None else given.changes_per_s
+    choice = choice_of(lab, scheme, given.allocation)
+    if not choice.lets_flows_go:
+        raise InputError(
+            f"--allocation {given.allocation}: works only for flows that stay; leave it out, or use"
+            " 'loko plan'"
+        )
+    expected = mix_of(lab, choice, given.mix)
+    expected_sizes = () if expected is None else expected.frame_bytes
+    sizes = tuple(sorted({*(given.frame_bytes or expected_sizes or EVALUATION.frame_bytes), *expected_sizes}))
+    scenario = of_lokos_tables(
+        entries=entries, packet_sizes_bytes=sizes, openflow=openflow, match=match_of(lab)
+    )
+    fillers = lab.fillers if given.fillers is None else given.fillers
+    allocated = choice.allocation or FIFTH_RATE.name
+    admission = admission_of(
+        lab,
+        choice,
+        scenario,
+        mix=expected,
+        traffic=_reserved(changes_per_s, parse_control(given.control or ())),
+        target_ns=None if given.target_ms is None else given.target_ms * 1e6,
+        fillers=fillers,
+    )
+    options = {
+        "scheme": scheme.value,
+        "allocation": allocated if expected is None else f"{allocated} for mix {expected.digest}",
+        "target-ms": str(given.target_ms),
+        "entries": str(entries),
+        "fillers": str(fillers),
+        "frame-bytes": ",".join(map(str, sizes)),
+        "changes-per-s": f"{changes_per_s:g}",
+        "control": ",".join(sorted(given.control or [])),
+        "openflow": openflow.value,
+    }
+    return _Granted(AdmissionGranting(lab, admission), options, changes_per_s, fillers)
+
+
+def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, object]) -> _Granted:
+    """Raises `InputError` for any of the `others`: options that a schedule decides, or has no use for."""
+    for name, value in others.items():
+        if value is not None:
+            why = (
+                "its senders keep to buckets, not to slots"
+                if name == "traffic"
+                else "is of admission control; the schedule decides"
+            )
+            raise InputError(f"--{name.replace('_', '-')}: {why}; leave it or --schedule out")
+    found = load_served(file, lab)
+    slots = SlotGranting(lab, found, openflow=openflow)
+    options = {
+        "scheme": slots.scheme,
+        "schedule": slots.digest,
+        "entries": str(found.table_entries),
+        "frame-bytes": ",".join(map(str, slots.standing.sizes)),
+        "changes-per-s": f"{found.changes_per_s:g}",
+        "openflow": openflow.value,
+    }
+    return _Granted(slots, options, found.changes_per_s, 0)
 
 
 def _reserved(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:

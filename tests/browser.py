@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -126,4 +127,5 @@ class Page:
             for entry in self.chrome.get_log("browser")
             if entry["level"] in ("SEVERE", "WARNING")
         ]  # type: ignore[no-untyped-call]
-        return [line for line in said if "/v1/flows" not in line or "Failed to load resource" not in line]
+        refused = re.compile("/v1/(flows|slots).*Failed to load resource")
+        return [line for line in said if not refused.search(line)]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -147,6 +150,63 @@ class ServedLab:
 
     def switches(self) -> dict[str, dict[str, Any]]:
         return {one["name"]: one for one in self.client.get("/v1/switches").json()["switches"]}
+
+
+def slotted(number: int, source: str = "H1", destination: str = "H3", **values: object) -> dict[str, object]:
+    """A flow that a slot is asked for."""
+    ends = {"source": source, "destination": destination, "udp_source": number, "udp_destination": 6000}
+    return {"id": f"f{number}", **ends, "frame_bytes": 306, **values}
+
+
+def made(folder: Path) -> Path:
+    """A schedule of four slots with f1 from H1 to H3, and f2 from H4 to H2."""
+    (folder / "flows.json").write_text(json.dumps([slotted(1), slotted(2, "H4", "H2")]))
+    command = [LOKO, "schedule", "two-switch", str(folder / "flows.json"), "--json"]
+    command += ["--scheme", "s-pr", "--slots", "4", "--changes-per-s", "20"]
+    (folder / "schedule.json").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    return folder / "schedule.json"
+
+
+def survives_kills(
+    lab: ServedLab, post: Callable[[int], httpx.Response], *, kills: int, first: int = 0
+) -> Iterator[set[str]]:
+    """Kill the service while flows come and go: after each kill, the flows that are there.
+
+    `post` requests the flow `f` with a number; numbers count from `first`. Acknowledged flows survive, what
+    was deleted stays so, and every switch holds what it should.
+    """
+    choice = random.Random(1)
+    granted: set[str] = set()
+    unsure: set[str] = set()
+    count = first
+    for _ in range(kills):
+        killer = threading.Timer(choice.uniform(0.02, 0.4), lab.kill)
+        killer.start()
+        try:
+            while True:
+                if len(granted) > 3:
+                    name = choice.choice(sorted(granted))
+                    granted.discard(name)
+                    unsure.add(name)
+                    if lab.client.delete(f"/v1/flows/{name}").status_code == httpx.codes.NO_CONTENT:
+                        unsure.discard(name)
+                    continue
+                count += 1
+                unsure.add(f"f{count}")
+                answer = post(count)
+                unsure.discard(f"f{count}")
+                if answer.status_code == httpx.codes.CREATED:
+                    granted.add(f"f{count}")
+        except httpx.TransportError:
+            killer.join()
+        lab.start()
+        lab.wait_healthy()
+        wait_for(lambda: all(one["state"] == "installed" for one in lab.flows()), "removals to end")
+        there = {one["id"] for one in lab.flows()}
+        assert granted <= there <= granted | unsure
+        assert all(switch["complete"] for switch in lab.switches().values())
+        yield there
+        granted, unsure = there, set()
 
 
 def flow(number: int, **values: object) -> dict[str, object]:

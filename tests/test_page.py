@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser import Page, browser, browser_or_skip
 from selenium.webdriver import Chrome, Keys
-from served_lab import ServedLab
+from served_lab import ServedLab, made
 
 from loko.document import LABS
 
@@ -324,6 +324,26 @@ def test_ring_of_31_is_drawn_round(chrome: Chrome, tmp_path: Path) -> None:
         assert len(page.all("#topology .switch")) == 31
         assert len(page.all("#topology .host")) == 62
         assert overlaps(page) == []
+
+
+def test_a_slot_is_given_from_the_form(chrome: Chrome, tmp_path: Path) -> None:
+    with ServedLab(tmp_path, "--schedule", str(made(tmp_path))) as lab:
+        page = Page(chrome, lab.address)
+        page.wait(lambda: page.all(page.flow("f1")), "the flows of the schedule")
+        assert "4 slots of 2.82 ms in 11.3 ms" in page.text("#options")
+        assert "slot 0, at 0.000 ms of a base period, every 11.3 ms" in page.text(page.flow("f1"))
+        assert page.texts("#switch-list [data-switch=s1] .bars dt") == ["slots", "entries"]
+        assert page.all("#ask [name=rate]:enabled, #ask [name=burst]:enabled") == []
+        for name in ("x1", "x2", "x3", "x4"):  # H1 has three slots left
+            page.fill(source="H1", destination="H3", id=name)
+            page.submit()
+            text = "x4 does not fit" if name == "x4" else f"{name} has slot"
+            page.wait(lambda text=text: text in page.text("#answer"), text)
+        assert "s1 has not enough slots" in page.text("#answer")
+        assert "release a flow on its path" in page.text("#answer")
+        page.one(f"{page.flow('x1')} button.quiet").click()
+        page.wait(lambda: not page.all(page.flow("x1")), "its release")
+        assert page.complaints() == []
 
 
 def test_measured_delays_appear_beside_the_guarantee(chrome: Chrome, tmp_path: Path) -> None:

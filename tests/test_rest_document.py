@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from served_lab import ServedLab, wait_for
+from served_lab import ServedLab, made, wait_for
 
 from benchmarks.one_board import BUILD
 from loko.serve import shapes
 
 TOKEN = "a-token-of-enough-length"
+OF_SLOTS = ("/v1/slots", "/v1/schedule", "/v1/hosts/{host}/sends", "/v1/flows/{flow_id}")
 SETTINGS = """\
 [checks.positive_data_acceptance]
 # 409: it does not fit. 422: no document can say which paths of switches lead from one host to another.
@@ -31,6 +32,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     options = ["--token-file", str(folder / "token"), "--requests-per-s", "100000"]
     with ServedLab(folder, *options, "--emulate", "--traffic", has_boards=False) as lab:
         lab.client.headers["authorization"] = f"Bearer {TOKEN}"
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def slots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    folder = tmp_path_factory.mktemp("slots")
+    options = ["--requests-per-s", "100000", "--schedule", str(made(folder))]
+    with ServedLab(folder, *options) as lab:
         yield lab
 
 
@@ -85,6 +94,7 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
         "/v1/delays": shapes.DelaysShown,
         "/healthz": shapes.HealthShown,
         "/v1/flows/none": shapes.ErrorBody,
+        "/v1/schedule": shapes.ErrorBody,
     }
     for path, shape in named.items():
         shape.model_validate_json(served.client.get(path).content)
@@ -93,11 +103,38 @@ def test_answers_have_their_shapes(served: ServedLab) -> None:
     assert served.client.delete("/v1/flows/f1").status_code == 204
 
 
+def test_answers_of_slots_have_their_shapes(slots: ServedLab) -> None:
+    named: dict[str, type[BaseModel]] = {
+        "/v1/service": shapes.ServiceShown,
+        "/v1/flows": shapes.FlowsShown,
+        "/v1/flows/f1": shapes.FlowShown,
+        "/v1/switches": shapes.SwitchesShown,
+        "/v1/schedule": shapes.ScheduleShown,
+        "/v1/hosts/H1/sends": shapes.SendsShown,
+        "/v1/hosts/none/sends": shapes.ErrorBody,
+    }
+    for path, shape in named.items():
+        shape.model_validate_json(slots.client.get(path).content)
+
+
 def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
+    found = schemathesis_finds(served, tmp_path, "--exclude-path", "/v1/events")  # a stream does not end
+    assert "Tested: 14" in found
+    assert "Traceback" not in served.log()
+
+
+def test_schemathesis_finds_nothing_of_slots(slots: ServedLab, tmp_path: Path) -> None:
+    words = [word for path in OF_SLOTS for word in ("--include-path", path)]
+    assert f"Tested: {len(OF_SLOTS) + 1}" in schemathesis_finds(slots, tmp_path, *words)
+    assert "Traceback" not in slots.log()
+
+
+def schemathesis_finds(served: ServedLab, tmp_path: Path, *words_more: str) -> str:
+    """What it says when it has found nothing."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     words = [schemathesis(), "run", f"{served.address}/openapi.json", "--seed", "1", "--no-color"]
     words += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "30", "--workers", "1"]
-    words += ["--exclude-path", "/v1/events"]  # a stream does not end
+    words += words_more
     done = subprocess.run(
         words,
         cwd=tmp_path,
@@ -108,5 +145,4 @@ def test_schemathesis_finds_nothing(served: ServedLab, tmp_path: Path) -> None:
         timeout=280,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
-    assert "Tested: 11" in done.stdout
-    assert "Traceback" not in served.log()
+    return done.stdout

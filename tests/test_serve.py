@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import httpx
 import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from served_lab import LOKO, PATIENCE_S, ServedLab, flow, wait_for
+from served_lab import LOKO, PATIENCE_S, ServedLab, flow, survives_kills, wait_for
 
 from benchmarks.one_board import BUILD
 
@@ -173,6 +172,17 @@ def test_five_tuple_in_use_is_a_conflict(served: ServedLab) -> None:
     answer = served.post(1, id="another")
     assert code(answer) == (409, "conflict")
     assert "flows 'f1' and 'another' have the same hosts and ports" in answer.json()["error"]["message"]
+
+
+def test_it_gives_no_slots(served: ServedLab) -> None:
+    """A service either admits or gives slots, and says so in one line."""
+    refused = served.client.post("/v1/slots", json={"source": "H1"})
+    assert refused.json()["error"]["message"] == (
+        "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule"
+    )
+    assert code(refused) == (409, "admits-flows")
+    for path in ("/v1/schedule", "/v1/hosts/H1/sends"):
+        assert code(served.client.get(path)) == (404, "admits-flows")
 
 
 def test_large_numbers_are_not_spelled_out(served: ServedLab) -> None:
@@ -333,6 +343,8 @@ def test_token_is_asked_of_what_changes_something(tmp_path: Path) -> None:
         (["--framework", "ryu"], "--framework ryu: give the interpreter that has Ryu 4.34"),
         (["--token-file", "/nowhere"], "--token-file /nowhere: cannot be read"),
         (["--allocation", "none"], "allocation 'none' is unknown"),
+        (["--schedule", "none.json"], "--schedule none.json: no such file"),
+        (["--schedule", "a.json", "--scheme", "packets"], "--scheme: is of admission control"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, options: list[str], says: str) -> None:
@@ -393,40 +405,10 @@ def test_a_flow_gets_the_guarantee_of_its_plan(tmp_path: Path, openflow: str) ->
 @pytest.mark.parametrize("openflow", ["1.0", "1.3"])
 def test_kill_9_while_flows_come_and_go(tmp_path: Path, openflow: str) -> None:
     """Acknowledged flows survive; what was deleted stays so; every table is as promised after it."""
-    choice = random.Random(1)
     with ServedLab(tmp_path, "--openflow", openflow) as lab:
-        granted: set[str] = set()
-        unsure: set[str] = set()
-        count = 0
-        for _ in range(KILLS):
-            killer = threading.Timer(choice.uniform(0.02, 0.4), lab.kill)
-            killer.start()
-            try:
-                while True:
-                    if len(granted) > 3:
-                        name = choice.choice(sorted(granted))
-                        granted.discard(name)
-                        unsure.add(name)
-                        if lab.client.delete(f"/v1/flows/{name}").status_code == 204:
-                            unsure.discard(name)
-                        continue
-                    count += 1
-                    unsure.add(f"f{count}")
-                    answer = lab.post(count)
-                    unsure.discard(f"f{count}")
-                    if answer.status_code == 201:
-                        granted.add(f"f{count}")
-            except httpx.TransportError:
-                killer.join()
-            lab.start()
-            lab.wait_healthy()
-            wait_for(lambda: all(one["state"] == "installed" for one in lab.flows()), "removals to end")
-            there = {one["id"] for one in lab.flows()}
-            assert granted <= there <= granted | unsure
+        for there in survives_kills(lab, lab.post, kills=KILLS):
             for switch in lab.switches().values():
-                assert switch["complete"]
                 assert switch["use"][2]["used"] == len(there)
-            granted, unsure = there, set()
 
 
 def test_application_that_dies_is_started_again_and_no_request_is_lost(tmp_path: Path) -> None:

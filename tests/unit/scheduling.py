@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from loko.commands.schedule import values_of
+from loko.flow import Flow
+from loko.lab import Lab
 from loko.schedule.graph import Graph, graph_of
-from loko.schedule.problem import Demand, Problem, Solution
+from loko.schedule.lab_schedule import Wishes, schedule
+from loko.schedule.problem import Demand, Problem, SchedulingScheme, Solution
+from loko.schedule.timed_flow import TimedFlow
+from loko.serve.slots import ServedSchedule
+from loko.solvers import Solver, solver_named
 from loko.solvers.program import Clock
 
 HOSTS = 5
@@ -16,6 +25,21 @@ HOSTS = 5
 
 def clock(seconds=60.0) -> Clock:
     return Clock(now_ns=time.monotonic_ns, end_ns=time.monotonic_ns() + round(seconds * 1e9))
+
+
+def served_schedule(
+    lab: Lab,
+    flows: Sequence[Flow],
+    *,
+    slots: int,
+    scheme: SchedulingScheme = SchedulingScheme.PATH_SETS,
+    changes_per_s: float = 20.0,
+) -> ServedSchedule:
+    """What `loko schedule --json` prints for these flows, each with a frame a base period."""
+    wanted = [TimedFlow(*flow[:5], flow.frame_bytes, None, None) for flow in flows]
+    wishes = Wishes(scheme=scheme, slots=slots, guard_ns=2000, changes_per_s=changes_per_s)
+    result = schedule(lab, wanted, wishes, solver_named(Solver.HIGHS), clock())
+    return ServedSchedule.model_validate_json(json.dumps(values_of(result, 0.0)))
 
 
 def benchmark_topology(hosts=5) -> Graph:

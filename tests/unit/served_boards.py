@@ -19,8 +19,11 @@ from loko.lab import Lab, load_lab
 from loko.lab_allocation import allocations_of
 from loko.network import Hop, visits
 from loko.scenario import OpenFlow, of_lokos_tables
+from loko.schedule.timed_flow import TimedFlow
+from loko.serve.granting import AdmissionGranting, Decide, Granting
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import FlowState, Happening, Outcome, Write
+from loko.serve.slots import ServedSchedule, SlotGranting
 from loko.serve.store import Store
 
 STEP_NS = 1_000_000
@@ -85,16 +88,10 @@ class ServedBoards:
     def start(self) -> None:
         """Start the service from what is on disk."""
         self.store = Store(self.path, lab=self.lab.name, options=OPTIONS)
-        scenario = of_lokos_tables(
-            entries=self.entries,
-            packet_sizes_bytes=(64, 306),
-            openflow=self.openflow,
-            match=match_of(self.lab),
-        )
-        allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
+        self.grant_anew(self.store)
         self.keeper = FlowKeeper(
             self.lab,
-            LokoAdmission(self.lab, allocations, fillers=self.fillers),
+            self.granting,
             {
                 name: Driver(
                     capacity=self.capacity,
@@ -114,6 +111,22 @@ class ServedBoards:
         self.answers = {}
         self.unwritten = []
         self.carry()
+
+    def grant_anew(self, _store: Store) -> None:
+        """What grants flows, with nothing granted yet."""
+        scenario = of_lokos_tables(
+            entries=self.entries,
+            packet_sizes_bytes=(64, 306),
+            openflow=self.openflow,
+            match=match_of(self.lab),
+        )
+        allocations = allocations_of(self.lab, scheme_named("full-rate"), scenario)
+        self.admission = LokoAdmission(self.lab, allocations, fillers=self.fillers)
+        self.granting: Granting = AdmissionGranting(self.lab, self.admission)
+
+    def decision(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Decide:
+        """What decides on a flow."""
+        return AdmissionGranting(self.lab, self.admission).decision(wanted, path)
 
     def kill(self) -> None:
         """What a kill -9 leaves: the disk, and boards whose connections end."""
@@ -208,7 +221,11 @@ class ServedBoards:
         raise AssertionError(f"no answer: {self.log[-5:]}")
 
     def request(self, wanted: Flow, path: Sequence[Hop] | None = None) -> Outcome:
-        return self.ask(self.keeper.request(self.now_ns, wanted, path))
+        return self.ask(self.begin(wanted, path))
+
+    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
+        """Request a flow; the ticket of the answer."""
+        return self.keeper.request(self.now_ns, wanted, self.decision(wanted, path))
 
     def release(self, flow_id: str) -> Outcome:
         return self.ask(self.keeper.release(self.now_ns, flow_id))
@@ -244,6 +261,39 @@ class ServedBoards:
 
     def events(self) -> list[str]:
         return [event for end in self.boards.values() for event in end.events]
+
+
+def timed(wanted: Flow) -> TimedFlow:
+    """The same flow, a frame each base period."""
+    return TimedFlow(*wanted[:5], wanted.frame_bytes, None, None)
+
+
+class ServedSlots(ServedBoards):
+    """The same, with slots: a service that begins with the flows of a schedule."""
+
+    def __init__(self, path: Path, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
+        self.schedule = schedule
+        super().__init__(path, openflow=openflow)
+
+    def grant_anew(self, store: Store) -> None:
+        """Nobody has a slot yet; the store begins with the flows of the schedule."""
+        self.granting = self.slots = SlotGranting(self.lab, self.schedule, openflow=self.openflow)
+        store.begin(self.schedule.digest, self.slots.first)
+
+    def begin(self, wanted: Flow, path: Sequence[Hop] | None = None) -> int:
+        """Ask for a slot; the ticket of the answer."""
+        assert path is None
+        one = timed(wanted)
+        return self.keeper.request(self.now_ns, self.slots.on_the_wire(one), self.slots.decision(one))
+
+    def turns(self) -> dict[str, tuple[int, tuple[Hop, ...]]]:
+        """By flow, its slot and path."""
+        slots = {name: self.slots.turn(name) for name in self.keeper.promises}
+        return {
+            name: (turn.slot, self.keeper.promises[name].path)
+            for name, turn in slots.items()
+            if turn is not None
+        }
 
 
 def renamed(lab: Lab, name: str) -> Lab:

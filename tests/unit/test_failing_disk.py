@@ -37,13 +37,13 @@ def test_nobody_waits_for_a_disk_that_has_failed(tmp_path: Path, monkeypatch: py
     async def scene() -> None:
         operation = Operation(served.keeper, FailingStore(), fatal=failures.append)  # type: ignore[arg-type]
         operation.application = Application()  # type: ignore[assignment]
-        asked = asyncio.create_task(operation.request(flow(1), None, None))
+        asked = asyncio.create_task(operation.request(flow(1), served.decision(flow(1))))
         while not failures:
             await asyncio.sleep(0.01)
         assert not asked.done(), "what is not on disk is not promised"
         operation.interrupt(failures[0])
         assert await asked == Interrupted("f1", failures[0], Became.UNKNOWN)
-        later = await operation.request(flow(2), None, None)
+        later = await operation.request(flow(2), served.decision(flow(2)))
         assert later == Interrupted("f2", failures[0], Became.NOTHING)
         await operation.end()
 

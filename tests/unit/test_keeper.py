@@ -58,7 +58,7 @@ def test_released_flow_is_gone_everywhere(served: ServedBoards) -> None:
     assert served.release("f1") == Gone("f1")
     assert served.tables() == served.promised()
     assert [len(table) for table in served.tables().values()] == [1, 1]
-    assert list(served.keeper.admission.admitted) == ["f2"]
+    assert list(served.admission.admitted) == ["f2"]
     assert served.release("f1") == Unknown("f1")
 
 
@@ -122,7 +122,7 @@ def test_a_host_that_goes_on_sending_misses_one_table_only(served: ServedBoards)
 
 def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(served: ServedBoards) -> None:
     """Nearly all of the rate is in use, so what the brief flows have left is worked off slowly."""
-    admission = served.keeper.admission
+    admission = served.admission
     assert isinstance(admission, LokoAdmission)
     most_bps = admission.allocations["s1"].max_rate_bps
     assert isinstance(served.request(flow(90, "H1", "H2", rate_bps=0.97 * most_bps)), Granted)
@@ -130,7 +130,7 @@ def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(se
     while isinstance(served.request(flow(len(brief), "H2", "H1", rate_bps=1e3, burst_bytes=306.0)), Granted):
         brief.append(f"f{len(brief)}")
     tickets = [served.keeper.release(served.now_ns, name) for name in brief]
-    assert set(brief) <= set(served.keeper.admission.admitted)
+    assert set(brief) <= set(served.admission.admitted)
     for ticket in tickets:
         assert isinstance(served.ask(ticket), Gone)
     again = served.request(flow(200, "H2", "H1", rate_bps=1e3, burst_bytes=600.0))
@@ -143,10 +143,10 @@ def test_a_released_flow_counts_until_it_is_gone_and_its_debt_survives_a_kill(se
     served.kill()
     served.now_ns += 3600 * S  # nobody knows how long it was away
     served.start()
-    assert served.keeper.admission.debt("s1") == before["s1"]
+    assert served.admission.debt("s1") == before["s1"]
     served.settle()
     served.run(1000)
-    assert served.keeper.admission.debt("s1") is None
+    assert served.admission.debt("s1") is None
     assert isinstance(served.request(flow(202, "H3", "H4")), Granted)
     assert served.store.debts() == {}
 
@@ -160,8 +160,8 @@ def test_request_is_idempotent(served: ServedBoards) -> None:
 
 
 def test_two_requests_at_once_for_one_flow_get_one_answer(served: ServedBoards) -> None:
-    first = served.keeper.request(served.now_ns, flow(1))
-    second = served.keeper.request(served.now_ns, flow(1))
+    first = served.begin(flow(1))
+    second = served.begin(flow(1))
     assert served.ask(first) == served.ask(second) == Granted("f1", is_new=True)
 
 
@@ -187,7 +187,7 @@ def test_switch_that_is_away_refuses_at_once(served: ServedBoards) -> None:
 
 
 def test_switch_that_vanishes_during_installation_takes_the_flow_back(served: ServedBoards) -> None:
-    ticket = served.keeper.request(served.now_ns, flow(1))
+    ticket = served.begin(flow(1))
     served.carry()
     served.unplug("s2")
     reason = "the switch has disconnected"
@@ -216,11 +216,11 @@ def test_switch_that_stays_away_keeps_what_it_had(served: ServedBoards) -> None:
     served.request(flow(2))
     served.unplug("s2")
     assert served.release("f1") == Gone("f1", waiting_for=("s2",))
-    assert set(served.keeper.admission.admitted) == {"f1", "f2"}
+    assert set(served.admission.admitted) == {"f1", "f2"}
     assert served.request(flow(1)) == Conflict("f1", "it is being removed; try again when that is done")
     served.unplug("s2", plugged=True)
     served.settle()
-    assert set(served.keeper.admission.admitted) == {"f2"}
+    assert set(served.admission.admitted) == {"f2"}
     assert served.tables() == served.promised()
 
 
@@ -240,9 +240,7 @@ def test_removal_that_waits_for_a_switch_survives_a_restart(served: ServedBoards
 def test_full_table_of_128(tmp_path: Path) -> None:
     served = ServedBoards(tmp_path / "flows.sqlite", entries=128)
     served.settle()
-    tickets = [
-        served.keeper.request(served.now_ns, flow(n, rate_bps=10.0, burst_bytes=64.0)) for n in range(129)
-    ]
+    tickets = [served.begin(flow(n, rate_bps=10.0, burst_bytes=64.0)) for n in range(129)]
     answers = [served.ask(ticket) for ticket in tickets]
     granted = [answer for answer in answers if isinstance(answer, Granted)]
     assert {len(table) for table in served.tables().values()} == {len(granted)}
@@ -314,9 +312,9 @@ def test_store_belongs_to_its_lab_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another service uses it"):
         Store(served.path, lab=LAB.name, options=OPTIONS)
     served.kill()
-    with pytest.raises(InputError, match="admitted with entries 17, not 18"):
+    with pytest.raises(InputError, match="granted with entries 17, not 18"):
         Store(served.path, lab=LAB.name, options={"entries": "18"})
-    with pytest.raises(InputError, match="admitted with lab two-switch, not other"):
+    with pytest.raises(InputError, match="granted with lab two-switch, not other"):
         Store(served.path, lab=renamed(LAB, "other").name, options=OPTIONS)
 
 
@@ -328,7 +326,7 @@ def test_store_that_does_not_say_its_version_is_one_of_1_0(tmp_path: Path) -> No
     served.kill()
     with Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.0"}) as store:
         assert len(store.load()) == 1
-    with pytest.raises(InputError, match=r"admitted with openflow 1\.0, not 1\.3; delete them first"):
+    with pytest.raises(InputError, match=r"granted with openflow 1\.0, not 1\.3; delete them first"):
         Store(served.path, lab=LAB.name, options={**OPTIONS, "openflow": "1.3"})
 
 
@@ -337,7 +335,7 @@ def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
         store.write([Owe({"s1": 17.5, "s2": 3.0}), Owe({"s2": None})])
         assert store.debts() == {"s1": 17.5}
-    with pytest.raises(InputError, match="what flows have left that were admitted with entries 17, not 18"):
+    with pytest.raises(InputError, match="what flows have left that were granted with entries 17, not 18"):
         Store(path, lab=LAB.name, options={"entries": "18"})
     with Store(path, lab=LAB.name, options=OPTIONS) as store:
         store.write([Owe({"s1": None})])
@@ -348,7 +346,7 @@ def test_debts_keep_a_store_to_its_options(tmp_path: Path) -> None:
 def test_a_removal_says_when_it_has_next_something_to_do(served: ServedBoards) -> None:
     served.request(flow(1))
     assert served.keeper.due_ns is None
-    passage_ns = served.keeper.admission.passage_ns("f1")
+    passage_ns = served.admission.passage_ns("f1")
     ticket = served.keeper.release(served.now_ns, "f1")
     assert served.keeper.due_ns == served.now_ns + passage_ns
     before_ns = served.now_ns

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from served_boards import HOSTS, KilledError, ServedBoards, flow
+from scheduling import served_schedule
+from served_boards import HOSTS, LAB, KilledError, ServedBoards, ServedSlots, flow
 
 from loko.scenario import OpenFlow
 from loko.serve.outcome import Became, FlowState, Gone, Granted, Interrupted
 
 RUNS, KILLS_A_RUN = 15, 20
+SLOT_RUNS = 4
 
 
 class Customer:
@@ -36,7 +39,7 @@ class Customer:
         source, destination = self.choice.sample(HOSTS, 2)
         wanted = flow(self.count, source, destination)
         self.unsure.add(wanted.id)
-        self.pending[served.keeper.request(served.now_ns, wanted)] = (wanted.id, True)
+        self.pending[served.begin(wanted)] = (wanted.id, True)
 
     def listen(self) -> None:
         """Take note of the answers."""
@@ -69,14 +72,14 @@ def live_until_killed(served: ServedBoards, customer: Customer, choice: random.R
 
 def debts(served: ServedBoards) -> dict[str, float]:
     """What released flows may have left at each switch."""
-    return {name: served.keeper.admission.debt(name) or 0.0 for name in served.boards}
+    return {name: served.admission.debt(name) or 0.0 for name in served.boards}
 
 
 def bursts(served: ServedBoards, names: set[str]) -> dict[str, float]:
     """What flows bring to each switch at once."""
     found = dict.fromkeys(served.boards, 0.0)
     for name in names:
-        for hop in served.keeper.promises[name].admitted.hops:
+        for hop in served.admission.admitted[name].hops:
             found[hop.switch] += hop.arrival.burst_bytes
     return found
 
@@ -106,9 +109,49 @@ def test_random_kills(tmp_path: Path, seed: int, openflow: OpenFlow) -> None:
         installed = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
         assert customer.granted <= installed <= customer.granted | customer.unsure
         assert served.tables() == served.promised()
-        assert set(served.keeper.admission.admitted) == installed == set(served.keeper.promises)
+        assert set(served.admission.admitted) == installed == set(served.keeper.promises)
         assert not [event for event in served.events() if "wedged" in event or "DELETE has left" in event]
         customer.granted, customer.unsure, customer.pending = installed, set(), {}
+
+
+@pytest.mark.parametrize("seed", range(SLOT_RUNS))
+def test_random_kills_with_slots(tmp_path: Path, seed: int) -> None:
+    """Slots are kept like what was admitted; nobody is ever moved, and no two flows meet."""
+    choice = random.Random(seed)
+    first = [flow(1000 + number, *ends) for number, ends in enumerate((("H1", "H3"), ("H4", "H2")))]
+    schedule = served_schedule(LAB, first, slots=6)
+    served = ServedSlots(tmp_path / "flows.sqlite", schedule)
+    customer = Customer(served, choice)
+    customer.granted = {one.id for one in first}
+    served.settle()
+    assert served.tables() == served.promised()
+    gone: set[str] = set()
+    for _ in range(KILLS_A_RUN):
+        before = set(customer.granted)
+        live_until_killed(served, customer, choice)
+        had = served.turns()
+        served.kill()
+        served.start()
+        served.settle()
+        there = {name for name, one in served.keeper.promises.items() if one.state is FlowState.INSTALLED}
+        assert customer.granted <= there <= customer.granted | customer.unsure
+        assert there == set(served.keeper.promises)
+        assert served.tables() == served.promised()
+        turns = served.turns()
+        assert {name: turns[name] for name in turns.keys() & had.keys()} == {
+            name: had[name] for name in turns.keys() & had.keys()
+        }
+        used = [(slot, hop) for slot, path in turns.values() for hop in path]
+        used += [
+            (slot, one.flow.source)
+            for one in served.keeper.promises.values()
+            for slot in [turns[one.flow.id][0]]
+        ]
+        assert len(set(used)) == len(used)
+        gone |= before - there
+        assert not gone & there
+        customer.granted, customer.unsure, customer.pending = there, set(), {}
+    assert gone & {one.id for one in first}, "flows that the schedule brought were released, and stayed so"
 
 
 def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -> None:
@@ -118,7 +161,7 @@ def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -
         served = ServedBoards(tmp_path / f"{steps}.sqlite")
         served.settle()
         served.request(flow(1))
-        asked = served.keeper.request(served.now_ns, flow(2))
+        asked = served.begin(flow(2))
         released = served.keeper.release(served.now_ns, "f1")
         served.carry()
         served.run(steps)
@@ -148,8 +191,21 @@ def test_what_is_said_at_the_end_of_the_service_holds_after_it(tmp_path: Path) -
 @pytest.mark.parametrize("safe", [False, True])
 def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow) -> None:
     """Kill at the first step, at the second, ... of an installation and a removal."""
+    kill_at_every_step(lambda fuse: ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe, openflow=openflow))
+
+
+def test_every_step_of_one_cycle_with_slots(tmp_path: Path) -> None:
+    """The same; what the schedule brought is there from the first step on."""
+    schedule = served_schedule(LAB, [flow(9, "H2", "H4")], slots=3)
+    found = kill_at_every_step(lambda fuse: ServedSlots(tmp_path / f"{fuse}.sqlite", schedule))
+    assert all("f9" in there for there in found)
+
+
+def kill_at_every_step(make: Callable[[int], ServedBoards]) -> list[set[str]]:
+    """The flows that are there after each kill."""
+    found = []
     for fuse in range(40):
-        served = ServedBoards(tmp_path / f"{fuse}.sqlite", safe=safe, openflow=openflow)
+        served = make(fuse)
         served.settle()
         served.request(flow(1))
         served.fuse = fuse
@@ -163,10 +219,11 @@ def test_every_step_of_one_cycle(tmp_path: Path, safe: bool, openflow: OpenFlow)
         served.start()
         served.settle()
         there = set(served.keeper.promises)
+        found.append(there)
         assert "f2" in there or not granted
         assert "f1" in there or granted
         assert not (gone and "f1" in there)
         assert served.tables() == served.promised()
         if gone:
-            return
+            return found
     raise AssertionError("the cycle has more steps than were tried")

@@ -9,13 +9,14 @@ from scheduling import clock
 from typer.testing import CliRunner
 
 from evaluation.cli import app
-from loko.document import InputError
+from loko import solvers
+from loko.document import LABS, InputError
 from loko.lab import load_lab
 from loko.schedule.lab_schedule import Wishes, hops_of, lab_graph, schedule
 from loko.schedule.problem import SchedulingScheme
 from loko.schedule.timed_flow import TimedFlow, load_timed_flows
 from loko.schedule.timing import Exclusive, Timing
-from loko.solvers import Solver, solver_named
+from loko.solvers import Solver, highs, solver_named
 
 LAB = load_lab("two-switch")
 HIGHS = solver_named(Solver.HIGHS)
@@ -154,6 +155,40 @@ def test_wrong_input_is_told_in_one_line(tmp_path, lines, options, told) -> None
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
+
+
+def in_one_line(done) -> str:
+    assert done.exit_code == 2, done.stdout
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def test_a_solver_that_is_missing_or_has_no_memory_is_told_in_one_line(tmp_path, monkeypatch) -> None:
+    path = written(tmp_path, f"- {{{FLOW}}}\n")
+
+    def asked(*options):
+        return CliRunner().invoke(app, ["schedule", "two-switch", path, "--slots", "2", *options])
+
+    monkeypatch.setattr(solvers, "find_spec", lambda _: None)
+    told = in_one_line(asked("--solver", "cbc"))
+    assert "--solver cbc: the package 'ortools' is missing; install the extra with" in told
+
+    def no_memory(*_args):
+        raise MemoryError
+
+    monkeypatch.setattr(highs, "_as_lp", no_memory)
+    told = in_one_line(asked("--straight"))
+    assert "--solver highs: out of memory for" in told
+    assert "schedule fewer flows or slots" in told
+
+
+def test_hosts_without_a_path_are_told_in_one_line(tmp_path) -> None:
+    """A lab in which some host reaches another by no path is no lab."""
+    text = (LABS / "two-switch" / "lab.yml").read_text()
+    (tmp_path / "lab.yml").write_text(text.replace('  - {a: "s1:3", b: "s2:3"}\n', ""))
+    path = written(tmp_path, f"- {{{FLOW}}}\n")
+    done = CliRunner().invoke(app, ["schedule", str(tmp_path), path, "--slots", "2"])
+    assert "H3 cannot be reached from H1; add a link" in in_one_line(done)
 
 
 def test_a_table_that_is_too_small_is_told(tmp_path) -> None:

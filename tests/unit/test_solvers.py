@@ -66,10 +66,20 @@ def test_a_missing_solver_is_told(monkeypatch) -> None:
         solver_named(Solver.CP_SAT)
 
 
-@pytest.mark.parametrize("status", [OUT_OF_MEMORY, -9])
-def test_a_solver_without_memory_is_told(monkeypatch, status) -> None:
+@pytest.mark.parametrize(
+    ("status", "last"),
+    [
+        (OUT_OF_MEMORY, ""),
+        (-9, ""),
+        (-6, "terminate called\n  what():  std::bad_alloc"),
+        (127, "cannot allocate memory for thread-local data: ABORT"),
+        (1, "Traceback\nMemoryError"),
+    ],
+)
+def test_a_solver_without_memory_is_told(monkeypatch, status, last) -> None:
     class Done:
         returncode = status
+        stderr = last
 
     monkeypatch.setattr(solvers, "find_spec", lambda _: object())
     monkeypatch.setattr(solvers.subprocess, "run", lambda *_, **__: Done)

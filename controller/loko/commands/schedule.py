@@ -72,6 +72,14 @@ def schedule(
         int | None,
         typer.Option(min=1, help="Entries that a flow table may have. Default: 17, or one per flow."),
     ] = None,
+    changes_per_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1e6,
+            help="Changes per second of each table while flows send, as 'loko serve' makes them. Default: 0.",
+        ),
+    ] = None,
     solver: Annotated[Solver, typer.Option(help="Solver of the integer programs.")] = Solver.HIGHS,
     straight: Annotated[
         bool, typer.Option("--straight", help="Solve the paper's program instead of the quicker method.")
@@ -109,6 +117,7 @@ def schedule(
                 exclusive=exclusive,
                 guard_ns=GUARD_NS if guard_us is None else round(guard_us * _NS_PER_US),
                 entries=entries,
+                changes_per_s=changes_per_s or 0.0,
                 is_straight=straight,
                 seed=seed,
             )
@@ -121,6 +130,7 @@ def schedule(
                 exclusive=exclusive,
                 guard_us=guard_us,
                 entries=entries,
+                changes_per_s=changes_per_s,
                 straight=straight or None,
             )
             extended = extend(network, timed, load_kept(keep), solve, clock, seed=seed)
@@ -174,6 +184,7 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
         "bound_because": solution.why,
         "gap_percent": round(solution.gap_percent, 3),
         "table_entries": result.table_entries,
+        "changes_per_s": result.changes_per_s,
         "entries": {
             name: [
                 {
@@ -197,6 +208,11 @@ def values_of(result: LabSchedule, seconds: float) -> dict[str, Any]:
 def _flow_values(one: ScheduledFlow) -> dict[str, Any]:
     return {
         "id": one.timed.id,
+        "source": one.timed.source,
+        "destination": one.timed.destination,
+        "udp_source": one.timed.udp_source,
+        "udp_destination": one.timed.udp_destination,
+        "frame_bytes": one.timed.frame_bytes,
         "slot": one.slot,
         "path": [hop.switch for hop in one.path],
         "ports": [hop.output_port for hop in one.path],

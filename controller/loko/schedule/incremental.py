@@ -79,6 +79,10 @@ class Standing:
         found = ((flow, self._table.allotment(number)) for flow, number in self._numbers.items())
         return {flow: allotment for flow, allotment in found if allotment is not None}
 
+    def taken(self, link: int) -> int:
+        """In how many slots some flow has a link, by its number."""
+        return self._table.taken(link)
+
     @property
     def most(self) -> int:
         """No schedule of all that asked has more flows: a host's cable carries one flow a slot each way."""

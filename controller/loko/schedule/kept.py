@@ -26,6 +26,7 @@ from loko.schedule.lab_schedule import (
     lab_graph,
     longest_ns,
     path_of,
+    refuse_overload,
     refuse_strangers,
     scheduled_flow,
     tables,
@@ -65,8 +66,9 @@ class KeptSchedule(_Document):
     base_period_us: float = Field(gt=0)
     slot_us: float = Field(gt=0)
     guard_us: float = Field(ge=0)
-    scheduled: list[KeptFlow]
+    scheduled: Sequence[KeptFlow]
     table_entries: int = Field(ge=1)
+    changes_per_s: float = Field(default=0.0, ge=0)
 
     @property
     def timing(self) -> Timing:
@@ -122,12 +124,14 @@ def extend(
         raise InputError(f"the schedule is for the lab '{kept.lab}', not for '{lab.name}'; name that lab")
     timing, exclusive = kept.timing, kept.exclusive
     frame_bytes = max(flow.frame_bytes for flow in flows)
-    frontiers = frontiers_of(lab, flows, kept.table_entries)
+    sizes = {flow.frame_bytes for flow in flows}
+    frontiers = frontiers_of(lab, sizes, kept.table_entries, changes_per_s=kept.changes_per_s)
     if exclusive is Exclusive.LINKS and exclusive_of(lab, frontiers, frame_bytes) is not exclusive:
         raise InputError(
             f"frames of {frame_bytes} bytes need their switches to themselves, those of the schedule have"
             f" only their links; {_ANEW}"
         )
+    refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
     graph = lab_graph(lab, exclusive)
     crossed = crossing(lab, frontiers, frame_bytes, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
@@ -177,6 +181,7 @@ def extend(
         solution=Solution(allotments=found, bound=bound, why=why),
         entries=tables(lab, scheduled, kept.table_entries, f"schedule fewer flows, or {_ANEW}"),
         table_entries=kept.table_entries,
+        changes_per_s=kept.changes_per_s,
     )
     wanted = {flow.id for flow in flows}
     return Extended(

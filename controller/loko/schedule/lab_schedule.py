@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from loko.allocation import Frontier
-from loko.control_traffic import HEARTBEAT
+from loko.control_traffic import driver_traffic
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, FlowEntry, path_entries
 from loko.lab import Lab
 from loko.lab_allocation import Allocator
 from loko.network import Hop, RoutedFlow, refuse_ends
-from loko.scenario import of_lokos_tables
+from loko.scenario import OpenFlow, of_lokos_tables
 from loko.schedule.graph import Graph, Link, Path
 from loko.schedule.packing import Paths, pack, straight_only
 from loko.schedule.problem import Allotment, Demand, Problem, SchedulingScheme, Solution, candidates, drawn
 from loko.schedule.timed_flow import TimedFlow
-from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, slot_ns
+from loko.schedule.timing import Crossing, Exclusive, Timing, crossing, holds_what_meets, overloaded, slot_ns
 from loko.solvers.program import Clock, Solve
 
 _INSIDE: Final = " (inside)"
@@ -37,6 +37,12 @@ def lab_graph(lab: Lab, exclusive: Exclusive) -> Graph:
         if tail != node:
             links.append(Link(node, tail))
     return Graph(hosts=tuple(lab.hosts), links=tuple(links))
+
+
+def switch_of(lab: Lab, link: Link) -> str:
+    """The switch that frames leave by a link of its graph, or that they come to from a host."""
+    name = link.tail.removesuffix(_INSIDE)
+    return link.head if name in lab.hosts else name
 
 
 def hops_of(lab: Lab, graph: Graph, path: Path) -> tuple[Hop, ...]:
@@ -112,6 +118,8 @@ class LabSchedule:
     """Of each switch, the entries of the flows that cross it."""
     table_entries: int
     """How many entries a table may have: the slot is long enough for as many."""
+    changes_per_s: float
+    """How often each table may change while flows send: the slot is long enough for that, too."""
 
     @property
     def slower_than_asked(self) -> tuple[ScheduledFlow, ...]:
@@ -133,6 +141,8 @@ class Wishes:
     exclusive: Exclusive | None = None
     guard_ns: int = 0
     entries: int | None = None
+    changes_per_s: float = 0.0
+    """Of each table, while flows send; 0: tables stay as they are."""
     is_straight: bool = False
     """Solve the paper's program instead of the quicker method."""
     is_thorough: bool = True
@@ -153,7 +163,8 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     refuse_strangers(lab, flows)
     frame_bytes = max(flow.frame_bytes for flow in flows)
     entries = _entries(lab, flows, wishes.entries)
-    frontiers = frontiers_of(lab, flows, entries)
+    sizes = {flow.frame_bytes for flow in flows}
+    frontiers = frontiers_of(lab, sizes, entries, changes_per_s=wishes.changes_per_s)
     exclusive = exclusive_of(lab, frontiers, frame_bytes, wishes.exclusive)
     graph = lab_graph(lab, exclusive)
     demands = tuple(Demand(flow.id, flow.source, flow.destination) for flow in flows)
@@ -164,6 +175,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
     timing, slots = _timing(
         flows, wishes, slot_ns(longest_ns(lab, graph, crossed, shortest), wishes.guard_ns)
     )
+    refuse_overload(lab, frontiers, frame_bytes, exclusive, timing)
     problem = Problem(graph, demands, slots)
     paths: Paths | None = shortest
     if shortest is not None and wishes.scheme is SchedulingScheme.FIXED:
@@ -188,6 +200,7 @@ def schedule(lab: Lab, flows: Sequence[TimedFlow], wishes: Wishes, solve: Solve,
         solution=solution,
         entries=tables(lab, scheduled, entries, "plan more with --entries, or schedule fewer flows"),
         table_entries=entries,
+        changes_per_s=wishes.changes_per_s,
     )
 
 
@@ -200,11 +213,21 @@ def refuse_strangers(lab: Lab, flows: Sequence[TimedFlow]) -> None:
             raise InputError(f"flow '{flow.id}': {error}") from None
 
 
-def frontiers_of(lab: Lab, flows: Sequence[TimedFlow], entries: int) -> Mapping[str, Frontier]:
-    """What each switch can do for frames of these sizes, its own work and a heartbeat reserved."""
-    sizes = tuple(sorted({flow.frame_bytes for flow in flows}))
-    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes)
-    return Allocator(lab, scenario, HEARTBEAT).frontiers()
+def frontiers_of(
+    lab: Lab,
+    frame_bytes: Iterable[int],
+    entries: int,
+    *,
+    changes_per_s: float = 0.0,
+    openflow: OpenFlow = OpenFlow.V1_0,
+) -> Mapping[str, Frontier]:
+    """What each switch can do for frames of these sizes.
+
+    Its own work is reserved, and what the driver sends: so many changes of its table, or a heartbeat alone.
+    """
+    sizes = tuple(sorted(set(frame_bytes)))
+    scenario = of_lokos_tables(entries=entries, packet_sizes_bytes=sizes, openflow=openflow)
+    return Allocator(lab, scenario, driver_traffic(changes_per_s)).frontiers()
 
 
 def longest_ns(lab: Lab, graph: Graph, crossed: Crossing, paths: Paths | None) -> float:
@@ -245,6 +268,18 @@ def exclusive_of(
             f"{alone[0]}: its buffer does not hold a frame of {frame_bytes} bytes; send smaller ones"
         )
     return Exclusive.SWITCHES
+
+
+def refuse_overload(
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, timing: Timing
+) -> None:
+    """Raise `InputError` if a switch has no time for the frames of one slot after another."""
+    busy = overloaded(lab, frontiers, frame_bytes, exclusive, timing.slot_ns)
+    if busy:
+        raise InputError(
+            f"{busy[0]}: changes of its table leave no time for the frames of every slot; allow for fewer"
+            " with --changes-per-s, or lengthen --base-period-us"
+        )
 
 
 def _timing(flows: Sequence[TimedFlow], wishes: Wishes, shortest_slot_ns: int) -> tuple[Timing, int]:

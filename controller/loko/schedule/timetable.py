@@ -39,6 +39,10 @@ class Timetable:
         """What every flow has that has anything."""
         return dict(self._allotments)
 
+    def taken(self, link: int) -> int:
+        """In how many slots some flow has a link."""
+        return self._taken_slots[link].bit_count()
+
     def free_slots(self, path: Path) -> int:
         """A bit for each slot in which no flow has any link of the path."""
         taken = 0

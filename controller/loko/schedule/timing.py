@@ -63,6 +63,20 @@ def holds_what_meets(
     ]
 
 
+def overloaded(
+    lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive, slot_ns: int
+) -> list[str]:
+    """The switches whose own work and messages leave no time for the frames of one slot after another.
+
+    Then work would pile up over the slots. `crossing` counts on it that none does.
+    """
+    return [
+        name
+        for name, splits in frontiers.items()
+        if meeting(lab, name, exclusive) * frame_bytes * 8e9 > splits.max_rate_bps * slot_ns
+    ]
+
+
 def crossing(lab: Lab, frontiers: Mapping[str, Frontier], frame_bytes: int, exclusive: Exclusive) -> Crossing:
     """The longest times of a lab: D = T + b/R of a burst that is all frames of a slot that can meet."""
     cable_ns = {}

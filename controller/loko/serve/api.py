@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
@@ -13,9 +13,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from loko.document import InputError
+from loko.flow import Flow
 from loko.routing import path_through
 from loko.serve.connections import Clients
 from loko.serve.events import EventFeed
+from loko.serve.granting import AdmissionGranting, Decide
 from loko.serve.guard import BODY_BYTES, Asgi
 from loko.serve.metrics import CONTENT_TYPE as METRICS_TYPE
 from loko.serve.metrics import exposition
@@ -43,12 +45,24 @@ from loko.serve.shapes import (
     FlowShown,
     FlowsShown,
     HealthShown,
+    ScheduleShown,
+    SendsShown,
     ServiceShown,
+    SlotRequest,
     SwitchesShown,
     TopologyShown,
 )
+from loko.serve.slots import SlotGranting
 from loko.serve.tallies import Tallies
-from loko.serve.views import ServiceView, flow_values, service_values, switch_values, topology_values
+from loko.serve.views import (
+    ServiceView,
+    flow_values,
+    schedule_values,
+    sends_values,
+    service_values,
+    switch_values,
+    topology_values,
+)
 
 _ALWAYS: Final[dict[int, str]] = {
     400: "This is no HTTP, or does not name the service once by `Host`.",
@@ -67,7 +81,9 @@ _CHANGES: Final[dict[int, str]] = {
 }
 
 
-def application(operation: Operation, clients: Clients, view: ServiceView) -> Asgi:
+def application(
+    operation: Operation, granting: AdmissionGranting | SlotGranting, clients: Clients, view: ServiceView
+) -> Asgi:
     """The interface to a service in operation, and its page."""
     app = FastAPI(
         title="Loko",
@@ -82,8 +98,14 @@ def application(operation: Operation, clients: Clients, view: ServiceView) -> As
         return _http_error(operation.tallies, problem)
 
     app.add_exception_handler(HTTPException, explain)
-    _add_changes(app, operation)
+    if isinstance(granting, AdmissionGranting):
+        admitting, slots = granting, None
+    else:
+        admitting, slots = None, granting
+    _add_requests(app, operation, admitting, slots)
+    _add_release(app, operation)
     _add_views(app, operation, view)
+    _add_schedule(app, operation, slots)
     _add_watching(app, operation, clients)
     add_pages(app)
     _describe(app, needs_token=view.needs_token)
@@ -123,33 +145,38 @@ def _responses(
     return dict(sorted(shapes.items(), key=lambda one: int(one[0])))
 
 
-def _add_changes(app: FastAPI, operation: Operation) -> None:
-    keeper, tallies = operation.keeper, operation.tallies
-    granted = _responses(
-        {200: (FlowShown, "The same flow is there already."), 201: (FlowShown, "The flow is installed.")},
-        {
-            **_CHANGES,
-            409: "It does not fit, a switch does not take it, or id or hosts and ports are in use.",
-            415: "The body is not JSON by its `Content-Type`.",
-            422: "The request makes no sense here.",
-        },
-    )
-    gone = _responses(
-        {
-            202: (FlowRemoving, "Gone but at switches that are away."),
-            204: (None, "Gone everywhere."),
-        },
-        {**_CHANGES, 404: "There is no such flow.", 409: "It is being installed."},
-    )
+_BAD_REQUEST: Final[dict[int, str]] = {
+    415: "The body is not JSON by its `Content-Type`.",
+    422: "The request makes no sense here.",
+}
 
-    body = {"content": {"application/json": {"schema": FlowRequest.model_json_schema()}}, "required": True}
+
+def _add_requests(
+    app: FastAPI, operation: Operation, admitting: AdmissionGranting | None, slots: SlotGranting | None
+) -> None:
+    """What asks for flows: of the one kind that this service grants, and of the other to be told so."""
+    keeper, tallies = operation.keeper, operation.tallies
+    good: dict[int, tuple[type[BaseModel] | None, str]] = {
+        200: (FlowShown, "The same flow is there already."),
+        201: (FlowShown, "The flow is installed."),
+    }
+    in_use = "a switch does not take it, id or hosts and ports are in use, or the service"
+
+    async def install(request: Request, flow: Flow, decide: Decide) -> Response:
+        request.scope["flow"] = flow.id  # for the log
+        outcome = await operation.request(flow, decide)
+        if isinstance(outcome, Granted) and flow.id in keeper.promises:
+            return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
+        return _refused(tallies, outcome)
 
     @app.post(
         "/v1/flows",
         status_code=201,
-        responses=granted,
+        responses=_responses(
+            good, {**_CHANGES, **_BAD_REQUEST, 409: f"It does not fit, {in_use} does not admit flows."}
+        ),
         tags=["flows"],
-        openapi_extra={"requestBody": body},
+        openapi_extra=_body_of(FlowRequest),
     )
     async def request_flow(request: Request) -> Response:
         """Admit a flow and install it. 201 with the guarantee and the path, once every switch has confirmed.
@@ -158,21 +185,84 @@ def _add_changes(app: FastAPI, operation: Operation) -> None:
         the remedy says so where it fits after some milliseconds, since flows were released shortly before.
         503 if a switch of its path is away; nothing remains of the request then.
         """
-        if not _is_json(request.headers.get("content-type", "")):
-            return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
+        if admitting is None:
+            return _error(
+                tallies, 409, "gives-slots", "this service gives slots and admits no flows: POST to /v1/slots"
+            )
+        wanted = await _read(request, FlowRequest, tallies)
+        if isinstance(wanted, Response):
+            return wanted
+        flow = wanted.flow
         try:
-            wanted = FlowRequest.model_validate_json(await request.body())
-            flow = wanted.flow
             path = wanted.path and path_through(keeper.lab, flow.source, flow.destination, wanted.path)
-        except ValidationError as problem:
-            return _error(tallies, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
         except InputError as problem:
             return _error(tallies, 422, "invalid", str(problem))
-        request.scope["flow"] = flow.id  # for the log
-        outcome = await operation.request(flow, path or None, wanted.deadline_ns)
-        if isinstance(outcome, Granted) and flow.id in keeper.promises:
-            return _json(201 if outcome.is_new else 200, flow_values(keeper, flow.id))
-        return _refused(tallies, outcome)
+        return await install(request, flow, admitting.decision(flow, path or None, wanted.deadline_ns))
+
+    @app.post(
+        "/v1/slots",
+        status_code=201,
+        responses=_responses(
+            good, {**_CHANGES, **_BAD_REQUEST, 409: f"No slot is free, {in_use} gives no slots."}
+        ),
+        tags=["slots"],
+        openapi_extra=_body_of(SlotRequest),
+    )
+    async def request_slot(request: Request) -> Response:
+        """Give a flow a free slot and install it. No other flow is moved. Of a service with `--schedule`.
+
+        201 with slot, offset, path and guarantee, once every switch has confirmed; 200 if the same flow is
+        there already. 409 if no slot is free on its path: it says whether moving others might make room.
+        """
+        if slots is None:
+            return _error(
+                tallies,
+                409,
+                "admits-flows",
+                "this service admits flows and gives no slots: POST to /v1/flows, or serve with --schedule",
+            )
+        wanted = await _read(request, SlotRequest, tallies)
+        if isinstance(wanted, Response):
+            return wanted
+        try:
+            flow = slots.on_the_wire(wanted.timed)
+        except InputError as problem:
+            return _error(tallies, 422, "invalid", str(problem))
+        return await install(request, flow, slots.decision(wanted.timed))
+
+
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The body of a request, for the document."""
+    return {
+        "requestBody": {
+            "content": {"application/json": {"schema": model.model_json_schema()}},
+            "required": True,
+        }
+    }
+
+
+_Wanted = TypeVar("_Wanted", bound=BaseModel)
+
+
+async def _read(request: Request, model: type[_Wanted], tallies: Tallies) -> _Wanted | Response:
+    """The body of a request, or what is wrong with it."""
+    if not _is_json(request.headers.get("content-type", "")):
+        return _error(tallies, 415, "no-json", "give the flow as JSON: 'Content-Type: application/json'")
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as problem:
+        return _error(tallies, 422, "invalid", _explained(problem.errors(include_url=False)[0]))
+
+
+def _add_release(app: FastAPI, operation: Operation) -> None:
+    tallies = operation.tallies
+    gone = _responses(
+        {
+            202: (FlowRemoving, "Gone but at switches that are away."),
+            204: (None, "Gone everywhere."),
+        },
+        {**_CHANGES, 404: "There is no such flow.", 409: "It is being installed."},
+    )
 
     @app.delete("/v1/flows/{flow_id}", status_code=204, responses=gone, tags=["flows"])
     async def delete_flow(_: Request, flow_id: str) -> Response:
@@ -231,6 +321,41 @@ def _add_views(app: FastAPI, operation: Operation, view: ServiceView) -> None:
         return _json(200, {"flows": operation.delays.values()})
 
 
+def _add_schedule(app: FastAPI, operation: Operation, slots: SlotGranting | None) -> None:
+    keeper, tallies = operation.keeper, operation.tallies
+
+    def no_schedule() -> Response:
+        return _error(tallies, 404, "admits-flows", "this service admits flows: it has no schedule")
+
+    @app.get(
+        "/v1/schedule",
+        responses=_responses({200: (ScheduleShown, "The cycle.")}, {404: "The service gives no slots."}),
+        tags=["slots"],
+    )
+    async def show_schedule(_: Request) -> Response:
+        """The cycle that all hosts keep, and what it costs at most that no flow is ever moved."""
+        return no_schedule() if slots is None else _json(200, schedule_values(keeper, slots))
+
+    @app.get(
+        "/v1/hosts/{host}/sends",
+        responses=_responses(
+            {200: (SendsShown, "The send times.")},
+            {404: "There is no such host, or the service gives no slots."},
+        ),
+        tags=["slots"],
+    )
+    async def show_sends(_: Request, host: str) -> Response:
+        """What a host sends and when: one frame of each flow, at its offset in a base period, each period.
+
+        Only flows that are in place: a host stops what is no longer listed, and then releases it.
+        """
+        if slots is None:
+            return no_schedule()
+        if host not in keeper.lab.hosts:
+            return _error(tallies, 404, "unknown-host", f"lab '{keeper.lab.name}' has no host '{host}'")
+        return _json(200, sends_values(keeper, slots, host))
+
+
 def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
     keeper = operation.keeper
     feed = EventFeed(operation)
@@ -243,7 +368,7 @@ def _add_watching(app: FastAPI, operation: Operation, clients: Clients) -> None:
         """200 if every switch holds exactly what it should, else 503 with those that do not."""
         late = [name for name, driver in keeper.drivers.items() if not driver.complete]
         return _json(
-            503 if late else 200, {"healthy": not late, "scheme": keeper.admission.scheme, "late": late}
+            503 if late else 200, {"healthy": not late, "scheme": keeper.granting.scheme, "late": late}
         )
 
     @app.get(

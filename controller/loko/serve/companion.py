@@ -99,9 +99,9 @@ class Companion:
                     if promise.state is FlowState.INSTALLED
                 ]
                 self._operation.delays.keep(
-                    {promise.flow.id: promise.admitted.guarantee_ns for promise in installed}
+                    {promise.flow.id: promise.grant.guarantee_ns for promise in installed}
                 )
-                in_place = [promise.flow for promise in installed if not promise.waiting]
+                in_place = [promise.flow for promise in installed if promise.is_in_place]
                 if in_place != told:
                     told = in_place
                     values = {"flows": dump_flows(in_place)}

@@ -1,4 +1,4 @@
-"""The keeper of flows: admission, switches' tables and promises together. Events and `now` in, effects out.
+"""The keeper of flows: grants, switches' tables and promises together. Events and `now` in, effects out.
 
 It does no I/O. Effects are to be carried out in their order: what is written to disk first, in one
 transaction. So at whatever instant the process ends, the disk knows every flow that a switch or a requester
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from loko.admission import Admission, Admitted, Refusal, Share
+from loko.admission import Refusal, Share
 from loko.controller.driver import OWN_MARK, Driver, Phase, Segment
 from loko.controller.notices import Failed, Installed, Note, Rejected, Removed
 from loko.controller.versions import WIRES
@@ -24,8 +24,8 @@ from loko.entries import FlowEntry, path_entries
 from loko.flow import DoubleFlowError, Flow
 from loko.lab import Lab
 from loko.network import Hop
-from loko.routing import admit
 from loko.scenario import OpenFlow
+from loko.serve.granting import Decide, Grant, Granting
 from loko.serve.outcome import (
     Became,
     Change,
@@ -58,10 +58,10 @@ PATIENCE_NS: Final = 30_000_000_000
 
 @dataclass(slots=True)
 class Promise:
-    """A flow that was admitted, and what the switches know of it."""
+    """A flow that was granted, and what the switches know of it."""
 
     number: int
-    admitted: Admitted
+    grant: Grant
     state: FlowState
     since_ns: int
     entries: Sequence[tuple[str, Entry]]
@@ -81,22 +81,27 @@ class Promise:
     @property
     def flow(self) -> Flow:
         """What was asked for."""
-        return self.admitted.flow
+        return self.grant.flow
 
     @property
     def path(self) -> tuple[Hop, ...]:
         """Where it passes."""
-        return self.admitted.path
+        return self.grant.path
 
     @property
     def switches(self) -> tuple[str, ...]:
         """Those on its path, in order, each once."""
-        return tuple(dict.fromkeys(hop.switch for hop in self.admitted.path))
+        return tuple(dict.fromkeys(hop.switch for hop in self.grant.path))
 
     @property
     def waiting(self) -> set[str]:
         """Switches that have yet to confirm its state."""
         return {switch for switch, _ in self.unconfirmed}
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its host may send: it is installed, and no switch of its path is away."""
+        return self.state is FlowState.INSTALLED and not self.unconfirmed
 
     def await_all(self, switch: str | None = None) -> None:
         """Nothing is confirmed any more, at a switch or at all of them."""
@@ -114,7 +119,7 @@ class FlowKeeper:
     def __init__(
         self,
         lab: Lab,
-        admission: Admission,
+        granting: Granting,
         drivers: Mapping[str, Driver],
         *,
         now_ns: int,
@@ -130,10 +135,10 @@ class FlowKeeper:
         How long ago it was stored is not known, so it is as if no time had passed: `debts` are those of
         released flows. `fillers` stand in every table before any flow's entry does, and stay
         (`loko.entries.filler_entries`). After a flow is released its host may go on sending for `grace_ns`.
-        The switches' sessions speak `openflow`, for which drivers and admission are made.
+        The switches' sessions speak `openflow`, for which drivers and slots or admission are made.
         """
         self.lab = lab
-        self.admission = admission
+        self.granting = granting
         self.drivers = drivers
         self.openflow = openflow
         self._entry_of = WIRES[openflow].entry_of
@@ -153,11 +158,11 @@ class FlowKeeper:
         for driver in drivers.values():
             for entry in self._fillers:
                 driver.want(entry)
-        admission.advance(now_ns)
+        granting.advance(now_ns)
         for one in stored:
             self._take_up(one)
         try:
-            admission.restore(debts, now_ns=now_ns)
+            granting.restore(debts, now_ns=now_ns)
         except (KeyError, ValueError):
             raise InputError("what released flows have left does not fit this lab any more") from None
         self._owing = set(debts)
@@ -180,10 +185,8 @@ class FlowKeeper:
 
     # What people ask for.
 
-    def request(
-        self, now_ns: int, flow: Flow, path: Sequence[Hop] | None = None, deadline_ns: float | None = None
-    ) -> int:
-        """Admit and install a flow. Gives the ticket of the answer, which may be an effect at once."""
+    def request(self, now_ns: int, flow: Flow, decide: Decide) -> int:
+        """Install a flow if it is granted. Gives the ticket of the answer, which may be an effect at once."""
         self._ticket += 1
         self._advance(now_ns)
         known = self._promises.get(flow.id)
@@ -191,7 +194,7 @@ class FlowKeeper:
             self._ask_again(known, flow)
             return self._ticket
         try:
-            answer = admit(self.lab, self.admission, flow, deadline_ns, path)
+            answer = decide()
         except DoubleFlowError as error:
             self._answer(Conflict(flow.id, str(error)))
             return self._ticket
@@ -201,7 +204,7 @@ class FlowKeeper:
         if isinstance(answer, Refusal):
             self._answer(Denied(answer))
         elif (obstacle := self._obstacle(answer)) is not None:
-            self.admission.cancel(flow.id)
+            self.granting.cancel(flow.id)
             self._answer(obstacle)
         else:
             self._accept(now_ns, answer)
@@ -257,7 +260,7 @@ class FlowKeeper:
                 )
         for promise in list(self._removing.values()):
             self._review_removal(now_ns, promise)
-        self._write_debts(server for server in list(self._owing) if self.admission.debt(server) is None)
+        self._write_debts(server for server in list(self._owing) if self.granting.debt(server) is None)
 
     def interrupt(self, now_ns: int, reason: str) -> None:
         """The service ends, and says so to all who wait. Nothing is to be asked for after this."""
@@ -283,10 +286,10 @@ class FlowKeeper:
         else:
             self._answer(Granted(flow.id, is_new=False))
 
-    def _obstacle(self, admitted: Admitted) -> Outcome | None:
-        """Why an admitted flow cannot be installed now."""
-        flow = admitted.flow
-        for hop in admitted.path:
+    def _obstacle(self, grant: Grant) -> Outcome | None:
+        """Why a granted flow cannot be installed now."""
+        flow = grant.flow
+        for hop in grant.path:
             driver = self.drivers[hop.switch]
             if not driver.ready:
                 return Unavailable(
@@ -296,16 +299,16 @@ class FlowKeeper:
                 return Unavailable(
                     flow.id, hop.switch, f"{missing} of its {len(self._fillers)} filler entries are missing"
                 )
-        return self._crowded_out(admitted)
+        return self._crowded_out(grant)
 
-    def _crowded_out(self, admitted: Admitted) -> Denied | None:
-        """The refusal of an admitted flow for which the entries of others leave no place."""
+    def _crowded_out(self, grant: Grant) -> Denied | None:
+        """The refusal of a granted flow for which the entries of others leave no place."""
         too_many: dict[str, int] = {}
         first: Share | None = None
-        own = Counter(hop.switch for hop in admitted.path)
+        own = Counter(hop.switch for hop in grant.path)
         for switch in own:
             if foreign := len(self.drivers[switch].strangers):
-                entries = self.admission.usage(switch).share("entries")
+                entries = self.granting.usage(switch).share("entries")
                 entries = entries._replace(used=entries.used + foreign)
                 if entries.used > entries.allowed:
                     too_many[switch] = math.ceil(entries.used - entries.allowed)
@@ -315,7 +318,7 @@ class FlowKeeper:
         limiting = next(iter(too_many))
         return Denied(
             Refusal(
-                flow=admitted.flow,
+                flow=grant.flow,
                 switch=limiting,
                 quantity=first.quantity,
                 used=first.used - own[limiting],
@@ -327,21 +330,25 @@ class FlowKeeper:
             )
         )
 
-    def _accept(self, now_ns: int, admitted: Admitted) -> None:
+    def _accept(self, now_ns: int, grant: Grant) -> None:
         self._last_number += 1
         promise = Promise(
             number=self._last_number,
-            admitted=admitted,
+            grant=grant,
             state=FlowState.ACCEPTED,
             since_ns=now_ns,
-            entries=self._entries(self._last_number, admitted),
+            entries=self._entries(self._last_number, grant),
             unconfirmed=set(),
             tickets=[self._ticket],
         )
         promise.await_all()
         self._note(promise)
         stored = StoredFlow(
-            number=promise.number, flow=promise.flow, path=promise.path, state=FlowState.ACCEPTED
+            number=promise.number,
+            flow=promise.flow,
+            path=promise.path,
+            state=FlowState.ACCEPTED,
+            turn=self.granting.turn(promise.flow.id),
         )
         self._effects.writes.append(Insert(stored))
         for switch, entry in promise.entries:
@@ -361,7 +368,7 @@ class FlowKeeper:
         self._removing[promise.number] = promise
         if promise.has_sent:
             promise.staying = list(promise.entries)
-            promise.clear_ns = now_ns + self._grace_ns + self.admission.passage_ns(promise.flow.id)
+            promise.clear_ns = now_ns + self._grace_ns + self.granting.passage_ns(promise.flow.id)
         else:
             self._unwant(promise, promise.entries)
 
@@ -409,16 +416,16 @@ class FlowKeeper:
         flow_id = promise.flow.id
         self._effects.writes.append(Erase(promise.number))
         if promise.has_sent:
-            self.admission.release(flow_id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
-            self._write_debts(self.admission.servers(promise.admitted))
+            self.granting.release(flow_id, now_ns=now_ns, sent_until_ns=promise.cut_ns)
+            self._write_debts(self.granting.servers(promise.grant))
         else:
-            self.admission.cancel(flow_id)
+            self.granting.cancel(flow_id)
         del self._promises[flow_id], self._by_number[promise.number], self._removing[promise.number]
         self._tell_flow(promise, "is removed")
         self._answer_all(promise, Gone(flow_id))
 
     def _write_debts(self, servers: Iterable[str]) -> None:
-        debts = {server: self.admission.debt(server) for server in servers}
+        debts = {server: self.granting.debt(server) for server in servers}
         written = {
             server: debt for server, debt in debts.items() if debt is not None or server in self._owing
         }
@@ -484,7 +491,7 @@ class FlowKeeper:
             promise.unconfirmed.discard((switch, cookie))
             if promise.has_sent and promise.is_first(switch, cookie):
                 promise.cut_ns = now_ns
-                promise.clear_ns = now_ns + self.admission.passage_ns(promise.flow.id)
+                promise.clear_ns = now_ns + self.granting.passage_ns(promise.flow.id)
             self._review_removal(now_ns, promise)
 
     def _rejected(self, now_ns: int, switch: str, cookie: int, reason: str) -> None:
@@ -519,19 +526,19 @@ class FlowKeeper:
 
     def _advance(self, now_ns: int) -> None:
         self._now_ns = now_ns
-        self.admission.advance(now_ns)
+        self.granting.advance(now_ns)
 
     def _take_up(self, stored: StoredFlow) -> None:
         flow = stored.flow
         try:
-            answer = self.admission.request(flow, stored.path)
+            answer = self.granting.take_up(stored)
         except InputError as error:
             raise InputError(f"stored flow '{flow.id}' does not fit this lab any more: {error}") from None
         if isinstance(answer, Refusal):
             raise InputError(f"stored flow does not fit any more: {answer}; serve with the former options")
         promise = Promise(
             number=stored.number,
-            admitted=answer,
+            grant=answer,
             state=stored.state,
             since_ns=0,
             entries=self._entries(stored.number, answer),
@@ -555,11 +562,11 @@ class FlowKeeper:
         self._promises[promise.flow.id] = promise
         self._by_number[promise.number] = promise
 
-    def _entries(self, number: int, admitted: Admitted) -> list[tuple[str, Entry]]:
+    def _entries(self, number: int, grant: Grant) -> list[tuple[str, Entry]]:
         """Each with a cookie of its own: what names an entry at its switch."""
         return [
             (visit.switch, self._entry_of(entry, cookie=OWN_MARK << 48 | visit.number << _VISIT | number))
-            for visit, entry in path_entries(self.lab, admitted)
+            for visit, entry in path_entries(self.lab, grant)
         ]
 
     def _answer(self, outcome: Outcome) -> None:

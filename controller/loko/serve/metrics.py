@@ -75,7 +75,7 @@ def _flows(keeper: FlowKeeper) -> Iterator[Metric]:
         "loko_flow_guarantee_seconds", "Bound on the delay of a flow's packets.", labels=["flow"]
     )
     for name, promise in keeper.promises.items():
-        guarantees.add_metric([name], promise.admitted.guarantee_ns / _NS_PER_S)
+        guarantees.add_metric([name], promise.grant.guarantee_ns / _NS_PER_S)
     yield guarantees
 
 
@@ -92,7 +92,7 @@ def _switches(keeper: FlowKeeper) -> Iterator[Metric]:
     allowed = GaugeMetricFamily("loko_switch_allocated", "What flows may have of it.", labels=shares)
     delay = GaugeMetricFamily("loko_switch_delay_seconds", "Bound on its delay.", labels=["switch"])
     for name, driver in keeper.drivers.items():
-        usage = keeper.admission.usage(name)
+        usage = keeper.granting.usage(name)
         connected.add_metric([name], driver.phase.name != "AWAY")
         complete.add_metric([name], driver.complete)
         strangers.add_metric([name], len(driver.strangers))

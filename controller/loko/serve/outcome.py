@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from loko.admission import Refusal
 from loko.controller.wire import Request
@@ -23,6 +24,14 @@ class FlowState(StrEnum):
     """Its entries are being removed, upstream first. It counts until every switch has confirmed."""
 
 
+class Turn(NamedTuple):
+    """When a flow sends that has a slot."""
+
+    slot: int
+    period_ns: int
+    """How often it uses it: a whole multiple of the base period."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFlow:
     """A flow as it is on disk."""
@@ -32,6 +41,8 @@ class StoredFlow:
     flow: Flow
     path: tuple[Hop, ...]
     state: FlowState
+    turn: Turn | None = None
+    """Of a flow with a slot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from typing import Final
 import uvicorn
 import uvloop
 
-from loko.admission import Admission
 from loko.controller.driver import driver_of
 from loko.controller.relay import interpreter
 from loko.document import InputError
@@ -29,13 +28,15 @@ from loko.serve.api import application
 from loko.serve.companion import Companion
 from loko.serve.connections import IDLE_S, OWN_FILES, Clients, Limits
 from loko.serve.front import Front, files_allowed
+from loko.serve.granting import AdmissionGranting
 from loko.serve.guard import Guard
 from loko.serve.hosts import KnownHosts
 from loko.serve.keeper import FlowKeeper
 from loko.serve.run import Operation
+from loko.serve.slots import SlotGranting
 from loko.serve.store import Store
 from loko.serve.systemd import Systemd
-from loko.serve.views import ServiceView
+from loko.serve.views import Grants, ServiceView
 
 _LOG: Final = logging.getLogger("loko.serve")
 _NS_PER_S: Final = 1e9
@@ -55,9 +56,9 @@ class Settings:
     """How a lab is served."""
 
     lab: Lab
-    admission: Admission
+    granting: AdmissionGranting | SlotGranting
     options: dict[str, str]
-    """What the guarantees depend on; flows in the store were admitted with the same."""
+    """What the guarantees depend on; flows in the store were granted with the same."""
     store: Path
     rest: str = "127.0.0.1:8080"
     allow_hosts: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ class Settings:
     listen: str = "127.0.0.1:6633"
     """For switches."""
     openflow: OpenFlow = OpenFlow.V1_0
-    """Version of their sessions; the admission counts on it."""
+    """Version of their sessions; guarantees count on it."""
     framework: str = "os-ken"
     framework_python: str | None = None
     token: str | None = None
@@ -75,7 +76,7 @@ class Settings:
     changes_per_s: float = 0.0
     """Changes that a switch gets a second; 0 for as many as it takes."""
     fillers: int = 0
-    """Entries in every table that no frame hits; admission knows of them."""
+    """Entries in every table that no frame hits; the admission scheme knows of them."""
     delete_strangers: bool = False
     openflow_place: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """Where the switches are: what to enter while the OpenFlow socket is made."""
@@ -109,7 +110,7 @@ def serve(settings: Settings) -> None:
 
 
 def _keeper(settings: Settings, store: Store) -> FlowKeeper:
-    lab, admission = settings.lab, settings.admission
+    lab, granting = settings.lab, settings.granting
     # A change is confirmed by the next segment, so it takes two.
     pace_ns = round(_NS_PER_S / 2 / settings.changes_per_s) if settings.changes_per_s else 0
     drivers = {
@@ -121,9 +122,11 @@ def _keeper(settings: Settings, store: Store) -> FlowKeeper:
         )
         for name, switch in lab.switches.items()
     }
+    if isinstance(granting, SlotGranting) and store.begin(granting.digest, granting.first):
+        _LOG.info("%s: its flows are taken up from the schedule", lab.name)
     return FlowKeeper(
         lab,
-        admission,
+        granting,
         drivers,
         now_ns=time.monotonic_ns(),
         stored=store.load(),
@@ -181,10 +184,13 @@ class _Service:
     def _configuration(self, operation: Operation) -> uvicorn.Config:
         settings = self._settings
         view = ServiceView(
-            options=settings.options, needs_token=settings.token is not None, measures=settings.measures
+            grants=Grants.SLOTS if isinstance(settings.granting, SlotGranting) else Grants.ADMISSION,
+            options=settings.options,
+            needs_token=settings.token is not None,
+            measures=settings.measures,
         )
         guarded = Guard(
-            application(operation, self._clients, view),
+            application(operation, settings.granting, self._clients, view),
             hosts=self._hosts,
             clients=self._clients,
             tallies=operation.tallies,

@@ -16,8 +16,8 @@ from loko.controller.restarts import Restarts
 from loko.controller.switchboard import Switchboard
 from loko.controller.wire import Reply
 from loko.flow import Flow
-from loko.network import Hop
 from loko.serve.delays import DelayBook, DelaysChanged, Observation
+from loko.serve.granting import Decide
 from loko.serve.journal import fields
 from loko.serve.keeper import FlowKeeper
 from loko.serve.outcome import Became, Effects, Happening, Interrupted, Outcome
@@ -80,11 +80,11 @@ class Operation:
         )
         await self.application.begin()
 
-    async def request(self, flow: Flow, path: tuple[Hop, ...] | None, deadline_ns: float | None) -> Outcome:
-        """Admit and install a flow; comes back when that is decided."""
+    async def request(self, flow: Flow, decide: Decide) -> Outcome:
+        """Install a flow if it is granted; comes back when that is decided."""
         if self._ending is not None:
             return Interrupted(flow.id, self._ending, Became.NOTHING)
-        ticket = self.keeper.request(time.monotonic_ns(), flow, path, deadline_ns)
+        ticket = self.keeper.request(time.monotonic_ns(), flow, decide)
         return await self._outcome(ticket, flow.id)
 
     async def release(self, flow_id: str) -> Outcome:

@@ -11,10 +11,21 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from loko.flow import FlowDocument
+from loko.flow import AddressedDocument, FlowDocument
+from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.timing import Exclusive
 from loko.serve.outcome import Became, FlowState
+from loko.serve.views import Grants
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
+
+
+_FlowName = Field(
+    pattern=_NAME,
+    description="Your name for it; one is made up without any.",
+    default_factory=lambda: f"flow-{secrets.token_hex(6)}",
+)
+_LONGEST_PERIOD_NS: Final = 10**12
 
 
 class FlowRequest(FlowDocument):
@@ -36,11 +47,7 @@ class FlowRequest(FlowDocument):
         },
     )
 
-    id: str = Field(
-        pattern=_NAME,
-        description="Your name for it; one is made up without any.",
-        default_factory=lambda: f"flow-{secrets.token_hex(6)}",
-    )
+    id: str = _FlowName
     source: str = Field(max_length=64)
     destination: str = Field(max_length=64)
     path: list[Annotated[str, Field(max_length=64)]] | None = Field(
@@ -49,6 +56,48 @@ class FlowRequest(FlowDocument):
     deadline_ns: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="The guarantee must not exceed it."
     )
+
+
+class SlotRequest(AddressedDocument):
+    """A flow that a slot is asked for: one frame a period, counted with its FCS."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": "H1-H3",
+                "source": "H1",
+                "destination": "H3",
+                "udp_source": 5000,
+                "udp_destination": 6000,
+                "frame_bytes": 306,
+            }
+        },
+    )
+
+    id: str = _FlowName
+    source: str = Field(max_length=64)
+    destination: str = Field(max_length=64)
+    frame_bytes: int = Field(ge=64, le=1518)
+    period_ns: int | None = Field(
+        None,
+        gt=0,
+        le=_LONGEST_PERIOD_NS,
+        description="How often it sends a frame: a whole multiple of the base period, which it is without.",
+    )
+
+    @property
+    def timed(self) -> TimedFlow:
+        """The flow that is meant."""
+        return TimedFlow(
+            self.id,
+            self.source,
+            self.destination,
+            self.udp_source,
+            self.udp_destination,
+            self.frame_bytes,
+            self.period_ns,
+            None,
+        )
 
 
 class _Answer(BaseModel):
@@ -64,8 +113,16 @@ class Hop(_Answer):
     burst_bytes: float = Field(description="Its burst where it enters the switch.")
 
 
+class TurnShown(_Answer):
+    """When a host sends the frames of a flow that has a slot."""
+
+    slot: int
+    offset_ns: int = Field(description="When in a base period the slot begins.")
+    period_ns: int = Field(description="One frame so often: a whole multiple of the base period.")
+
+
 class FlowShown(_Answer):
-    """A flow that was admitted."""
+    """A flow that was granted."""
 
     id: str
     source: str
@@ -79,6 +136,7 @@ class FlowShown(_Answer):
     guarantee_ns: float = Field(description="Bound on the delay from end to end.")
     waiting_for: list[str] = Field(description="Switches that have yet to confirm its state.")
     path: list[Hop]
+    turn: TurnShown | None = Field(description="When it sends, if it has a slot; else as its bucket allows.")
 
 
 class FlowsShown(_Answer):
@@ -101,9 +159,46 @@ class ServiceShown(_Answer):
     lab: str
     title: str
     scheme: str
+    grants: Grants = Field(description="Whether flows are admitted, or get slots.")
     options: dict[str, str] = Field(description="What the guarantees depend on.")
     needs_token: bool
     measures: str | None = Field(description="What measures delays, in words.")
+
+
+class ScheduleShown(_Answer):
+    """The cycle that all hosts keep. A base period begins at each multiple of its length of their clock."""
+
+    scheme: str
+    exclusive: Exclusive = Field(description="What a flow has for itself in its slot.")
+    slots: int = Field(description="Of a base period.")
+    base_period_ns: int
+    slot_ns: int
+    guard_ns: int = Field(description="How far a host may be off its slot, early or late.")
+    frame_bytes: list[int] = Field(description="The sizes that the slots are planned for.")
+    flows: int = Field(description="How many have a slot.")
+    cost_at_most: int = Field(
+        description="How many more a schedule of all might have in which all may be moved."
+    )
+
+
+class SendShown(TurnShown):
+    """A flow that a host sends, and when."""
+
+    id: str
+    destination: str
+    udp_source: int
+    udp_destination: int
+    frame_bytes: int
+
+
+class SendsShown(_Answer):
+    """What a host sends and when: its flows that are installed, with no switch of their paths away."""
+
+    host: str
+    base_period_ns: int
+    slot_ns: int
+    guard_ns: int
+    sends: list[SendShown]
 
 
 class ShareShown(_Answer):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from loko.document import InputError
 from loko.flow import FlowDocument
 from loko.network import Hop
-from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Write
+from loko.serve.outcome import Change, Erase, FlowState, Insert, Owe, StoredFlow, Turn, Write
 
 _UNWRITTEN: Final = {"openflow": "1.0"}
 """What held of stores that do not say it."""
+_BEGUN: Final = "begun-with"
+"""The circumstance that says whose flows were taken up at the beginning."""
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS circumstances (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS flows (
@@ -23,6 +25,11 @@ CREATE TABLE IF NOT EXISTS flows (
     state TEXT NOT NULL CHECK (state IN ('accepted', 'installed', 'removing')),
     flow TEXT NOT NULL,
     path TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS turns (
+    number INTEGER PRIMARY KEY,
+    slot INTEGER NOT NULL,
+    period_ns INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS debts (server TEXT PRIMARY KEY, amount REAL NOT NULL) STRICT;
 """
@@ -78,12 +85,17 @@ class Store:
     def load(self) -> list[StoredFlow]:
         """The flows in the order of their numbers."""
         rows = self._database.execute("SELECT number, state, flow, path FROM flows ORDER BY number")
+        turns = {
+            number: Turn(slot, period_ns)
+            for number, slot, period_ns in self._database.execute("SELECT number, slot, period_ns FROM turns")
+        }
         return [
             StoredFlow(
                 number=number,
                 flow=FlowDocument.model_validate_json(flow).flow,
                 path=tuple(Hop(switch=switch, output_port=port) for switch, port in json.loads(path)),
                 state=FlowState(state),
+                turn=turns.get(number),
             )
             for number, state, flow, path in rows
         ]
@@ -97,12 +109,33 @@ class Store:
         row = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flows'").fetchone()
         return int(row[0]) if row else 0
 
+    def begin(self, name: str, flows_after: Callable[[int], Sequence[StoredFlow]]) -> bool:
+        """Take up the flows of a document of this name, once: not again after they were released.
+
+        `flows_after` makes them, with numbers above the one that it is given. Gives whether they were taken
+        up now. Raises `InputError` if the disk does not take them; then none is.
+        """
+        known = self._database.execute("SELECT value FROM circumstances WHERE name = ?", (_BEGUN,)).fetchone()
+        if known == (name,):
+            return False
+        writes = [Insert(one) for one in flows_after(self.last_number())]
+        try:
+            self._transact(writes, begun=name)
+        except StoreError as error:
+            raise InputError(f"--store {error}") from None
+        return True
+
     def write(self, writes: Iterable[Write]) -> None:
         """Carry out all of them or, if the process ends meanwhile, none. Raises `StoreError`."""
+        self._transact(writes)
+
+    def _transact(self, writes: Iterable[Write], *, begun: str | None = None) -> None:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             for one in writes:
                 self._write(one)
+            if begun is not None:
+                self._database.execute("INSERT OR REPLACE INTO circumstances VALUES (?, ?)", (_BEGUN, begun))
             self._database.execute("COMMIT")
         except sqlite3.Error as error:
             raise StoreError(f"{self._path}: {error}") from None
@@ -116,10 +149,15 @@ class Store:
                     "INSERT INTO flows VALUES (?, ?, ?, ?, ?)",
                     (stored.number, stored.flow.id, stored.state.value, flow, path),
                 )
+                if stored.turn is not None:
+                    self._database.execute(
+                        "INSERT INTO turns VALUES (?, ?, ?)", (stored.number, *stored.turn)
+                    )
             case Change(number=number, state=state):
                 self._database.execute("UPDATE flows SET state = ? WHERE number = ?", (state.value, number))
             case Erase(number=number):
-                self._database.execute("DELETE FROM flows WHERE number = ?", (number,))
+                for table in ("flows", "turns"):
+                    self._database.execute(f"DELETE FROM {table} WHERE number = ?", (number,))  # noqa: S608 - our names
             case Owe(debts=debts):
                 for server, amount in debts.items():
                     self._database.execute("DELETE FROM debts WHERE server = ?", (server,))
@@ -127,7 +165,7 @@ class Store:
                         self._database.execute("INSERT INTO debts VALUES (?, ?)", (server, amount))
 
     def _compare(self, circumstances: Mapping[str, str]) -> None:
-        """Flows were guaranteed under these circumstances; under others the guarantees would not hold."""
+        """Flows were granted under these circumstances; under others the guarantees would not hold."""
         flows, debts = (
             self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our names
             for table in ("flows", "debts")
@@ -143,6 +181,6 @@ class Store:
                 held = "flows that were" if flows else "what flows have left that were"
                 mend = "delete them first" if flows else "serve once more as before for a second"
                 raise InputError(
-                    f"--store {self._path}: holds {held} admitted with {name} {value}, not"
+                    f"--store {self._path}: holds {held} granted with {name} {value}, not"
                     f" {circumstances[name]}; {mend}, or give another store"
                 )

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 from loko.admission import Share
 from loko.serve.keeper import FlowKeeper
+from loko.serve.slots import SlotGranting
+
+_SENT: Final = ("id", "destination", "udp_source", "udp_destination", "frame_bytes")
+
+
+class Grants(StrEnum):
+    """How the service grants flows."""
+
+    ADMISSION = "admission"
+    SLOTS = "slots"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceView:
     """What a page has to know of how the lab is served."""
 
+    grants: Grants
     options: Mapping[str, str]
     """What the guarantees depend on."""
     needs_token: bool
@@ -26,7 +38,8 @@ def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
     return {
         "lab": keeper.lab.name,
         "title": keeper.lab.title,
-        "scheme": keeper.admission.scheme,
+        "scheme": keeper.granting.scheme,
+        "grants": view.grants,
         "options": dict(view.options),
         "needs_token": view.needs_token,
         "measures": view.measures,
@@ -36,27 +49,53 @@ def service_values(keeper: FlowKeeper, view: ServiceView) -> dict[str, Any]:
 def flow_values(keeper: FlowKeeper, flow_id: str) -> dict[str, Any]:
     """A flow as plain values."""
     promise = keeper.promises[flow_id]
-    hops = promise.admitted.hops
     return {
         **promise.flow._asdict(),
         "state": promise.state.value,
-        "guarantee_ns": promise.admitted.guarantee_ns,
         "waiting_for": sorted(promise.waiting),
-        "path": [
+        **keeper.granting.values(promise.grant),
+    }
+
+
+def schedule_values(keeper: FlowKeeper, slots: SlotGranting) -> dict[str, Any]:
+    """The cycle of all hosts, and how full it is, as plain values."""
+    standing = slots.standing
+    timing = standing.timing
+    return {
+        "scheme": slots.scheme,
+        "exclusive": standing.exclusive.value,
+        "slots": standing.slots,
+        "base_period_ns": timing.base_period_ns,
+        "slot_ns": timing.slot_ns,
+        "guard_ns": timing.guard_ns,
+        "frame_bytes": list(standing.sizes),
+        "flows": len(keeper.promises),
+        "cost_at_most": standing.cost_at_most,
+    }
+
+
+def sends_values(keeper: FlowKeeper, slots: SlotGranting, host: str) -> dict[str, Any]:
+    """What a host sends and when, as plain values: its flows that are in place."""
+    timing = slots.standing.timing
+    return {
+        "host": host,
+        "base_period_ns": timing.base_period_ns,
+        "slot_ns": timing.slot_ns,
+        "guard_ns": timing.guard_ns,
+        "sends": [
             {
-                "switch": hop.switch,
-                "output_port": hop.output_port,
-                "delay_ns": hop.delay_ns,
-                "burst_bytes": hop.arrival.burst_bytes,
+                **{name: getattr(promise.flow, name) for name in _SENT},
+                **slots.sends(promise.grant),
             }
-            for hop in hops
+            for promise in keeper.promises.values()
+            if promise.flow.source == host and promise.is_in_place
         ],
     }
 
 
 def switch_values(keeper: FlowKeeper, name: str) -> dict[str, Any]:
     """A switch as plain values: its connection, and its use against its allocation."""
-    driver, usage = keeper.drivers[name], keeper.admission.usage(name)
+    driver, usage = keeper.drivers[name], keeper.granting.usage(name)
     entries = {share.quantity: share for share in usage.shares}.get("entries")
     beyond = entries is not None and entries.used + len(driver.strangers) > entries.allowed
     return {

@@ -23,6 +23,8 @@ __all__ = ["Answer", "Program", "Solve", "Solver", "solver_named"]
 _SPARE_S: Final = 20.0
 """What a solver's process may take longer than its limit, to start and to end, on a machine under load."""
 _ENDED_BY_THE_KERNEL: Final = -9
+_NO_MEMORY: Final = ("MemoryError", "bad_alloc", "annot allocate memory")
+"""Last words of a process that did not end in order: of Python, of C++, of the C library."""
 
 
 class Solver(StrEnum):
@@ -70,6 +72,8 @@ def _elsewhere(
     if done.returncode in {OUT_OF_MEMORY, _ENDED_BY_THE_KERNEL}:
         raise out_of_memory(solver, program)
     if done.returncode != 0:
+        if any(words in done.stderr for words in _NO_MEMORY):
+            raise out_of_memory(solver, program)
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise InputError(
             f"--solver {solver}: its process ended with {done.returncode} ({last}); choose another"

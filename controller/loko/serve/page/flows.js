@@ -3,7 +3,7 @@
 import { byId, html, reconcile, say, set } from "./dom.js";
 import { Strip } from "./strip.js";
 import { nodesOf } from "./topology.js";
-import { milliseconds, quantity, rate } from "./units.js";
+import { milliseconds, quantity, rate, turnText } from "./units.js";
 
 const WORDS = { accepted: "being installed", installed: "installed", removing: "being removed" };
 
@@ -67,7 +67,8 @@ export class FlowList {
     set(part.state, { class: `badge ${isInterrupted ? "bad" : flow.state === "installed" ? "good" : "busy"}` });
     say(part.path, nodesOf(flow).join(" › "));
     const burst = quantity(flow.burst_bytes, "bytes");
-    say(part.bucket, `${rate(flow.rate_bps)}, burst ${burst}, frames of ${flow.frame_bytes} bytes`);
+    const sends = flow.turn ? turnText(flow.turn) : `${rate(flow.rate_bps)}, burst ${burst}`;
+    say(part.bucket, `${sends}, frames of ${flow.frame_bytes} bytes`);
     say(part.guarantee, milliseconds(flow.guarantee_ns));
     set(part.pick, { "aria-pressed": String(this.chosen?.kind === "flow" && this.chosen.name === flow.id) });
     part.node.classList.toggle("interrupted", isInterrupted);

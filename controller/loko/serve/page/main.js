@@ -5,16 +5,18 @@ import { FlowList } from "./flows.js";
 import { Requests } from "./request.js";
 import { SwitchList } from "./switches.js";
 import { Picture } from "./topology.js";
+import { milliseconds } from "./units.js";
 
 const MOST_NOTES = 100;
 const RETRY_MS = 2000;
 
 class Page {
-  constructor(service, topology) {
+  /** `schedule` is the cycle of a service that gives slots; null if it admits. */
+  constructor(service, topology, schedule) {
     this.state = { switches: [], flows: [], delays: {}, chosen: null, limiting: null };
     const choose = (kind, name) => this.choose(kind, name);
     this.picture = new Picture(topology, choose);
-    this.requests = new Requests({ service, topology, limited: (name) => this.change({ limiting: name }) });
+    this.requests = new Requests({ service, topology, schedule, limited: (name) => this.change({ limiting: name }) });
     this.flows = new FlowList({ choose, release: (id, button) => this.requests.release(id, button) });
     this.switches = new SwitchList(choose);
     const { scheme, options } = service;
@@ -22,7 +24,10 @@ class Page {
     say(byId("title"), topology.title);
     const sizes = options["frame-bytes"] ? `, frames of ${options["frame-bytes"].replaceAll(",", ", ")} bytes` : "";
     const name = options.scheme === scheme ? scheme : `${options.scheme} (${scheme})`;
-    say(byId("options"), `scheme ${name}, at most ${options.entries} entries a switch${sizes}`);
+    const cycle = schedule
+      ? `, ${schedule.slots} slots of ${milliseconds(schedule.slot_ns)} in ${milliseconds(schedule.base_period_ns)}`
+      : "";
+    say(byId("options"), `scheme ${name}${cycle}, at most ${options.entries} entries a switch${sizes}`);
     this.measures = service.measures;
     say(byId("measures"), service.measures
       ? `Delays measured at ${service.measures}; the red line is the guarantee, quantiles are of the latest 2,000 packets.`
@@ -99,7 +104,8 @@ async function answerOf(path) {
 async function start() {
   try {
     const [service, topology] = await Promise.all([answerOf("/v1/service"), answerOf("/v1/topology")]);
-    follow(new Page(service, topology));
+    const schedule = service.grants === "slots" ? await answerOf("/v1/schedule") : null;
+    follow(new Page(service, topology, schedule));
   } catch {
     banner("The service does not answer; trying again.");
     setTimeout(start, RETRY_MS);

@@ -1,7 +1,7 @@
 // Ask for a flow and release one, and say what became of it.
 
 import { byId, html } from "./dom.js";
-import { milliseconds, quantity, request } from "./units.js";
+import { milliseconds, quantity, request, turnText } from "./units.js";
 
 const FIRST_SOURCE_PORT = 5000;
 const FIRST_DESTINATION_PORT = 6000;
@@ -13,7 +13,8 @@ function asTyped(changes) {
 
 export class Requests {
   /** `limited(switch)` is called with the switch that limited a refused flow, or null. */
-  constructor({ service, topology, limited }) {
+  constructor({ service, topology, schedule, limited }) {
+    this.schedule = schedule;
     this.limited = limited;
     this.flows = [];
     this.form = byId("ask");
@@ -28,6 +29,11 @@ export class Requests {
     fields.frame.replaceChildren(...sizes.map((size) => html("option", { value: size }, size)));
     fields.burst.value = sizes.at(-1);
     byId("token").hidden = !service.needs_token;
+    for (const label of this.form.querySelectorAll("[data-grants]")) {
+      label.hidden = label.dataset.grants !== service.grants;
+      label.querySelector("input").disabled = label.hidden;
+    }
+    if (schedule) this.form.querySelector("button[type=submit]").textContent = "Give a slot";
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -40,10 +46,14 @@ export class Requests {
     const flow = {
       source: fields.source.value,
       destination: fields.destination.value,
-      rate_bps: request.rate_bps.read(fields.rate.value),
-      burst_bytes: Number(fields.burst.value),
       frame_bytes: Number(fields.frame.value),
     };
+    if (this.schedule) flow.period_ns = Number(fields.cycles.value) * this.schedule.base_period_ns;
+    else {
+      flow.rate_bps = request.rate_bps.read(fields.rate.value);
+      flow.burst_bytes = Number(fields.burst.value);
+      if (fields.deadline.value) flow.deadline_ns = request.deadline_ns.read(fields.deadline.value);
+    }
     const used = this.flows.filter(({ source, destination }) => source === flow.source && destination === flow.destination);
     const free = (field, first) => {
       const taken = new Set(used.map((one) => one[field]));
@@ -54,7 +64,6 @@ export class Requests {
     flow.udp_source = Number(fields.udp_source.value) || free("udp_source", FIRST_SOURCE_PORT);
     flow.udp_destination = Number(fields.udp_destination.value) || free("udp_destination", FIRST_DESTINATION_PORT);
     flow.id = fields.id.value.trim() || this.name(flow);
-    if (fields.deadline.value) flow.deadline_ns = request.deadline_ns.read(fields.deadline.value);
     return flow;
   }
 
@@ -73,7 +82,7 @@ export class Requests {
     this.limited(null);
     button.disabled = true;
     try {
-      const response = await this.call("POST", "/v1/flows", flow);
+      const response = await this.call("POST", this.schedule ? "/v1/slots" : "/v1/flows", flow);
       const values = await response.json();
       if (response.ok) this.granted(values);
       else this.refused(values.error, flow.id);
@@ -109,7 +118,8 @@ export class Requests {
 
   granted(flow) {
     const path = flow.path.map((hop) => hop.switch).join(" › ");
-    this.show("good", `${flow.id} is admitted`, `No frame takes longer than ${milliseconds(flow.guarantee_ns)} by ${path}.`);
+    const title = flow.turn ? `${flow.id} has ${turnText(flow.turn)}` : `${flow.id} is admitted`;
+    this.show("good", title, `No frame takes longer than ${milliseconds(flow.guarantee_ns)} by ${path}.`);
     this.form.elements.id.value = "";
   }
 

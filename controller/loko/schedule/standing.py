@@ -1,0 +1,228 @@
+"""A lab's schedule that stands while flows come and go one by one, as a service keeps it (docs/service.md).
+
+No flow is ever moved, and what was promised to one never changes: frame sizes, table sizes and slots are
+those that the schedule began with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from loko.document import InputError
+from loko.flow import DoubleFlowError, FiveTuple
+from loko.lab import Lab
+from loko.network import Hop
+from loko.scenario import OpenFlow
+from loko.schedule.graph import Path
+from loko.schedule.incremental import Standing
+from loko.schedule.kept import KeptSchedule
+from loko.schedule.lab_schedule import (
+    ScheduledFlow,
+    exclusive_of,
+    frontiers_of,
+    hops_of,
+    lab_graph,
+    longest_ns,
+    path_of,
+    refuse_overload,
+    refuse_strangers,
+    scheduled_flow,
+    switch_of,
+)
+from loko.schedule.problem import Allotment, Demand, SchedulingScheme
+from loko.schedule.timed_flow import TimedFlow
+from loko.schedule.timing import crossing, slot_ns
+
+_NS_PER_US: Final = 1e3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full:
+    """Why a flow gets no slot without moving others."""
+
+    switch: str
+    quantity: str
+    """`slots`: no slot is free on all links of a path. `entries`: the table has no room for it."""
+    allowed: int
+    """So many there are, and all are used: in each slot some link of every path is taken."""
+    cost_at_most: int | None = None
+    """Of slots: how many flows more a schedule of all might have in which all may be moved."""
+
+
+class LabStanding:
+    """Who has which slot of a lab's schedule."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        kept: KeptSchedule,
+        *,
+        frame_bytes: Iterable[int],
+        openflow: OpenFlow = OpenFlow.V1_0,
+        seed: int = 0,
+    ) -> None:
+        """The cycle of a schedule, without its flows. Flows will have frames of these sizes, and no others.
+
+        `seed` is that of the paths that S/FR draws. Raises `InputError` if the slots are not long enough for
+        the frames, for the OpenFlow version, or for so many changes of tables.
+        """
+        self.lab, self.scheme, self.slots = lab, kept.scheme, kept.slots
+        self.timing, self.table_entries = kept.timing, kept.table_entries
+        self.sizes = tuple(sorted(set(frame_bytes)))
+        self._seed = seed
+        frontiers = frontiers_of(
+            lab, self.sizes, kept.table_entries, changes_per_s=kept.changes_per_s, openflow=openflow
+        )
+        self.exclusive = exclusive_of(lab, frontiers, self.sizes[-1], kept.exclusive)
+        refuse_overload(lab, frontiers, self.sizes[-1], self.exclusive, self.timing)
+        self._crossed = crossing(lab, frontiers, self.sizes[-1], self.exclusive)
+        self._graph = lab_graph(lab, self.exclusive)
+        self._standing = Standing(self._graph, kept.slots, kept.scheme)
+        self._links_of: dict[str, list[int]] = {name: [] for name in lab.switches}
+        for number, link in enumerate(self._graph.links):
+            if link.tail not in lab.hosts:
+                self._links_of[switch_of(lab, link)].append(number)
+        self._entries: Counter[str] = Counter()
+        self._scheduled: dict[str, ScheduledFlow] = {}
+        self._five_tuples: dict[FiveTuple, str] = {}
+        if kept.scheme is SchedulingScheme.UNCONSTRAINED:
+            self._refuse_longer(longest_ns(lab, self._graph, self._crossed, None), "the longest path")
+
+    def keep(self, flow: TimedFlow, slot: int, hops: Sequence[Hop]) -> ScheduledFlow:
+        """A flow has this slot and path already. Raises `InputError` if it cannot stand beside the others."""
+        self._refuse(flow)
+        path = path_of(self._graph, flow.source, flow.destination, hops)
+        if path is None:
+            raise InputError(
+                f"flow '{flow.id}': its path does not lead from {flow.source} to {flow.destination};"
+                " schedule anew"
+            )
+        full = self._full_table(hops)
+        if full is not None:
+            raise InputError(
+                f"flow '{flow.id}': the table of {full.switch} is planned for {full.allowed} entries, and is"
+                " full; schedule fewer flows"
+            )
+        allotment = Allotment(slot=slot, path=path)
+        found = self._made(flow, allotment)
+        self._standing.keep(_demand(flow), allotment)
+        return self._note(found)
+
+    def add(self, flow: TimedFlow) -> ScheduledFlow | Full:
+        """The first slot that is free on a path of a further flow, or why it gets none.
+
+        Raises `InputError` for hosts, frames or a period that the schedule does not know, or if no path leads
+        there; `DoubleFlowError` if the id, or hosts and ports, are in use.
+        """
+        self._refuse(flow)
+        allotment = self._standing.add(_demand(flow), self._draw(flow.id))
+        try:
+            if allotment is None:
+                return self._no_slot(flow)
+            full = self._full_table(hops_of(self.lab, self._graph, allotment.path))
+            if full is None:
+                return self._note(self._made(flow, allotment))
+            return full
+        finally:
+            if flow.id not in self._scheduled:
+                self._standing.remove(flow.id)
+
+    def remove(self, flow_id: str) -> None:
+        """A flow is gone, and nothing of it is on its way. Raises `InputError` if it has no slot."""
+        self._standing.remove(flow_id)
+        one = self._scheduled.pop(flow_id)
+        del self._five_tuples[one.timed[1:5]]
+        self._entries.subtract(hop.switch for hop in one.path)
+
+    @property
+    def cost_at_most(self) -> int:
+        """How many flows more a schedule of the same flows might have in which all may be moved."""
+        return self._standing.cost_at_most
+
+    def entries(self, switch: str) -> int:
+        """How many entries of its table flows have."""
+        return self._entries[switch]
+
+    def busy_slots(self, switch: str) -> int:
+        """In how many slots the fullest link that leaves a switch, or its inside, is taken."""
+        return max((self._standing.taken(link) for link in self._links_of[switch]), default=0)
+
+    def delay_ns(self, switch: str) -> float:
+        """The longest that a frame of a slot can be in a switch."""
+        return self._crossed.switch_ns[switch]
+
+    def delays_ns(self, path: Sequence[Hop]) -> list[float]:
+        """The parts of a path's bound: of each switch with the cable behind it; the host's with the first."""
+        cable_ns = self._crossed.cable_ns
+        parts = [self._crossed.switch_ns[hop.switch] + cable_ns[hop.switch] for hop in path]
+        if parts:
+            parts[0] += cable_ns[path[0].switch]
+        return parts
+
+    def _refuse(self, flow: TimedFlow) -> None:
+        """What is wrong with a flow, whoever else is there; and who has its name or its ports."""
+        refuse_strangers(self.lab, [flow])
+        if flow.id in self._scheduled:
+            raise DoubleFlowError(f"flow id '{flow.id}' is used twice; rename one")
+        other = self._five_tuples.get(flow[1:5])
+        if other is not None:
+            raise DoubleFlowError(
+                f"flows '{other}' and '{flow.id}' have the same hosts and ports; change a port"
+            )
+        if flow.frame_bytes not in self.sizes:
+            sizes = ", ".join(map(str, self.sizes))
+            raise InputError(
+                f"flow '{flow.id}': its frames have {flow.frame_bytes} bytes, the slots are planned for"
+                f" {sizes}; send such frames, or schedule anew"
+            )
+        flow.every(self.timing.base_period_ns)
+
+    def _draw(self, flow_id: str) -> float:
+        """Of the path of a flow, by its name alone."""
+        return float(np.random.default_rng([self._seed, *flow_id.encode()]).random())
+
+    def _made(self, flow: TimedFlow, allotment: Allotment) -> ScheduledFlow:
+        found = scheduled_flow(
+            self.lab, self._graph, flow, allotment, timing=self.timing, crossed=self._crossed
+        )
+        self._refuse_longer(found.bound_ns, f"the path of flow '{flow.id}'")
+        return found
+
+    def _note(self, found: ScheduledFlow) -> ScheduledFlow:
+        self._scheduled[found.timed.id] = found
+        self._five_tuples[found.timed[1:5]] = found.timed.id
+        self._entries.update(hop.switch for hop in found.path)
+        return found
+
+    def _refuse_longer(self, bound_ns: float, what: str) -> None:
+        needed_ns = slot_ns(bound_ns, self.timing.guard_ns)
+        if needed_ns > self.timing.slot_ns:
+            raise InputError(
+                f"slots of {needed_ns / _NS_PER_US:g} us are needed for {what}, those of the schedule have"
+                f" {self.timing.slot_ns / _NS_PER_US:g} us; schedule anew, with a longer --base-period-us"
+            )
+
+    def _full_table(self, hops: Iterable[Hop]) -> Full | None:
+        for hop in hops:
+            if self._entries[hop.switch] >= self.table_entries:
+                return Full(switch=hop.switch, quantity="entries", allowed=self.table_entries)
+        return None
+
+    def _no_slot(self, flow: TimedFlow) -> Full:
+        shortest: Path = self._graph.shortest_paths(flow.source, flow.destination)[0]
+        fullest = max(shortest, key=self._standing.taken)
+        return Full(
+            switch=switch_of(self.lab, self._graph.links[fullest]),
+            quantity="slots",
+            allowed=self.slots,
+            cost_at_most=self.cost_at_most,
+        )
+
+
+def _demand(flow: TimedFlow) -> Demand:
+    return Demand(flow.id, flow.source, flow.destination)

@@ -1,0 +1,264 @@
+"""Flows that get slots instead of admission: how the service grants them, and what it begins with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from loko.admission import Refusal, Share, Usage
+from loko.document import InputError, read
+from loko.flow import Flow, UdpPort
+from loko.lab import Lab
+from loko.network import Hop, refuse_ends
+from loko.scenario import OpenFlow
+from loko.schedule.kept import KeptFlow, KeptSchedule
+from loko.schedule.lab_schedule import ScheduledFlow
+from loko.schedule.standing import Full, LabStanding
+from loko.schedule.timed_flow import TimedFlow
+from loko.serve.granting import Decide, Grant
+from loko.serve.outcome import FlowState, StoredFlow, Turn
+
+_NS_PER_US: Final = 1e3
+
+
+class _Send(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    period_us: float = Field(gt=0, le=1e9)
+
+
+class AddressedFlow(KeptFlow):
+    """A flow of a schedule with all that the service has to know to install it."""
+
+    source: str
+    destination: str
+    udp_source: UdpPort
+    udp_destination: UdpPort
+    frame_bytes: int = Field(ge=64, le=1518)
+    send: _Send
+
+    @property
+    def timed(self) -> TimedFlow:
+        """Who sends what to whom, and how often."""
+        period_ns = round(self.send.period_us * _NS_PER_US)
+        return TimedFlow(
+            self.id,
+            self.source,
+            self.destination,
+            self.udp_source,
+            self.udp_destination,
+            self.frame_bytes,
+            period_ns,
+            None,
+        )
+
+
+class ServedSchedule(KeptSchedule):
+    """What `loko schedule --json` prints, as far as the service needs it."""
+
+    scheduled: Sequence[AddressedFlow]
+
+    @property
+    def digest(self) -> str:
+        """Tells schedules apart."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+def load_served(file: Path, lab: Lab) -> ServedSchedule:
+    """Read a schedule for the service. Raises `InputError` in one line."""
+    if not file.is_file():
+        raise InputError(f"--schedule {file}: no such file")
+    schedule = read(file, ServedSchedule)
+    if schedule.lab != lab.name:
+        raise InputError(
+            f"--schedule {file}: is for the lab '{schedule.lab}', not for '{lab.name}'; serve that lab"
+        )
+    if not schedule.scheduled:
+        raise InputError(f"--schedule {file}: has no flow with a slot; schedule at least one")
+    if not schedule.changes_per_s:
+        raise InputError(
+            f"--schedule {file}: its slots leave no time for changes of tables; make it with"
+            " 'loko schedule … --changes-per-s 20'"
+        )
+    return schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    """A flow that has a slot. It is a `Grant`."""
+
+    scheduled: ScheduledFlow
+
+    @property
+    def flow(self) -> Flow:
+        """As it is on the wire."""
+        return self.scheduled.routed.flow
+
+    @property
+    def path(self) -> tuple[Hop, ...]:
+        """The switches that it crosses, in order."""
+        return self.scheduled.path
+
+    @property
+    def guarantee_ns(self) -> float:
+        """From the first bit that leaves the source until the last has come to the destination."""
+        return self.scheduled.bound_ns
+
+
+class SlotGranting:
+    """Flows are granted slots in the cycle of a schedule. A `Granting`, without debts.
+
+    A frame that leaves in its slot has arrived before the slot ends, so nothing of a flow outlasts its slot.
+    """
+
+    def __init__(self, lab: Lab, schedule: ServedSchedule, *, openflow: OpenFlow = OpenFlow.V1_0) -> None:
+        """Nobody has a slot yet. Raises `InputError` if the slots are too short for what is served."""
+        self.lab = lab
+        sizes = {one.frame_bytes for one in schedule.scheduled}
+        self.standing = LabStanding(lab, schedule, frame_bytes=sizes, openflow=openflow)
+        self.digest = schedule.digest
+        self._first = tuple(schedule.scheduled)
+        self._granted: dict[str, Slotted] = {}
+
+    def first(self, after: int) -> list[StoredFlow]:
+        """The flows of the schedule as they are stored before any switch hears of them, numbered after that.
+
+        They count as installed: whoever made the schedule was told of their slots by it. Raises `InputError`
+        if they cannot stand beside each other. Nobody may have a slot yet, and nobody has one then.
+        """
+        stored = [
+            StoredFlow(
+                number=number,
+                flow=one.timed.sent(self.standing.timing.base_period_ns),
+                path=tuple(
+                    Hop(switch=name, output_port=port)
+                    for name, port in zip(one.path, one.ports, strict=False)
+                ),
+                state=FlowState.INSTALLED,
+                turn=Turn(one.slot, round(one.send.period_us * _NS_PER_US)),
+            )
+            for number, one in enumerate(self._first, after + 1)
+        ]
+        for one in stored:
+            self.take_up(one)
+        for one in stored:
+            self.cancel(one.flow.id)
+        return stored
+
+    def decision(self, flow: TimedFlow) -> Decide:
+        """What decides on a flow: it gets the first free slot, or none."""
+        return lambda: self._decide(flow)
+
+    def on_the_wire(self, flow: TimedFlow) -> Flow:
+        """What a flow sends. Raises `InputError` for hosts or a period that the schedule does not know."""
+        refuse_ends(self.lab, flow.source, flow.destination)
+        return flow.sent(self.standing.timing.base_period_ns)
+
+    def _decide(self, flow: TimedFlow) -> Grant | Refusal:
+        found = self.standing.add(flow)
+        if isinstance(found, Full):
+            return self._refusal(flow, found)
+        return self._note(found)
+
+    def _note(self, found: ScheduledFlow) -> Slotted:
+        granted = self._granted[found.timed.id] = Slotted(found)
+        return granted
+
+    def _refusal(self, flow: TimedFlow, full: Full) -> Refusal:
+        if full.quantity == "entries":
+            advice = f"release a flow that crosses {full.switch}"
+        elif full.cost_at_most:
+            advice = "release a flow on its path, or schedule all anew: moving others may make room"
+        else:
+            advice = "release a flow on its path: no schedule has a slot for all of them"
+        return Refusal(
+            flow=self.on_the_wire(flow),
+            switch=full.switch,
+            quantity=full.quantity,
+            used=full.allowed,
+            requested=1,
+            allowed=full.allowed,
+            unit=full.quantity,
+            advice=advice,
+        )
+
+    def sends(self, grant: Grant) -> dict[str, int]:
+        """When a flow's host sends, as plain values: at its offset in a base period, once a period."""
+        assert isinstance(grant, Slotted)
+        one = grant.scheduled
+        return {"slot": one.slot, "offset_ns": one.offset_ns, "period_ns": one.every_ns}
+
+    @property
+    def scheme(self) -> str:
+        """As `Granting`, and so are all that follow."""
+        return self.standing.scheme.value
+
+    def take_up(self, stored: StoredFlow) -> Grant | Refusal:
+        """By its slot and path."""
+        if stored.turn is None:
+            raise InputError("it was admitted, and has no slot")
+        timed = TimedFlow(*stored.flow[:5], stored.flow.frame_bytes, stored.turn.period_ns, None)
+        return self._note(self.standing.keep(timed, stored.turn.slot, stored.path))
+
+    def turn(self, flow_id: str) -> Turn | None:
+        """Its slot, and its period."""
+        one = self._granted[flow_id].scheduled
+        return Turn(one.slot, one.every_ns)
+
+    def values(self, grant: Grant) -> dict[str, Any]:
+        """Of each hop its part of the bound; a frame comes to each alone."""
+        path = [
+            {
+                "switch": hop.switch,
+                "output_port": hop.output_port,
+                "delay_ns": delay_ns,
+                "burst_bytes": grant.flow.burst_bytes,
+            }
+            for hop, delay_ns in zip(grant.path, self.standing.delays_ns(grant.path), strict=True)
+        ]
+        return {"guarantee_ns": grant.guarantee_ns, "path": path, "turn": self.sends(grant)}
+
+    def advance(self, _now_ns: int) -> None:
+        """Slots do not age."""
+
+    def cancel(self, flow_id: str) -> None:
+        """Its slot is free."""
+        del self._granted[flow_id]
+        self.standing.remove(flow_id)
+
+    def release(self, flow_id: str, *, now_ns: int, sent_until_ns: int | None) -> None:  # noqa: ARG002 - as others
+        """Its slot is free: what it has sent has arrived."""
+        self.cancel(flow_id)
+
+    def passage_ns(self, _flow_id: str) -> int:
+        """A slot holds its slowest frame, and how far a host may be off."""
+        return self.standing.timing.slot_ns
+
+    def servers(self, _grant: Grant) -> tuple[str, ...]:
+        """Nothing is left anywhere."""
+        return ()
+
+    def debt(self, _server: str) -> float | None:
+        """None."""
+        return None
+
+    def restore(self, debts: Mapping[str, float], *, now_ns: int) -> None:  # noqa: ARG002 - as others
+        """There are none. Raises `ValueError` for those of an admission scheme."""
+        if debts:
+            raise ValueError("slots leave no debts")
+
+    def usage(self, switch: str) -> Usage:
+        """Slots of its fullest link, and entries of its table."""
+        standing = self.standing
+        return Usage(
+            shares=(
+                Share("slots", standing.busy_slots(switch), standing.slots, "slots"),
+                Share("entries", standing.entries(switch), standing.table_entries, "entries"),
+            ),
+            delay_ns=standing.delay_ns(switch),
+        )

@@ -1,0 +1,175 @@
+"""`loko serve --schedule` from outside: slots over REST, send times, and kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from served_lab import LOKO, PATIENCE_S, ServedLab, made, slotted, survives_kills, wait_for
+
+from loko.serve import shapes
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    folder = tmp_path_factory.mktemp("slots")
+    with ServedLab(folder, "--schedule", str(made(folder))) as lab:
+        yield lab
+
+
+def ask(lab: ServedLab, *args: Any, **values: object) -> httpx.Response:
+    return lab.client.post("/v1/slots", json=slotted(*args, **values))
+
+
+def sends(lab: ServedLab, host: str) -> dict[str, tuple[int, int, int]]:
+    values = shapes.SendsShown.model_validate_json(lab.client.get(f"/v1/hosts/{host}/sends").content)
+    assert values.host == host
+    return {one.id: (one.slot, one.offset_ns, one.period_ns) for one in values.sends}
+
+
+def test_the_flows_of_the_schedule_are_there_and_each_host_hears_of_its_own(served: ServedLab) -> None:
+    planned = json.loads((served.folder / "schedule.json").read_text())
+    shown = {one["id"]: one for one in served.flows()}
+    for one in planned["scheduled"]:
+        assert shown[one["id"]]["turn"]["slot"] == one["slot"]
+        assert shown[one["id"]]["guarantee_ns"] == pytest.approx(1e3 * one["guarantee_us"], abs=1)
+        assert sum(hop["delay_ns"] for hop in shown[one["id"]]["path"]) == pytest.approx(
+            shown[one["id"]]["guarantee_ns"]
+        )
+        offset_ns, period_ns = (round(1e3 * one["send"][name]) for name in ("offset_us", "period_us"))
+        assert sends(served, one["send"]["host"]) == {one["id"]: (one["slot"], offset_ns, period_ns)}
+    assert sends(served, "H3") == {}
+    cycle = shapes.ScheduleShown.model_validate_json(served.client.get("/v1/schedule").content)
+    assert (cycle.slots, cycle.flows, cycle.frame_bytes) == (4, 2, [306])
+    assert cycle.base_period_ns == round(1e3 * planned["base_period_us"])
+    assert served.client.get("/v1/service").json()["grants"] == "slots"
+
+
+def test_a_flow_gets_a_slot_nobody_is_moved_and_its_slot_is_given_again(served: ServedLab) -> None:
+    before = {one["id"]: one["turn"] for one in served.flows()}
+    base_ns = served.client.get("/v1/schedule").json()["base_period_ns"]
+    granted = ask(served, 3, period_ns=3 * base_ns)
+    assert granted.status_code == 201, granted.text
+    turn = shapes.FlowShown.model_validate_json(granted.content).turn
+    assert turn is not None
+    assert turn.period_ns == 3 * base_ns
+    assert ask(served, 3, period_ns=3 * base_ns).status_code == 200
+    assert ask(served, 3).json()["error"]["code"] == "conflict"
+    assert sends(served, "H1")["f3"] == (turn.slot, turn.offset_ns, 3 * base_ns)
+    others = [ask(served, number) for number in (4, 5, 6)]
+    assert [one.status_code for one in others] == [201, 201, 409]
+    error = others[-1].json()["error"]
+    assert (error["code"], error["quantity"], error["used"], error["allowed"]) == (
+        "does-not-fit",
+        "slots",
+        4,
+        4,
+    )
+    assert error["remedy"] == "release a flow on its path: no schedule has a slot for all of them"
+    shapes.ErrorBody.model_validate_json(others[-1].content)
+    assert served.client.delete("/v1/flows/f3").status_code == 204
+    assert "f3" not in sends(served, "H1")
+    again = ask(served, 6)
+    assert again.json()["turn"]["slot"] == turn.slot
+    after = {one["id"]: one["turn"] for one in served.flows()}
+    assert {name: after[name] for name in before} == before
+    assert served.switches()["s1"]["use"][1] == {
+        "quantity": "entries",
+        "used": 5,
+        "allowed": 17,
+        "unit": "entries",
+        "fraction": 5 / 17,
+    }
+    for number in (4, 5, 6):
+        assert served.client.delete(f"/v1/flows/f{number}").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "says"),
+    [
+        ({"source": "H9"}, 422, "lab 'two-switch' has no host 'H9'"),
+        ({"source": "H3"}, 422, "a flow from H3 to itself"),
+        ({"frame_bytes": 307}, 422, "its frames have 307 bytes, the slots are planned for 306"),
+        ({"period_ns": 5}, 422, "its period of 0.005 us is no multiple of the base period"),
+        ({"rate_bps": 5}, 422, "unknown key 'rate_bps'"),
+        ({"udp_source": 1}, 409, "flows 'f1' and 'f9' have the same hosts and ports"),
+    ],
+)
+def test_wrong_input_is_explained(
+    served: ServedLab, values: dict[str, object], status: int, says: str
+) -> None:
+    answer = served.client.post("/v1/slots", json={**slotted(9), **values})
+    assert answer.status_code == status
+    assert says in answer.json()["error"]["message"]
+    assert "\n" not in answer.json()["error"]["message"]
+
+
+def test_it_admits_nothing(served: ServedLab) -> None:
+    refused = served.post(7)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "gives-slots")
+    unknown = served.client.get("/v1/hosts/H9/sends")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown-host")
+
+
+def test_kill_9_while_flows_come_and_go(tmp_path: Path) -> None:
+    """As with admission. What the schedule brought is released at first, and does not come back."""
+    with ServedLab(tmp_path, "--schedule", str(made(tmp_path))) as lab:
+        for name in ("f1", "f2"):
+            assert lab.client.delete(f"/v1/flows/{name}").status_code == 204
+        turns: dict[str, Any] = {}
+
+        def post(number: int) -> httpx.Response:
+            answer = ask(lab, number)
+            if answer.status_code == 201:
+                turns[f"f{number}"] = answer.json()["turn"]
+            return answer
+
+        for there in survives_kills(lab, post, first=10, kills=2):
+            assert not {"f1", "f2"} & there
+            for one in lab.flows():
+                assert turns.get(one["id"], one["turn"]) == one["turn"], "nobody is moved"
+            slots = [one["turn"]["slot"] for one in lab.flows()]
+            assert len(set(slots)) == len(slots), "all leave by the cable of H1"
+            for switch in lab.switches().values():
+                assert switch["use"][1]["used"] == len(there)
+        wait_for(lambda: set(sends(lab, "H1")) == there, "the send times")
+
+
+@pytest.mark.namespaces
+def test_the_commands_of_the_page_do_as_it_says(tmp_path: Path) -> None:
+    """As printed, in a network of its own, where the usual ports are free."""
+    page = (ROOT / "docs" / "service.md").read_text().split("## Slots instead of admission")[1]
+    lines = [line.strip() for line in page.split("\n## ")[0].splitlines() if line.startswith("    ")]
+    schedule, serve, *asked = lines
+    assert [line.split()[0] for line in asked] == ["curl"] * 3
+    documents = [slotted(1), slotted(2, "H4", "H2")]
+    (tmp_path / "flows.yml").write_text(json.dumps(documents))
+    script = f"""
+        ip link set lo up
+        {schedule}
+        {serve} & service=$!
+        trap 'kill $service; wait $service' EXIT
+        until curl -fs http://127.0.0.1:8080/healthz > healthz; do kill -0 $service; sleep 0.2; done
+    """ + "".join(f"{line} -sS -w '\\n%{{http_code}}\\n'\n" for line in asked)
+    done = subprocess.run(
+        ["unshare", "--net", "--pid", "--fork", "--kill-child", "bash", "-ec", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(LOKO).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    granted, created, told, ok, *gone = (line for line in done.stdout.splitlines() if line)
+    assert (created, ok, gone) == ("201", "200", ["204"])
+    turn = json.loads(granted)["turn"]
+    (sent,) = (one for one in json.loads(told)["sends"] if one["id"] == "c")
+    assert {name: sent[name] for name in turn} == turn
