@@ -286,12 +286,14 @@ impl Board {
 
     /// When [`advance`](Self::advance) has next something to do.
     #[must_use]
+    #[inline]
     pub fn poll_at(&self) -> Option<Instant> {
         let pass = self.next.0;
         Some(self.out.returning_at().map_or(pass, |at| pass.min(at)))
     }
 
     /// The next output, in the order in which the CPU gave them.
+    #[inline]
     pub fn poll_output(&mut self) -> Option<Output> {
         self.out.poll()
     }

@@ -200,6 +200,8 @@ pub(crate) struct Search {
     /// The mask of all rules, if they have one, and then the digests of their values.
     shared_mask: Option<[u64; 4]>,
     digests: Vec<u32>,
+    /// The first entry of each digest, at the slot that the digest's low bits name or, if others are there, behind it.
+    by_digest: Vec<Option<u16>>,
     /// One for each entry, and one behind the last.
     steps: Vec<Step>,
     skipped_ps: i64,
@@ -230,6 +232,7 @@ impl Search {
         self.digests.clear();
         self.digests
             .extend(values.map(|rule| digest(rule.value, rule.mask)));
+        self.index_digests();
         let mut highest = 0;
         for step in self.steps.iter_mut().rev() {
             highest = highest.max(step.priority);
@@ -248,20 +251,49 @@ impl Search {
         }
     }
 
+    /// Notes where the first entry of each digest is found.
+    fn index_digests(&mut self) {
+        let slots = (2 * self.digests.len()).next_power_of_two();
+        self.by_digest.clear();
+        self.by_digest.resize(slots, None);
+        for (index, digest) in self.digests.iter().enumerate() {
+            let slot = self.slot_of(*digest);
+            self.by_digest[slot].get_or_insert(index as u16);
+        }
+    }
+
+    /// The slot that names the first entry with this digest; an empty one if there is none.
+    fn slot_of(&self, digest: u32) -> usize {
+        let last = self.by_digest.len() - 1; // all ones in binary
+        let mut slot = digest as usize & last;
+        while self.by_digest[slot].is_some_and(|index| self.digests[usize::from(index)] != digest) {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    /// The first entry with this digest that is a hit.
+    fn first_alike(&self, digest: u32, hit: impl Fn(&usize) -> bool) -> Option<usize> {
+        let first = usize::from(self.by_digest[self.slot_of(digest)]?);
+        if hit(&first) {
+            return Some(first);
+        }
+        // Another match with the same digest.
+        let mut behind = first + 1..self.digests.len();
+        behind.find(|index| self.digests[*index] == digest && hit(index))
+    }
+
     /// Searches in table order. An entry is examined only if its priority is above the best hit so far: the highest
     /// priority wins, and among equal ones the first.
     pub(crate) fn find(&self, key: &Key) -> Found {
         let all = self.rules.len();
         let mask = self.shared_mask.filter(|_| key.care == [u64::MAX; 2]);
         let wanted = mask.map(|mask| digest(key.words, mask));
-        let mut candidates = self.digests.iter().zip(&self.rules);
-        let hit = |(digest, rule): (&u32, &Rule)| {
-            wanted.is_none_or(|wanted| wanted == *digest) && rule.matches(key)
-        };
-        let first = if key.matchable {
-            candidates.position(hit)
-        } else {
-            None
+        let hit = |index: &usize| self.rules[*index].matches(key);
+        let first = match wanted {
+            _ if !key.matchable => None,
+            Some(wanted) => self.first_alike(wanted, hit),
+            None => (0..all).find(hit),
         };
         let Some(first) = first else {
             return Found {
@@ -282,7 +314,7 @@ impl Search {
                 examined += 1;
                 cost_ps += self.steps[index + 1].cost_before - self.steps[index].cost_before
                     + self.after_hit_ps;
-                if hit((&self.digests[index], &self.rules[index])) {
+                if hit(&index) {
                     best = index;
                 }
             }

@@ -109,6 +109,7 @@ impl Outbox {
         self.counters = before.counters;
     }
 
+    #[inline]
     pub(crate) fn poll(&mut self) -> Option<Output> {
         self.queue.pop_front()
     }
@@ -194,6 +195,7 @@ impl Outbox {
     }
 
     /// When the next frame comes back from the CPU whose fate is open until then.
+    #[inline]
     pub(crate) fn returning_at(&self) -> Option<Instant> {
         self.returning.front().map(|returning| returning.at)
     }
@@ -266,6 +268,11 @@ impl Outbox {
     /// A frame leaves the integrated switch by `ports`, by each as soon as that is free.
     fn leave(&mut self, ready: Instant, ports: PortMask, frame: Vec<u8>) {
         let length = length_with_fcs(frame.len());
+        if let Some(port) = ports.only() {
+            let at = self.egress.depart(ready, port, length);
+            self.hardware[port.index()].sent_bytes += length as u64;
+            return self.push(at, OutputKind::Frame { ports, data: frame });
+        }
         let mut departures = [None; PORTS];
         for port in ports.iter() {
             departures[port.index()] = Some(self.egress.depart(ready, port, length));

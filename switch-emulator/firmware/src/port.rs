@@ -98,9 +98,20 @@ impl PortMask {
 
     /// Its ports, ascending.
     pub fn iter(self) -> impl Iterator<Item = PortNumber> {
-        (1..=PORTS as u8)
-            .map(PortNumber)
-            .filter(move |port| self.contains(*port))
+        let mut bits = self.0;
+        core::iter::from_fn(move || {
+            let lowest = bits.trailing_zeros() as u8;
+            bits &= bits.checked_sub(1)?;
+            Some(PortNumber(lowest + 1))
+        })
+    }
+
+    /// Its port, if it has but one.
+    pub(crate) fn only(self) -> Option<PortNumber> {
+        let lowest = self.0.trailing_zeros() as u8;
+        self.0
+            .is_power_of_two()
+            .then_some(PortNumber(lowest.wrapping_add(1)))
     }
 
     pub(crate) const fn with(self, port: PortNumber) -> Self {

@@ -197,9 +197,12 @@ impl Device {
 
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
         match self {
-            Self::Board(board) => {
-                std::iter::from_fn(|| board.poll_output()).find_map(Output::of_board)
-            }
+            Self::Board(board) => loop {
+                let output = Output::of_board(board.poll_output()?);
+                if output.is_some() {
+                    return output;
+                }
+            },
             Self::Switch(switch) => switch.poll_output(),
         }
     }

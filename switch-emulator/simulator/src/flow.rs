@@ -74,7 +74,7 @@ impl Flow {
             sequence_offset,
             sent_ns: Vec::new(),
             received_ns: Vec::new(),
-            latest: Latest::default(),
+            latest: Latest::new(if observed { 0 } else { LATEST_FRAMES }),
             meter,
             counters: FlowCounters::default(),
         }
@@ -107,10 +107,8 @@ impl Flow {
     ///
     /// `sequence_offset` is where its number is now: a tag that was pushed or stripped has moved it.
     fn receive(&mut self, host: usize, at_ns: i64, data: &[u8], sequence_offset: usize) {
-        let (sequence, rest) = data[sequence_offset..].split_at(4);
-        let sequence = sequence
-            .iter()
-            .fold(0, |number, byte| number << 8 | u32::from(*byte));
+        let (sequence, rest) = number(&data[sequence_offset..])
+            .expect("an identifier is found only where a sequence number follows");
         let known = u64::from(sequence) < self.counters.sent
             && rest == &self.frame[self.sequence_offset + 4..];
         if !known {
@@ -149,13 +147,11 @@ const LATEST_FRAMES: usize = 1 << 12;
 /// In place of an instant: the frame has arrived.
 const ARRIVED: i64 = i64::MIN;
 
-impl Default for Latest {
-    fn default() -> Self {
-        Self(vec![(0, ARRIVED); LATEST_FRAMES].into_boxed_slice())
-    }
-}
-
 impl Latest {
+    fn new(frames: usize) -> Self {
+        Self(vec![(0, ARRIVED); frames].into_boxed_slice())
+    }
+
     fn sent(&mut self, sequence: u32, at_ns: i64) {
         self.0[sequence as usize % LATEST_FRAMES] = (sequence, at_ns);
     }
@@ -168,16 +164,29 @@ impl Latest {
     }
 }
 
+/// The number in the first four bytes, most significant first, and what follows.
+fn number(data: &[u8]) -> Option<(u32, &[u8])> {
+    let (bytes, rest) = data.split_first_chunk()?;
+    Some((u32::from_be_bytes(*bytes), rest))
+}
+
 /// What a VLAN tag lengthens a frame by.
 const TAG_BYTES: usize = 4;
 
 /// Finds the flow to which a frame belongs by the bytes that it really carries, with or without the tag that it was sent with.
 #[derive(Debug, Default)]
 pub(crate) struct Identities {
-    /// (offset of the identifier, length of the frame, identifier, index of the flow), ascending; three for each flow.
-    entries: Vec<(usize, usize, u32, usize)>,
-    /// The different (offset, length), those without a change of tags first.
-    shapes: Vec<(usize, usize)>,
+    /// Those without a change of tags first.
+    shapes: Vec<Shape>,
+}
+
+/// Frames of one length that have their identifier in one place.
+#[derive(Debug)]
+struct Shape {
+    offset: usize,
+    length: usize,
+    /// Identifier and index of each flow that has such frames, ascending.
+    flows: Vec<(u32, usize)>,
 }
 
 impl Identities {
@@ -208,26 +217,29 @@ impl Identities {
                 shapes.push((offset, length));
             }
         }
-        Self { entries, shapes }
+        let flows_of = |shape: (usize, usize)| {
+            let alike = entries.iter().filter(|entry| (entry.0, entry.1) == shape);
+            alike.map(|entry| (entry.2, entry.3)).collect()
+        };
+        let shapes = shapes.into_iter().map(|shape| Shape {
+            offset: shape.0,
+            length: shape.1,
+            flows: flows_of(shape),
+        });
+        Self {
+            shapes: shapes.collect(),
+        }
     }
 
     /// The index of the flow, and where the frame has its identifier.
     fn find(&self, data: &[u8]) -> Option<(usize, usize)> {
         self.shapes
             .iter()
-            .filter(|(_, length)| *length == data.len())
-            .find_map(|&(offset, length)| {
-                let id = data[offset..offset + 4]
-                    .iter()
-                    .fold(0, |number, byte| number << 8 | u32::from(*byte));
-                let key = (offset, length, id);
-                let place = self
-                    .entries
-                    .partition_point(|entry| (entry.0, entry.1, entry.2) < key);
-                self.entries
-                    .get(place)
-                    .filter(|entry| (entry.0, entry.1, entry.2) == key)
-                    .map(|entry| (entry.3, offset))
+            .filter(|shape| shape.length == data.len())
+            .find_map(|shape| {
+                let (id, _) = number(&data[shape.offset..])?;
+                let place = shape.flows.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+                Some((shape.flows[place].1, shape.offset))
             })
     }
 

@@ -61,7 +61,7 @@ impl Schedule {
 
     /// Arms `slot` to fire at `at_ns`, in place of what it was armed to before; `None` disarms it.
     pub(crate) fn arm(&mut self, slot: Slot, at_ns: Option<u64>) {
-        let mut least = match at_ns {
+        let mut key = match at_ns {
             Some(at_ns) => {
                 self.sequence += 1;
                 (u128::from(at_ns) << (SLOT_BITS + SEQUENCE_BITS))
@@ -73,15 +73,15 @@ impl Schedule {
         let mut child = slot as usize;
         for level in &self.levels {
             let node = &mut self.nodes[level + child / CHILDREN];
-            let before = node.least();
-            node.0[child % CHILDREN] = least;
-            least = node.least();
-            if least == before {
-                return; // and so nothing above has changed
+            let before = std::mem::replace(&mut node.0[child % CHILDREN], key);
+            let least = node.least();
+            if least < key.min(before) {
+                return; // another child was the least and is it still: nothing above changes
             }
+            key = least;
             child /= CHILDREN;
         }
-        self.first = least;
+        self.first = key;
     }
 
     /// The timer that fires first and its instant. It stays armed.

@@ -267,6 +267,22 @@ fn among_equal_priorities_the_first_entry_wins() {
 }
 
 #[test]
+fn entries_that_share_a_digest_are_told_apart() {
+    let entries = [1, 2, 3].map(|host| (to([10, 0, 0, host], 0), 7));
+    for (index, host) in [1, 2, 3].into_iter().enumerate() {
+        let key = Key::parse(&udp_to([10, 0, 0, host]), 1);
+        let mut search = search(&entries);
+        let shared = search.digests[index];
+        search.digests.fill(shared);
+        search.index_digests();
+        assert_eq!(search.find(&key).index, Some(index));
+        let absent = to([10, 0, 0, 9], 0);
+        search.rules.fill(Rule::compile(&absent.to_bytes()));
+        assert_eq!(search.find(&key).index, None);
+    }
+}
+
+#[test]
 fn an_empty_table_finds_nothing_at_no_cost() {
     let found = search(&[]).find(&Key::parse(&udp_to([10, 0, 0, 1]), 1));
     assert_eq!(
