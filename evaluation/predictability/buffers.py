@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import enqueued, frame
 from evaluation.runner import LOST
 

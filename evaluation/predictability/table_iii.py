@@ -40,7 +40,7 @@ class Scenario:
     @property
     def tagged(self) -> bool:
         """Whether its frames come with a VLAN tag."""
-        return self.match in _TAGGED_MATCHES or self.action in _TAGGED_ACTIONS
+        return is_tagged(self.match, self.action)
 
 
 VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
@@ -60,6 +60,11 @@ VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
 assert list(VALUES) == [field.name for field in fields(Scenario)]
 _TAGGED_MATCHES: Final = frozenset({"dl-vlan", "dl-vlan-pcp"})
 _TAGGED_ACTIONS: Final = frozenset({"set-vlan-id", "set-vlan-pcp", "strip-vlan"})
+
+
+def is_tagged(match: str, action: str) -> bool:
+    """Whether frames for such entries come with a VLAN tag."""
+    return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
 
 
 def varied(dimension: Dimension) -> Iterator[tuple[str, Scenario]]:
@@ -82,7 +87,12 @@ def flow_mods(scenario: Scenario) -> list[bytes]:
 
 @lru_cache(maxsize=8192)
 def _entry(match: str, action: str, other: int | None, priority: int) -> bytes:
-    return flow_mod(_match(match, other), _ACTIONS[action](), priority=priority, xid=priority)
+    return flow_mod(_match(match, other), ACTIONS[action](), priority=priority, xid=priority)
+
+
+def like_entry(match: str, action: str, priority: int) -> bytes:
+    """The FLOW_MOD of an entry that matches the frames of the scenarios."""
+    return _entry(match, action, None, priority)
 
 
 def _match(kind: str, other: int | None) -> Any:
@@ -123,10 +133,11 @@ _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
     "nw_dst": lambda place: f"10.{1 + place // 256}.{place % 256}.2" if place != 1 else "10.9.1.2",
     "tp_dst": lambda place: 7000 + place,
 }
-_ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
+ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
     "output": lambda: [_output()],
     "enqueue": lambda: [parser.OFPActionEnqueue(OUT_PORT, 0)],
     "set-dl-src": lambda: [parser.OFPActionSetDlSrc("02:00:00:00:00:0a"), _output()],
+    "set-dl-dst": lambda: [parser.OFPActionSetDlDst("02:00:00:00:00:0b"), _output()],
     "set-vlan-id": lambda: [parser.OFPActionVlanVid(100), _output()],
     "set-vlan-pcp": lambda: [parser.OFPActionVlanPcp(3), _output()],
     "strip-vlan": lambda: [parser.OFPActionStripVlan(), _output()],
@@ -142,6 +153,7 @@ _ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
         _output(),
     ],
 }
+"""By the names of table III, and set-dl-dst, which the study uses besides (section III-A.2c)."""
 
 
 def _output() -> Any:

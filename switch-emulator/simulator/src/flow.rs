@@ -74,7 +74,11 @@ impl Flow {
             sequence_offset,
             sent_ns: Vec::new(),
             received_ns: Vec::new(),
-            latest: Latest::default(),
+            latest: if observed {
+                Latest(Box::default())
+            } else {
+                Latest::default()
+            },
             meter,
             counters: FlowCounters::default(),
         }
