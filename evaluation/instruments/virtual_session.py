@@ -1,4 +1,4 @@
-"""The controller's end of a switch's session in virtual time, before the run: entries go in, errors come out."""
+"""A controller's end of a session in virtual time, before the run: entries go in, errors come out."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def install(
 ) -> None:
     """Open the session of a switch and fill its table; `entries` are FLOW_MODs.
 
-    `spacing_ns` pass after each of them, and `settles_ns` at the end. Raises `RefusedError` if the switch refuses
-    one, `RunError` if it does not answer the barrier behind them.
+    `spacing_ns` pass after each of them, and `settles_ns` at the end. Raises `RefusedError` if the switch
+    refuses one, `RunError` if it does not answer the barrier behind them.
     """
     replies = network.control(switch, [hello(1), features_request(2)])
     replies += network.control(switch, entries, spacing_ns=spacing_ns)

@@ -1,7 +1,7 @@
 """FM: whether the switch has installed what it says, and whether its table stays as large (section III-A).
 
-Entries are added at a given rate until the first error. Then the switch is asked which it has, and a frame for
-each entry shows which it really forwards. The same is done over and over on one switch, since some tables
+Entries are added at a given rate until the first error. Then the switch is asked which it has, and a frame
+for each entry shows which it really forwards. The same is done over and over on one switch, since some tables
 shrink, and with a barrier after each entry, since some switches read no faster than they work.
 """
 
@@ -131,7 +131,7 @@ class Controlled:
         self._messages([b""], spacing_ns=round(seconds * _S))
 
     def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
-        """Add entries until the first error: how many without, whether one came, whether it stopped reading."""
+        """Add entries until the first error: how many, whether one came, whether it stopped reading."""
         gap_ns, a_second = round(_S / per_s), max(1, round(per_s))
         echoes = 0
         for number in range(at_most):
@@ -150,7 +150,7 @@ class Controlled:
     def add_paced(
         self, combination: Combination, *, pause_ns: int, at_most: int
     ) -> tuple[int, bool, list[tuple[int, int]]]:
-        """Add entries with a barrier after each until the first error: how many, whether one came, and when."""
+        """The same with a barrier after each: how many, whether an error came, and when there were how many."""
         steps: list[tuple[int, int]] = []
         for first in range(0, at_most, _BATCH):
             numbers = range(first, min(first + _BATCH, at_most))
@@ -176,7 +176,7 @@ class Controlled:
     def forwarded(
         self, combination: Combination, numbers: Sequence[int], *, slowly: bool = False
     ) -> dict[int, int | None]:
-        """What the switch takes for the frame of each of these entries, in ns; None for those that do not come.
+        """What the switch takes for the frame of each of these entries, in ns; None if it does not come.
 
         No other method may be called after it.
         """
@@ -253,7 +253,7 @@ def age(
 
 
 def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
-    """How many entries the table takes in each run, of two combinations in turn; one a second, with barriers."""
+    """How many entries the table takes in each run, of two combinations in turn; one a second."""
     switch = Controlled(subject, seed)
     taken: dict[str, list[int]] = {combination.action: [] for combination in ALTERNATING}
     for place in range(runs):

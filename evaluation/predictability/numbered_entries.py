@@ -68,7 +68,7 @@ def most(combination: Combination, ports: int) -> int:
 
 
 def added(combination: Combination, number: int, *, barrier: bool = False) -> bytes:
-    """The FLOW_MOD that adds an entry; its cookie and its xid are the number. A barrier may stand behind it."""
+    """The FLOW_MOD that adds an entry, its cookie and xid the number. A barrier may stand behind it."""
     message = bytearray(_template(combination.match, combination.action))
     message[_XID_AT : _XID_AT + 4] = number.to_bytes(4, "big")
     message[_COOKIE_AT : _COOKIE_AT + 8] = number.to_bytes(8, "big")

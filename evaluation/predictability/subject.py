@@ -83,6 +83,8 @@ class Stream:
     frame: bytes
     """Without FCS."""
     instants_ns: NDArray[np.int64]
+    sequence_offset: int = SEQUENCE_OFFSET
+    """Where in the frame there is room for a number, and before it for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def run(
                 _host(stream.enters),
                 flow=number,
                 frame=stream.frame,
-                sequence_offset=SEQUENCE_OFFSET,
+                sequence_offset=stream.sequence_offset,
                 shaper_rate_bps=subject.link_rate_bps,
                 shaper_burst_bytes=_BURST_BYTES,
                 instants_ns=stream.instants_ns,
