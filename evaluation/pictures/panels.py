@@ -45,6 +45,7 @@ _ROOMY: Final = 5.5
 """Characters for which a cell has room that may have a number of any length."""
 _CHARACTER: Final = 0.6
 """Width of one over the size of the type."""
+_FOUR_DIGITS: Final = 999.5
 _TWO_DIGITS: Final = 9.95
 _SMALL: Final = 0.1
 """Below it a number of three digits is wider than a cell."""
@@ -193,6 +194,8 @@ def _room(axes: Axes) -> float:
 def _in_cell(value: float, *, is_narrow: bool) -> str:
     if is_narrow:  # three characters
         return f"{value:.0f}" if value >= _TWO_DIGITS else f"{value:.1f}"
+    if value >= _FOUR_DIGITS:
+        return f"{value:.0f}"
     return f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}"
 
 

@@ -150,7 +150,10 @@ class Controlled:
     def add_paced(
         self, combination: Combination, *, pause_ns: int, at_most: int
     ) -> tuple[int, bool, list[tuple[int, int]]]:
-        """The same with a barrier after each: how many, whether an error came, and when there were how many."""
+        """The same with a barrier after each: how many, whether an error came, and when there were how many.
+
+        A batch at a time, so that entries behind the first error are sent, too.
+        """
         steps: list[tuple[int, int]] = []
         for first in range(0, at_most, _BATCH):
             numbers = range(first, min(first + _BATCH, at_most))

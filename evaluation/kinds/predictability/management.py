@@ -10,13 +10,12 @@ import pyarrow as pa
 from evaluation.chart import (
     Chart,
     ChartAxis,
-    Cloud,
     Curve,
     HeatPanel,
+    Histogram,
+    HistogramPanel,
     LinePanel,
     Panel,
-    Reference,
-    ScatterPanel,
 )
 from evaluation.kinds.predictability.document import (
     Aging,
@@ -63,30 +62,22 @@ def compute_divergence(
     for device in figure.devices:
         of = {task: one for task, one in results.items() if task.device == device}
         name = key(device)
-        clouds: dict[str, tuple[list[float], list[float]]] = {
-            word: ([], []) for word in ("forwarded", "reported", "sent without an error")
-        }
-        for place, (task, (fill, _)) in enumerate(of.items()):
-            rate, run = divmod(place, runs)
-            at = rate + (run + 1) / (runs + 1)
-            for word, count in zip(clouds, (fill.forwarded, fill.listed, fill.sent), strict=True):
-                clouds[word][0].append(at)
-                clouds[word][1].append(count)
+        for task, (fill, _) in of.items():
             findings[f"forwarded_{name}_{task.per_s}_per_s_entries"] = fill.forwarded
+        fills = [fill for fill, _ in of.values()]
+        counts = {
+            "sent without an error": [float(fill.sent) for fill in fills],
+            "of these reported": [float(fill.listed) for fill in fills],
+            "of these forwarded": [float(fill.forwarded) for fill in fills],
+        }
+        rates = ", ".join(map(str, measures.rates_per_s))
         panels.append(
-            ScatterPanel(
+            HistogramPanel(
                 title=load_device(device).title,
-                x=ChartAxis(
-                    label="runs at " + ", ".join(map(str, measures.rates_per_s)) + " entries/s",
-                    low=0,
-                    high=len(measures.rates_per_s),
-                ),
+                x=ChartAxis(label=f"runs, {runs} each at {rates} entries/s", low=0, high=float(len(fills))),
                 y=ChartAxis(label=_ENTRIES, low=0),
-                clouds=[Cloud(label=word, x=x, y=y) for word, (x, y) in clouds.items()],
-                references=[
-                    Reference(label="another rate", value=float(place), axis="x")
-                    for place in range(1, len(measures.rates_per_s))
-                ],
+                edges=[float(place) for place in range(len(fills) + 1)],
+                histograms=[Histogram(label=word, counts=of_runs) for word, of_runs in counts.items()],
             )
         )
         for per_s in measures.rates_per_s:
@@ -328,7 +319,7 @@ def compute_sizes(
                 y_values=[float(place) for place in range(len(MATCHES))],
                 x_names=list(FIGURE_ACTIONS),
                 y_names=list(MATCHES),
-                cells=[list(row) for row in cells],
+                cells=[[cell or None for cell in row] for row in cells],
             )
         )
     every = [(device, match, action) for device, match in results for action in FIGURE_ACTIONS]
@@ -341,7 +332,7 @@ def compute_sizes(
         }
     )
     outcome = Outcome(
-        chart=Chart(panels=panels, caption="0: refused, not matched, or forwarded in software"),
+        chart=Chart(panels=panels, caption="white: none in hardware; port: as many as there are ports"),
         findings=findings,
         x=AxisLabel(name="action", unit=""),
     )
