@@ -17,6 +17,7 @@ import switch_emulator
 from os_ken.ofproto import ofproto_v1_0 as of
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.instruments.numbered_table import OUT_PORT
 from evaluation.instruments.virtual_session import ERROR, install
 from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
 from evaluation.predictability.numbered_entries import (
@@ -36,7 +37,6 @@ from evaluation.predictability.subject import (
     opened,
     run,
 )
-from evaluation.predictability.table_iii import OUT_PORT
 from evaluation.runner import LOST
 from loko.controller.framing import whole_messages
 from loko.controller.messages import echo_request, flow_mod, flow_stats_request
@@ -166,7 +166,7 @@ class Controlled:
 
     def listed(self) -> set[int]:
         """The numbers of the entries that the switch says it has."""
-        found = set()
+        found: set[int] = set()
         for message in self._messages([flow_stats_request(_ANY_XID)]):
             if message[1] == _STATS_REPLY:
                 found.update(_cookies(message))

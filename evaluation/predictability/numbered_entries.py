@@ -13,7 +13,8 @@ from typing import Final
 import dpkt
 
 from evaluation.instruments.numbered_frame import frame
-from evaluation.predictability.table_iii import ACTIONS, IN_PORT, OTHER_PORT, VALUES, is_tagged, like_entry
+from evaluation.instruments.numbered_table import IN_PORT
+from evaluation.predictability.table_iii import ACTIONS, OTHER_PORT, VALUES, is_tagged, like_entry
 from loko.controller.messages import barrier_request
 
 FRAME_BYTES: Final = 128

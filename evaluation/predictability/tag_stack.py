@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.numbered_frame import TAG_BYTES
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.subject import (
     FRAMING_BYTES,
@@ -21,7 +22,7 @@ from evaluation.predictability.subject import (
     carry,
     evenly,
 )
-from evaluation.predictability.table_iii import IN_PORT, OUT_PORT, Scenario, frame
+from evaluation.predictability.table_iii import Scenario, frame
 from loko.controller.messages import flow_mod
 from loko.network import Hop
 from loko.vlan_stack import tagged_frame, vid_of

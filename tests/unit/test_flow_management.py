@@ -25,6 +25,7 @@ from evaluation.predictability.marks import Mark, thresholds
 from evaluation.predictability.numbered_entries import MATCHES, Combination, added, most, probe
 from evaluation.predictability.subject import Stream, carry, evenly, opened, subject_of
 from evaluation.runner import RunError
+from loko.device import profile_text
 
 
 @pytest.mark.parametrize("match", MATCHES)
@@ -156,3 +157,10 @@ def test_an_agent_that_cannot_be_is_one_line(tmp_path: Path, text: str, told: st
     with pytest.raises(RunError, match=told) as refused:
         opened(subject, 1)
     assert "\n" not in str(refused.value)
+
+
+def test_only_a_switch_with_a_chip_hands_entries_over(tmp_path: Path) -> None:
+    path = tmp_path / "without_chip.toml"
+    path.write_text(profile_text("open-vswitch-1g") + '\n[agent]\nbarrier = "chip"\n', encoding="utf-8")
+    with pytest.raises(RunError, match=r"agent: only a switch with a \[pipeline\] has a chip"):
+        opened(subject_of(str(path)), 1)

@@ -195,7 +195,7 @@ def compute_alternation(
     results = dict(zip(figure.devices, each(alternated, tasks, options, progress), strict=True))
     findings: dict[str, float] = {}
     panels: list[Panel] = []
-    table: dict[str, list[str | int]] = {"device": [], "action": [], "run": [], "entries": []}
+    rows: list[dict[str, str | int]] = []
     for device, found in results.items():
         curves = []
         for first, (action, counts) in enumerate(found.items()):
@@ -211,8 +211,7 @@ def compute_alternation(
             where = f"{key(device)}_{action.replace('-', '_')}_entries"
             findings[f"first_{where}"], findings[f"last_{where}"] = counts[0], counts[-1]
             for number, count in zip(numbers, counts, strict=True):
-                for column, value in zip(table, (device, action, number, count), strict=True):
-                    table[column].append(value)
+                rows.append({"device": device, "action": action, "run": number, "entries": count})
         panels.append(
             LinePanel(
                 title=load_device(device).title,
@@ -226,7 +225,7 @@ def compute_alternation(
         findings=findings,
         x=AxisLabel(name="run", unit=""),
     )
-    return outcome, pa.table(table)
+    return outcome, pa.Table.from_pylist(rows)
 
 
 def compute_insertion(
