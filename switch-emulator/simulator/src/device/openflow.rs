@@ -185,9 +185,9 @@ impl Agent {
         }
     }
 
-    /// Where a frame goes that came in on `port`.
-    pub(crate) fn look_up(&self, frame: &[u8], port: u8) -> Verdict {
-        self.table.look_up(0, frame, port).verdict
+    /// Where a frame goes that came in on `port` at this instant.
+    pub(crate) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Verdict {
+        self.table.look_up(now_ns, frame, port).verdict
     }
 
     /// What becomes of a frame that came in on `port` at this instant.

@@ -110,6 +110,7 @@ impl GenericSwitchProfile {
     ///
     /// # Errors
     /// [`ProfileError`] with the line and the key when the text is not the profile of such a switch.
+    #[allow(clippy::too_many_lines)] // a list of rules
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Self =
             toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;

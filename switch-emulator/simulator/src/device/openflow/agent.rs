@@ -181,9 +181,10 @@ impl Handover {
     pub(super) fn take(&mut self, now_ns: u64) -> Fate {
         if let Some(settling) = self.profile.settling {
             if now_ns < self.settled_ns && self.percent() < settling.lost_percent {
-                return match self.percent() < settling.listed_percent {
-                    true => Fate::OnlyListed,
-                    false => Fate::Ignored,
+                return if self.percent() < settling.listed_percent {
+                    Fate::OnlyListed
+                } else {
+                    Fate::Ignored
                 };
             }
             let span = settling.most_ns - settling.least_ns + 1;

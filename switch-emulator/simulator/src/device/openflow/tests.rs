@@ -99,7 +99,7 @@ fn answers_in_order_and_puts_messages_together() {
         [1, 6, 1, 16, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0, 0, 1]
     );
     assert_eq!(agent.segment(0, second), [[1, 19, 0, 8, 0, 0, 0, 9]]);
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
 }
 
 #[test]
@@ -108,22 +108,22 @@ fn the_highest_priority_wins_and_an_equal_entry_is_replaced() {
     agent.segment(0, &add(&any(), 1, &[1]));
     agent.segment(0, &add(&to_mac(9), 5, &[2]));
     agent.segment(0, &add(&to_mac(9), 5, &[3]));
-    assert_eq!(agent.look_up(&frame_to(9), 4), forward(&[3]));
-    assert_eq!(agent.look_up(&frame_to(8), 4), forward(&[1]));
+    assert_eq!(agent.look_up(0, &frame_to(9), 4), forward(&[3]));
+    assert_eq!(agent.look_up(0, &frame_to(8), 4), forward(&[1]));
 }
 
 #[test]
 fn outputs_go_where_the_specification_says() {
     let mut agent = agent();
-    assert_eq!(agent.look_up(&frame_to(1), 1), Verdict::Miss);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
     agent.segment(0, &add(&from_port(1), 1, &[0xfffb]));
     agent.segment(0, &add(&from_port(2), 1, &[2, 3, 4]));
     agent.segment(0, &add(&from_port(3), 1, &[0xfff8]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2, 3, 4, 5]));
-    assert_eq!(agent.look_up(&frame_to(1), 2), forward(&[3, 4]));
-    assert_eq!(agent.look_up(&frame_to(1), 3), forward(&[3]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2, 3, 4, 5]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 2), forward(&[3, 4]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 3), forward(&[3]));
     agent.segment(0, &flow_mod(MODIFY_STRICT, &from_port(3), 1, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 3), Verdict::Drop);
+    assert_eq!(agent.look_up(0, &frame_to(1), 3), Verdict::Drop);
 }
 
 #[test]
@@ -132,12 +132,12 @@ fn deletes_what_is_covered_and_sends_to_the_port() {
     agent.segment(0, &add(&from_port(1), 1, &[2]));
     agent.segment(0, &add(&from_port(2), 1, &[3]));
     agent.segment(0, &flow_mod(DELETE, &any(), 0, 3, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
-    assert_eq!(agent.look_up(&frame_to(1), 2), Verdict::Miss);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 2), Verdict::Miss);
     agent.segment(0, &flow_mod(DELETE_STRICT, &from_port(1), 2, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
     agent.segment(0, &flow_mod(DELETE, &any(), 0, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), Verdict::Miss);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn enqueue_names_a_queue_where_ports_have_them() {
     let ports = Ports::default().with(2);
     let queue = 70_000;
     assert_eq!(
-        with.look_up(&frame_to(1), 1),
+        with.look_up(0, &frame_to(1), 1),
         Verdict::Forward { ports, queue }
     );
     assert_eq!(
@@ -277,7 +277,7 @@ fn a_throttled_agent_works_on_one_message_after_another() {
     stream.extend([1, 18, 0, 8, 0, 0, 0, 9]);
     assert!(agent.segment(100, &stream).is_empty());
     assert_eq!(agent.next_ns(), Some(110));
-    assert_eq!(agent.look_up(&frame_to(1), 1), Verdict::Miss);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
     assert!(agent.work(110).is_empty());
     assert_eq!(agent.next_ns(), Some(125));
     assert_eq!(agent.work(125), [[1, 19, 0, 8, 0, 0, 0, 9]]);
