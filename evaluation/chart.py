@@ -153,6 +153,9 @@ class HeatPanel(_Element):
     """The axis of the colours."""
     x_values: list[float]
     y_values: list[float]
+    x_names: list[str] = []
+    """In place of the values, where these are not numbers."""
+    y_names: list[str] = []
     cells: list[list[float | None]]
     """A row for each of `y_values`, in it a cell for each of `x_values`."""
 

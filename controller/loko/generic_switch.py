@@ -48,6 +48,8 @@ class TableRule(Strict):
     path: Literal["hardware", "software", "refused"] = "hardware"
     entries: Count | None = None
     """How many of them fill the hardware table."""
+    loses_one_in: Count | None = None
+    """One in so many of them that are deleted takes its room along."""
     source: Source
     note: str = ""
 
@@ -133,6 +135,44 @@ class Buffer(Strict):
     factor_percent: Count
 
 
+class Throttle(Strict):
+    """How long the agent works on a FLOW_MOD; what comes meanwhile waits."""
+
+    first_ns: Count
+    each_ns: Count
+    """For each entry that is there, so much more."""
+
+
+class Settling(Strict):
+    """What becomes of entries that come while the one before them settles."""
+
+    least_ns: Count
+    most_ns: Count
+    lost_percent: Count
+    """Of those that come too early, so many never get to the chip."""
+    listed_percent: Count
+    """Of these, so many are reported nevertheless."""
+
+
+class Writer(Strict):
+    """Entries are written to the chip one after another."""
+
+    write_ns: Count
+    waiting_entries: Count
+    keeps_deleted: bool = False
+    """Whether entries that are deleted while they wait keep their room for ever."""
+
+
+class OpenFlowAgent(Strict):
+    """How entries get from the agent to the chip."""
+
+    barrier: Literal["agent", "chip"] = "agent"
+    """What the reply to a barrier means: the agent has worked on all, or the chip has it."""
+    throttle: Throttle | None = None
+    settling: Settling | None = None
+    writer: Writer | None = None
+
+
 class GenericSwitch(Tolerant):
     """All that the simulator knows of such a switch."""
 
@@ -149,6 +189,8 @@ class GenericSwitch(Tolerant):
     software: Software | None = None
     priorities: Priorities | None = None
     buffer: Buffer | None = None
+    agent: OpenFlowAgent | None = None
+    """Without it entries are in the chip at once."""
 
     @model_validator(mode="after")
     def _forwards(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evaluation.bench.cases import IN_PORT, OUT_PORT
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.runner import RunError
 
 

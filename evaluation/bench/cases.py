@@ -11,6 +11,7 @@ from typing import Any, Final
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments.numbered_frame import FIELDS, TAG_BYTES
+from evaluation.instruments.numbered_table import IN_PORT, REWRITING, output, priorities
 from loko.controller.messages import flow_mod
 from loko.scenario import (
     TABLE_1_FRAME_BYTES,
@@ -22,9 +23,6 @@ from loko.scenario import (
     UsedEntry,
 )
 
-OUT_PORT: Final = 2
-IN_PORT: Final = 1
-_FIRST_PRIORITY: Final = 100
 _BARRIER_S: Final = 0.02
 _ENTRY_S: Final = 0.3e-3
 
@@ -124,16 +122,14 @@ def loading_s(entries: int) -> float:
 def flow_mods(table: Table) -> list[bytes]:
     """The FLOW_MODs that make the table, in its order. Exactly one entry fits the bench's frames."""
     used = 0 if table.used_entry is UsedEntry.FIRST else table.entries - 1
-    step = _ORDERED[table.priorities]
-    first = _FIRST_PRIORITY if step > 0 else _FIRST_PRIORITY + table.entries
     return [
         flow_mod(
             _match(table.match, None if place == used else place),
             _actions(table.action, table.rewrites),
-            priority=first + step * place,
-            xid=first + step * place,
+            priority=priority,
+            xid=priority,
         )
-        for place in range(table.entries)
+        for place, priority in enumerate(priorities(table.entries, _ORDERED[table.priorities]))
     ]
 
 
@@ -179,17 +175,5 @@ _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
 
 @lru_cache
 def _actions(action: Action, rewrites: int) -> tuple[Any, ...]:
-    output = parser.OFPActionOutput(OUT_PORT, 0xFFFF)
-    rewriting = _REWRITING.get(action)
-    return (output,) if rewriting is None else (*(rewriting() for _ in range(rewrites)), output)
-
-
-_REWRITING: Final = {
-    Action.SET_VLAN_ID: lambda: parser.OFPActionVlanVid(100),
-    Action.SET_VLAN_PCP: lambda: parser.OFPActionVlanPcp(3),
-    Action.STRIP_VLAN: parser.OFPActionStripVlan,
-    Action.SET_DL_SRC: lambda: parser.OFPActionSetDlSrc("02:00:00:00:00:0a"),
-    Action.SET_NW_SRC: lambda: parser.OFPActionSetNwSrc("10.0.0.10"),
-    Action.SET_NW_TOS: lambda: parser.OFPActionSetNwTos(0x20),
-    Action.SET_TP_SRC: lambda: parser.OFPActionSetTpSrc(5010),
-}
+    rewriting = REWRITING.get(action.value)
+    return (output(),) if rewriting is None else (*(rewriting() for _ in range(rewrites)), output())

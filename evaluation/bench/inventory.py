@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, RootModel, field_validator, model_validator
 
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.document import LABS, Strict, find, read
 
 BENCHES: Final = LABS / "bench"

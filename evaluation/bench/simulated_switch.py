@@ -13,10 +13,10 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.cables import VirtualCables
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.device import MISSING, ControlFrame, Passage
 from evaluation.bench.equations import Wire
 from evaluation.instruments.numbered_frame import FCS_BYTES
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.controller.framing import segments_of
 from loko.device import load_device
 from loko.document import InputError

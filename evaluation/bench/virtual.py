@@ -9,11 +9,11 @@ import numpy as np
 import switch_emulator
 
 from evaluation.bench.cables import VirtualCables
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.device import ACKNOWLEDGEMENT_NS, MISSING, ControlFrame, Passage, wire_of
 from evaluation.bench.virtual_connection import ConnectedBoard
 from evaluation.instruments.dialect import DIALECTS
 from evaluation.instruments.numbered_frame import FCS_BYTES, announcement, number_of
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.runner import RunError
 from loko.controller.framing import segments_of
 from loko.controller.wire import SEGMENT_BYTES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.inventory import Controller, Port
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

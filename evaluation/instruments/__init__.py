@@ -1,5 +1,6 @@
-"""What both labs and bench look and act with in real time: below them, so that neither knows the other.
+"""What both labs and bench look and act with: below them, so that neither knows the other.
 
-`packet_tap` stamps what passes an interface, `controller_endpoint` is a switch's controller, and
-`cable_probe` sends frames with numbers (`numbered_frame`) to see where a cable leads.
+`packet_tap` stamps what passes an interface, `controller_endpoint` is a switch's controller in real time,
+`virtual_session` one in virtual time, and `cable_probe` sends frames with numbers (`numbered_frame`) to see
+where a cable leads. `numbered_table` has what flow tables for such frames share.
 """

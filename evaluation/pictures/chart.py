@@ -36,7 +36,10 @@ _BETWEEN_COLUMNS: Final = 0.11
 _TITLE_INCHES: Final = 0.22
 _BELOW_INCHES: Final = 0.62
 _BELOW_SLANTED_INCHES: Final = 0.85
+_BELOW_TURNED_INCHES: Final = 1.1
 """Room below a panel for the names of its places and its axis."""
+_NAMES_BESIDE: Final = 0.06
+"""Room beside a heatmap whose rows have names, of the figure's width."""
 
 
 def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
@@ -47,7 +50,7 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     row_inches = _ROW_INCHES.get(columns, _NARROW_ROW_INCHES)
     width = (RIGHT - LEFT - (columns - 1) * _BETWEEN_COLUMNS) / columns
     heads = [max(_head_inches(panel, others, width * WIDTH_INCHES) for panel in row) for row in rows]
-    below = _BELOW_SLANTED_INCHES if any(map(_has_slanted_names, chart.panels)) else _BELOW_INCHES
+    below = max(map(_below_inches, chart.panels))
     figure, (bottom, height, whole) = canvas(
         result,
         len(rows) * row_inches + (len(rows) - 1) * below + sum(heads[1:]),
@@ -60,9 +63,10 @@ def draw_chart(result: FigureResult, chart: Chart, captioned: bool) -> Figure:
     for row, head_inches in zip(rows, [0.0, *heads[1:]], strict=True):
         top -= head_inches / whole
         for column, panel in enumerate(row):
-            left = LEFT + column * (width + _BETWEEN_COLUMNS)
-            share = _share(panel, columns)
-            axes = figure.add_axes((left, top - row_inches / whole, share * width, row_inches / whole))
+            indent = _NAMES_BESIDE if isinstance(panel, HeatPanel) and panel.y_names else 0.0
+            left = LEFT + column * (width + _BETWEEN_COLUMNS) + indent
+            taken = _share(panel, columns) * width - indent
+            axes = figure.add_axes((left, top - row_inches / whole, taken, row_inches / whole))
             _draw_panel(axes, panel, others, width * WIDTH_INCHES)
         top -= (row_inches + below) / whole
     told = f"{chart.caption}, " if chart.caption else ""
@@ -86,8 +90,11 @@ def _draw_panel(axes: Axes, panel: Panel, others: Beside, width_inches: float) -
     legend_above(axes, legend, width_inches)
 
 
-def _has_slanted_names(panel: Panel) -> bool:
-    return isinstance(panel, BoxPanel) and names_are_slanted(panel)
+def _below_inches(panel: Panel) -> float:
+    if isinstance(panel, HeatPanel) and panel.x_names:
+        return _BELOW_TURNED_INCHES
+    is_slanted = isinstance(panel, BoxPanel) and names_are_slanted(panel)
+    return _BELOW_SLANTED_INCHES if is_slanted else _BELOW_INCHES
 
 
 def _share(panel: Panel, columns: int) -> float:

@@ -36,7 +36,7 @@ _BAND_BESIDE: Final = 0.45
 _BAND_LOOK: Final[Any] = {"color": SECOND, "linewidth": 1.2, "marker": "_", "markersize": 6}
 _CELLS_WITH_NUMBERS: Final = 120
 """So many cells of a heatmap have room for their numbers."""
-_CELL_NAMES: Final = 10
+_CELL_NAMES: Final = 11
 """So many values beside an axis of a heatmap can be read."""
 _MANY_POINTS: Final = 2000
 """So many points are drawn as an image, also in an SVG."""
@@ -45,6 +45,7 @@ _ROOMY: Final = 5.5
 """Characters for which a cell has room that may have a number of any length."""
 _CHARACTER: Final = 0.6
 """Width of one over the size of the type."""
+_FOUR_DIGITS: Final = 999.5
 _TWO_DIGITS: Final = 9.95
 _SMALL: Final = 0.1
 """Below it a number of three digits is wider than a cell."""
@@ -158,8 +159,8 @@ def draw_heatmap(axes: Axes, panel: HeatPanel) -> None:
     cast("Figure", axes.figure).colorbar(mesh, cax=beside).set_label(panel.value.label)
     if panel.value.log:
         name_decades(beside.yaxis)
-    _name_cells(axes, panel.x_values, "x")
-    _name_cells(axes, panel.y_values, "y")
+    _name_cells(axes, panel.x_names or [f"{value:g}" for value in panel.x_values], "x")
+    _name_cells(axes, panel.y_names or [f"{value:g}" for value in panel.y_values], "y")
     axes.set_xlabel(panel.x.label)
     axes.set_ylabel(panel.y.label)
 
@@ -193,15 +194,17 @@ def _room(axes: Axes) -> float:
 def _in_cell(value: float, *, is_narrow: bool) -> str:
     if is_narrow:  # three characters
         return f"{value:.0f}" if value >= _TWO_DIGITS else f"{value:.1f}"
+    if value >= _FOUR_DIGITS:
+        return f"{value:.0f}"
     return f"{value:.3f}" if 0 < value < _SMALL else f"{value:.3g}"
 
 
-def _name_cells(axes: Axes, values: Sequence[float], which: Literal["x", "y"]) -> None:
+def _name_cells(axes: Axes, all_names: Sequence[str], which: Literal["x", "y"]) -> None:
     """The values at the middle of the cells, as many as can be read."""
-    step = -(-len(values) // _CELL_NAMES)
-    places = range(0, len(values), step)
+    step = -(-len(all_names) // _CELL_NAMES)
+    places = range(0, len(all_names), step)
     set_ticks = axes.set_xticks if which == "x" else axes.set_yticks
-    names = [f"{values[place]:g}" for place in places]
+    names = [all_names[place] for place in places]
     turned = 90.0 if which == "x" and sum(len(name) + 1 for name in names) > _room(axes) else 0.0
     set_ticks([place + 0.5 for place in places], names, fontsize=_CELL_POINTS, rotation=turned)
 

@@ -13,8 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import enqueued, frame
 from evaluation.runner import LOST
 
@@ -53,7 +54,9 @@ def cases(subject: Subject, *, most_ports: int, most_queues: int) -> list[tuple[
     return [(ports, queues) for ports, queues in ALL_CASES if ports <= most_ports and queues <= most_queues]
 
 
-def measure(subject: Subject, ports: int, queues: int, *, seed: int) -> Capacity | None:
+def measure(
+    subject: Subject, ports: int, queues: int, *, seed: int, frame_bytes: int = FRAME_BYTES
+) -> Capacity | None:
     """What the highest queue of port 1 holds beside such congestion; None without action enqueue.
 
     Raises `RunError`.
@@ -61,7 +64,7 @@ def measure(subject: Subject, ports: int, queues: int, *, seed: int) -> Capacity
     slots = _SHORTEST_SLOTS
     while True:
         try:
-            found = _capacities(subject, ports, queues, slots=slots, seed=seed)
+            found = _capacities(subject, (ports, queues), frame_bytes, slots=slots, seed=seed)
         except RefusedError:
             return None
         if found.size:
@@ -75,26 +78,31 @@ def measure(subject: Subject, ports: int, queues: int, *, seed: int) -> Capacity
         slots *= 4
 
 
-def _capacities(subject: Subject, ports: int, queues: int, *, slots: int, seed: int) -> NDArray[np.float64]:
+def _capacities(
+    subject: Subject, case: tuple[int, int], frame_bytes: int, *, slots: int, seed: int
+) -> NDArray[np.float64]:
     """One value for each frame that the watched queue lost in the second half of a run."""
-    slot_ns, top = subject.slot_ns(FRAME_BYTES), subject.queues - 1
+    (ports, queues), slot_ns, top = case, subject.slot_ns(frame_bytes), subject.queues - 1
     congested = [(port, top - below) for port in range(1, ports + 1) for below in range(queues)]
     line = evenly(slots, slot_ns)
-    streams = [_stream(port + 1, (port, top), line) for port in range(1, ports + 1)]
+    streams = [_stream(port + 1, (port, top), line, frame_bytes) for port in range(1, ports + 1)]
     for place, queue in enumerate(congested):
         turns = evenly(slots // len(congested), len(congested) * slot_ns, begin_ns=round(place * slot_ns))
-        streams.append(_stream(NEEDED_PORTS, queue, turns))
+        streams.append(_stream(NEEDED_PORTS, queue, turns, frame_bytes))
     entries = [enqueued(_udp_of(queue), *queue) for queue in congested]
     sent = carry(subject, entries, streams, seed=seed, drain_ns=round(_DRAIN_SLOTS * slot_ns))
-    return capacities(subject, [sent[0], sent[ports]], after_ns=round(slots * slot_ns / 2))
+    after_ns = round(slots * slot_ns / 2)
+    return capacities(subject, [sent[0], sent[ports]], after_ns=after_ns, frame_bytes=frame_bytes)
 
 
-def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64]) -> Stream:
-    packet = frame(FRAME_BYTES, udp_out=_udp_of(queue))
+def _stream(enters: int, queue: tuple[int, int], instants_ns: NDArray[np.int64], frame_bytes: int) -> Stream:
+    packet = frame(frame_bytes, udp_out=_udp_of(queue))
     return Stream(enters=enters, leaves=queue[0], frame=packet, instants_ns=instants_ns)
 
 
-def capacities(subject: Subject, through: list[Sent], *, after_ns: int) -> NDArray[np.float64]:
+def capacities(
+    subject: Subject, through: list[Sent], *, after_ns: int, frame_bytes: int = FRAME_BYTES
+) -> NDArray[np.float64]:
     """Of one queue from the delays of all its streams (equations 3 to 5): a value for each loss from then on.
 
     What a frame waits beyond the shortest time of any frame, counted in frames, was before it.
@@ -109,7 +117,7 @@ def capacities(subject: Subject, through: list[Sent], *, after_ns: int) -> NDArr
     before = came[passed[passed > 0] - 1]
     times_ns = received_ns - sent_ns
     waited_ns = times_ns[before] - times_ns[came].min(initial=np.iinfo(np.int64).max)
-    found: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(FRAME_BYTES)) + 1
+    found: NDArray[np.float64] = np.rint(waited_ns / subject.slot_ns(frame_bytes)) + 1
     return found
 
 

@@ -16,9 +16,17 @@ from typing import Any, Final
 
 from evaluation.executor import each_done
 from evaluation.files import write_atomically
-from evaluation.predictability import buffers, priority_queueing, processing_time, throughput
+from evaluation.predictability import (
+    buffers,
+    flow_management,
+    priority_queueing,
+    processing_time,
+    throughput,
+)
 from evaluation.predictability.buffers import Capacity
+from evaluation.predictability.flow_management import Fill, Paced
 from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
+from evaluation.predictability.numbered_entries import MATCHES
 from evaluation.predictability.processing_time import Times
 from evaluation.predictability.subject import Subject, subject_of
 from evaluation.predictability.table_iii import OTHER_PORT, VALUES, Dimension, Scenario, varied
@@ -29,7 +37,8 @@ from loko.document import InputError
 
 DIMENSIONS: Final = ("PT", "PQ", "TP", "FM", "BM")
 """In the order of table I."""
-_NOT_MEASURED: Final = Verdict(mark=Mark.NOT_JUDGED, reasons=("this campaign does not measure it yet",))
+_WAITS_S: Final = (0, flow_management.SETTLED_S)
+"""Before the frames of each run of FM (figure 9a)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +55,26 @@ class Size:
     """Of BM, at most."""
     congested_queues: int = buffers.QUEUES[-1]
     """Of each of these ports, at most."""
+    most_entries: int = 5_000
+    """Of FM: a table that takes so many is filled no further; the largest of the seven holds 4094."""
+    aging_runs: int = 5
+    """Of FM, with and without a wait (figure 9a)."""
+    alternating_runs: int = 20
+    """Of FM, with two actions in turn; the study has 140."""
+    table_sizes: bool = True
+    """Whether FM tries every match with every action."""
 
 
-QUICK: Final = Size(packets=1_000, bursts=2_000, lace_packets=1_000, congested_ports=2, congested_queues=4)
+QUICK: Final = Size(
+    packets=1_000,
+    bursts=2_000,
+    lace_packets=1_000,
+    congested_ports=2,
+    congested_queues=4,
+    aging_runs=2,
+    alternating_runs=10,
+    table_sizes=False,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +91,8 @@ class Part:
     """Of TP."""
     congested: tuple[int, int] | None = None
     """Of BM: ports, and queues of each."""
+    fills: str = ""
+    """Of FM: how the table is filled."""
 
 
 def parts(device: str, size: Size, seed: int) -> list[Part]:
@@ -85,6 +113,9 @@ def parts(device: str, size: Size, seed: int) -> list[Part]:
     found += [Part(name=f"TP-{length}", frame_bytes=length, **common) for length in throughput.FRAME_BYTES]
     congested = buffers.cases(subject, most_ports=size.congested_ports, most_queues=size.congested_queues)
     found += [Part(name=_bm_name(case), congested=case, **common) for case in congested]
+    matches = MATCHES if size.table_sizes else ()
+    ways = (*_RATES, "paced", *_RUNS, "alternating", *(f"{_SIZES}{match}" for match in matches))
+    found += [Part(name=f"FM-{way}", fills=way, **common) for way in ways]
     return found
 
 
@@ -102,10 +133,46 @@ def measure(part: Part) -> dict[str, Any]:
     if part.congested is not None:
         capacity = buffers.measure(subject_of(part.device), *part.congested, seed=part.seed)
         return {} if capacity is None else asdict(capacity)
+    if part.fills:
+        return _filled(part)
     subject = _slow(part.device)
     delays = priority_queueing.measure(subject, bursts=part.size.bursts, seed=part.seed)
     verdict = priority_queueing.judge(subject, delays, thresholds())
     return {"mark": verdict.mark.value, "reasons": verdict.reasons, "numbers": verdict.numbers}
+
+
+_RATES: Final = {f"{per_s}-per-s": per_s for per_s in flow_management.RATES_PER_S}
+_RUNS: Final = {f"runs-{wait_s}-s-apart": wait_s for wait_s in _WAITS_S}
+_SIZES: Final = "sizes-"
+"""Ways of filling the table, by the names of their parts."""
+
+
+def _filled(part: Part) -> dict[str, Any]:
+    """What a part of FM finds."""
+    subject, size = subject_of(part.device), part.size
+    common: dict[str, Any] = {"at_most": size.most_entries, "seed": part.seed}
+    if part.fills in _RATES:
+        return asdict(flow_management.fill_at_rate(subject, _RATES[part.fills], **common)[0])
+    if part.fills in _RUNS:
+        runs = flow_management.age(subject, wait_s=_RUNS[part.fills], runs=size.aging_runs, **common)
+        return {"runs": [asdict(one) for one in runs]}
+    if part.fills == "alternating":
+        return dict(flow_management.alternate(subject, runs=size.alternating_runs, **common))
+    if part.fills == "paced":
+        return asdict(flow_management.fill_paced(subject, **common))
+    return dict(flow_management.sizes(subject, part.fills.removeprefix(_SIZES), **common))
+
+
+def _managed(found: Mapping[str, Mapping[str, Any]]) -> flow_management.Found:
+    """What all parts of FM found."""
+    paced = found["FM-paced"]
+    return flow_management.Found(
+        rates={per_s: Fill(**found[f"FM-{way}"]) for way, per_s in _RATES.items()},
+        paced=Paced(**{**paced, "fill": Fill(**paced["fill"])}),
+        aging={wait_s: [Fill(**one) for one in found[f"FM-{way}"]["runs"]] for way, wait_s in _RUNS.items()},
+        alternating=found["FM-alternating"],
+        sizes={match: found[f"FM-{_SIZES}{match}"] for match in MATCHES if f"FM-{_SIZES}{match}" in found},
+    )
 
 
 def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict[str, Verdict]:
@@ -128,9 +195,10 @@ def verdicts(found: Mapping[str, Mapping[str, Any]], limits: Thresholds) -> dict
             mark=Mark(queueing["mark"]), reasons=tuple(queueing["reasons"]), numbers=queueing["numbers"]
         ),
         "TP": throughput.judge(laced, limits),
+        "FM": flow_management.judge(_managed(found), limits),
         "BM": buffers.judge(held, limits),
     }
-    return {name: judged.get(name, _NOT_MEASURED) for name in DIMENSIONS}
+    return {name: judged[name] for name in DIMENSIONS}
 
 
 def carried_out(

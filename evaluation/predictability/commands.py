@@ -34,8 +34,8 @@ def judge_predictability(
 ) -> None:
     """Judge whether a switch is fit for guarantees: a row of table I of the predictability study.
 
-    In virtual time, from outside: processing time (PT), priority queueing (PQ), throughput (TP) and buffers
-    (BM). Flow management (FM) is not judged yet. What is measured already is not measured again.
+    In virtual time, from outside: processing time (PT), priority queueing (PQ), throughput (TP), flow
+    management (FM) and buffers (BM). What is measured already is not measured again.
 
     Example: loko bench predictability --device dell-s3048-on --quick
     """

@@ -61,6 +61,15 @@ class Thresholds(Strict):
     excess_differs_us: Threshold
     buffer_differs_percent: Threshold
     lost_frames: Threshold
+    only_listed_entries: Threshold
+    """That the switch reports and does not forward."""
+    ignored_entries: Threshold
+    """That it neither reports nor refuses."""
+    shrinks_percent: Threshold
+    """By so much a table becomes smaller from run to run."""
+    entry_s: Threshold
+    """For one entry."""
+    enough_entries: Threshold
 
 
 @cache

@@ -13,9 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
+from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import RefusedError, Sent, Stream, Subject, carry, evenly
-from evaluation.predictability.table_iii import IN_PORT, OTHER_PORT, OUT_PORT, enqueued, frame
+from evaluation.predictability.subject import Sent, Stream, Subject, carry, evenly
+from evaluation.predictability.table_iii import OTHER_PORT, enqueued, frame
 from evaluation.runner import LOST
 
 HIGH_BYTES: Final = 100

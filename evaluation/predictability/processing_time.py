@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
+from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import FRAMING_BYTES, RefusedError, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import FRAMING_BYTES, Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import (
-    IN_PORT,
-    OUT_PORT,
     Dimension,
     Scenario,
     flow_mods,

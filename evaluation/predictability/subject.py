@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import switch_emulator
 from numpy.typing import NDArray
 
+from evaluation.instruments.virtual_session import install
 from evaluation.runner import LOST, RunError
-from loko.controller.framing import whole_messages
-from loko.controller.messages import barrier_request, features_request, hello
 from loko.device import load_device
 from loko.document import PROFILES, InputError, find
 from loko.generic_switch import GenericSwitch
@@ -26,17 +26,16 @@ FRAMING_BYTES: Final = 20
 """Preamble and gap, which a frame takes on the wire besides its length."""
 SEQUENCE_OFFSET: Final = 52
 """Behind the headers of the frames, a tag included."""
-_SWITCH: Final = "switch"
-_ERROR: Final = 1
-_BARRIER_REPLY: Final = 19
+SWITCH: Final = "switch"
+"""Its name in the network."""
+SAFE_SPACING_NS: Final = 1_000_000_000
+"""Between entries: at one a second none went astray in any of the switches (section III-A.2)."""
+SETTLED_NS: Final = 120_000_000_000
+"""The longer of the two waits of figure 9a: what is not in the chip by then never will be."""
 _BURST_BYTES: Final = 10**9
 """The shaper of a sender holds nothing back: frames leave at their instants, or one by one."""
 _OTHER_QUEUES: Final = 8
 """Of a switch that does not tell: as many as OpenFlow switches have at most, as a rule."""
-
-
-class RefusedError(RunError):
-    """The switch refused an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +83,8 @@ class Stream:
     frame: bytes
     """Without FCS."""
     instants_ns: NDArray[np.int64]
+    sequence_offset: int = SEQUENCE_OFFSET
+    """Where in the frame there is room for a number, and before it for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +120,37 @@ def carry(
 
     Raises `RefusedError` if the switch takes an entry not, `RunError` if something else goes wrong.
     """
+    network = opened(subject, seed)
+    for a, b in (cables or {}).items():
+        network.connect(SWITCH, a, SWITCH, b, rate_bps=subject.link_rate_bps)
+    install(network, SWITCH, entries, spacing_ns=SAFE_SPACING_NS, settles_ns=SETTLED_NS)
+    return run(network, subject, streams, drain_ns=drain_ns)
+
+
+def opened(subject: Subject, seed: int) -> switch_emulator.Network:
+    """A network of a fresh switch alone. Raises `RunError`."""
+    network = switch_emulator.Network(seed=seed)
     try:
-        network = switch_emulator.Network(seed=seed)
-        network.add_board(_SWITCH, profile=subject.device, config={"link_rate_bps": subject.link_rate_bps})
-        for a, b in (cables or {}).items():
-            network.connect(_SWITCH, a, _SWITCH, b, rate_bps=subject.link_rate_bps)
+        network.add_board(SWITCH, profile=subject.device, config={"link_rate_bps": subject.link_rate_bps})
+    except ValueError as error:
+        raise RunError(f"{subject.device}: {error}") from None
+    return network
+
+
+def run(
+    network: switch_emulator.Network, subject: Subject, streams: Sequence[Stream], *, drain_ns: int
+) -> list[Sent]:
+    """What becomes of the streams through the switch of a network without hosts. Raises `RunError`."""
+    try:
         for port in sorted({port for stream in streams for port in (stream.enters, stream.leaves)}):
             network.add_host(_host(port))
-            network.connect(_host(port), 1, _SWITCH, port, rate_bps=subject.link_rate_bps)
-        _install(network, entries)
+            network.connect(_host(port), 1, SWITCH, port, rate_bps=subject.link_rate_bps)
         for number, stream in enumerate(streams):
             network.add_pattern(
                 _host(stream.enters),
                 flow=number,
                 frame=stream.frame,
-                sequence_offset=SEQUENCE_OFFSET,
+                sequence_offset=stream.sequence_offset,
                 shaper_rate_bps=subject.link_rate_bps,
                 shaper_burst_bytes=_BURST_BYTES,
                 instants_ns=stream.instants_ns,
@@ -143,10 +160,10 @@ def carry(
         result = network.run(duration_ns=last_ns + drain_ns, drain_ns=drain_ns)
     except ValueError as error:
         raise RunError(f"{subject.device}: {error}") from None
-    return [
-        Sent(result.sent_ns[result.flow == number], result.received_ns[result.flow == number])
-        for number in range(len(streams))
-    ]
+    order = np.argsort(result.flow, kind="stable")
+    ends = np.searchsorted(result.flow[order], np.arange(len(streams) + 1))
+    chosen = [order[begin:end] for begin, end in pairwise(ends)]
+    return [Sent(result.sent_ns[of], result.received_ns[of]) for of in chosen]
 
 
 def evenly(count: int, gap_ns: float, *, begin_ns: int = 0) -> NDArray[np.int64]:
@@ -157,13 +174,3 @@ def evenly(count: int, gap_ns: float, *, begin_ns: int = 0) -> NDArray[np.int64]
 
 def _host(port: int) -> str:
     return f"host{port}"
-
-
-def _install(network: switch_emulator.Network, entries: Sequence[bytes]) -> None:
-    segments = [hello(1), features_request(2), *entries, barrier_request(3)]
-    messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
-    errors = [message for message in messages if message[1] == _ERROR]
-    if errors:
-        raise RefusedError(f"the switch refused an entry: error {errors[0][8:12].hex()}")
-    if not any(message[1] == _BARRIER_REPLY for message in messages):
-        raise RunError("the switch stopped answering: its barrier has no reply")

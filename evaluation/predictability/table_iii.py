@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
 from evaluation.instruments import numbered_frame
 from evaluation.instruments.numbered_frame import FIELDS, UDP_OUT, VLAN
+from evaluation.instruments.numbered_table import (
+    FIRST_PRIORITY,
+    IN_PORT,
+    OUT_PORT,
+    REWRITING,
+    output,
+    priorities,
+)
 from loko.controller.messages import flow_mod
 
-IN_PORT: Final = 1
-OUT_PORT: Final = 2
 OTHER_PORT: Final = 3
-_FIRST_PRIORITY: Final = 100
 
 Dimension = Literal["entries", "match", "action", "matching_rule", "priorities", "frame_bytes", "rate_mbps"]
 
@@ -40,7 +45,7 @@ class Scenario:
     @property
     def tagged(self) -> bool:
         """Whether its frames come with a VLAN tag."""
-        return self.match in _TAGGED_MATCHES or self.action in _TAGGED_ACTIONS
+        return is_tagged(self.match, self.action)
 
 
 VALUES: Final[dict[Dimension, tuple[Any, ...]]] = {
@@ -62,6 +67,11 @@ _TAGGED_MATCHES: Final = frozenset({"dl-vlan", "dl-vlan-pcp"})
 _TAGGED_ACTIONS: Final = frozenset({"set-vlan-id", "set-vlan-pcp", "strip-vlan"})
 
 
+def is_tagged(match: str, action: str) -> bool:
+    """Whether frames for such entries come with a VLAN tag."""
+    return match in _TAGGED_MATCHES or action in _TAGGED_ACTIONS
+
+
 def varied(dimension: Dimension) -> Iterator[tuple[str, Scenario]]:
     """The scenarios that differ in one dimension, with its values in words."""
     for value in VALUES[dimension]:
@@ -73,16 +83,20 @@ def flow_mods(scenario: Scenario) -> list[bytes]:
     count = scenario.entries
     used = 0 if scenario.matching_rule == "first" else count - 1
     step = {"increasing": 1, "decreasing": -1, "same": 0}[scenario.priorities]
-    first = _FIRST_PRIORITY + (count if step < 0 else 0)
     return [
-        _entry(scenario.match, scenario.action, None if place == used else place, first + step * place)
-        for place in range(count)
+        _entry(scenario.match, scenario.action, None if place == used else place, priority)
+        for place, priority in enumerate(priorities(count, step))
     ]
 
 
 @lru_cache(maxsize=8192)
 def _entry(match: str, action: str, other: int | None, priority: int) -> bytes:
-    return flow_mod(_match(match, other), _ACTIONS[action](), priority=priority, xid=priority)
+    return flow_mod(_match(match, other), ACTIONS[action](), priority=priority, xid=priority)
+
+
+def like_entry(match: str, action: str, priority: int) -> bytes:
+    """The FLOW_MOD of an entry that matches the frames of the scenarios."""
+    return _entry(match, action, None, priority)
 
 
 def _match(kind: str, other: int | None) -> Any:
@@ -123,35 +137,26 @@ _OTHERS: Final[dict[str, Callable[[int], Any]]] = {
     "nw_dst": lambda place: f"10.{1 + place // 256}.{place % 256}.2" if place != 1 else "10.9.1.2",
     "tp_dst": lambda place: 7000 + place,
 }
-_ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
-    "output": lambda: [_output()],
+
+
+def _rewriting(*names: str) -> list[Any]:
+    return [*(REWRITING[name]() for name in names), output()]
+
+
+ACTIONS: Final[dict[str, Callable[[], list[Any]]]] = {
+    **{name: partial(_rewriting, name) for name in REWRITING},
+    "output": lambda: [output()],
     "enqueue": lambda: [parser.OFPActionEnqueue(OUT_PORT, 0)],
-    "set-dl-src": lambda: [parser.OFPActionSetDlSrc("02:00:00:00:00:0a"), _output()],
-    "set-vlan-id": lambda: [parser.OFPActionVlanVid(100), _output()],
-    "set-vlan-pcp": lambda: [parser.OFPActionVlanPcp(3), _output()],
-    "strip-vlan": lambda: [parser.OFPActionStripVlan(), _output()],
-    "push-vlan": lambda: [parser.OFPActionVlanVid(100), _output()],
-    "set-nw-src": lambda: [parser.OFPActionSetNwSrc("10.0.0.10"), _output()],
-    "set-nw-tos": lambda: [parser.OFPActionSetNwTos(0x20), _output()],
-    "set-tp-src": lambda: [parser.OFPActionSetTpSrc(5010), _output()],
-    "all": lambda: [
-        parser.OFPActionSetDlSrc("02:00:00:00:00:0a"),
-        parser.OFPActionVlanVid(100),
-        parser.OFPActionVlanPcp(3),
-        parser.OFPActionSetNwTos(0x20),
-        _output(),
-    ],
+    "push-vlan": partial(_rewriting, "set-vlan-id"),
+    "all": partial(_rewriting, "set-dl-src", "set-vlan-id", "set-vlan-pcp", "set-nw-tos"),
 }
-
-
-def _output() -> Any:
-    return parser.OFPActionOutput(OUT_PORT, 0xFFFF)
+"""By the names of table III, and set-dl-dst, which the study uses besides (section III-A.2c)."""
 
 
 def enqueued(udp_out: int, port: int, queue: int) -> bytes:
     """The FLOW_MOD that sends the frames to a UDP port into a queue of a port."""
     match = parser.OFPMatch(**{**{field: _FRAME[field] for field in _FIVE_TUPLE}, "tp_dst": udp_out})
-    return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=_FIRST_PRIORITY, xid=udp_out)
+    return flow_mod(match, [parser.OFPActionEnqueue(port, queue)], priority=FIRST_PRIORITY, xid=udp_out)
 
 
 def frame(frame_bytes: int, *, tagged: bool = False, udp_out: int = UDP_OUT) -> bytes:

@@ -13,8 +13,9 @@ from typing import Final
 
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
+from evaluation.instruments.virtual_session import RefusedError
 from evaluation.predictability.marks import Mark, Thresholds, Verdict
-from evaluation.predictability.subject import RefusedError, Stream, Subject, carry, evenly
+from evaluation.predictability.subject import Stream, Subject, carry, evenly
 from evaluation.predictability.table_iii import VALUES, frame
 from loko.controller.messages import flow_mod
 from loko.lab import Lab

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.bench import campaign
 from evaluation.bench.cables import UnpluggedError
-from evaluation.bench.cases import IN_PORT, OUT_PORT, Table, flow_mods
+from evaluation.bench.cases import Table, flow_mods
 from evaluation.bench.device import Device
 from evaluation.bench.part import Design, Key, Part, Procedure
 from evaluation.bench.procedures import PROCEDURES, cp_time, dp_time, table, throughput
@@ -17,6 +17,7 @@ from evaluation.bench.simulated_switch import SimulatedSwitch
 from evaluation.bench.store import SampleStore
 from evaluation.bench.virtual import VirtualDevice
 from evaluation.instruments.numbered_frame import frame
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.scenario import Action, Match
 
 SAMPLES = 3

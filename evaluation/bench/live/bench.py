@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from evaluation.bench.cables import port_cable
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.equations import Wire
 from evaluation.bench.inventory import Controller, Hardware, Inventory, Port
 from evaluation.bench.live.arrival_tap import ArrivalTap
 from evaluation.bench.live.cable_watch import CableWatch
 from evaluation.bench.live.live_device import EnterMode, Instruments, LiveDevice, Mode
 from evaluation.instruments.controller_endpoint import ControllerEndpoint
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.packet_tap import PacketTap, clock_of, stamps_in_hardware
 from evaluation.runner import Stall
 

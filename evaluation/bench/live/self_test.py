@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from contextlib import ExitStack
 
-from evaluation.bench.cases import IN_PORT, OUT_PORT
 from evaluation.bench.live.bench import Bench
 from evaluation.bench.wiring import NOTHING, Observations, Wiring, diagnose
 from evaluation.instruments.cable_probe import arrival, let_out, probes, refuse_unless_broken
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from evaluation.instruments.packet_tap import PacketTap
 from evaluation.runner import RunError
 from loko.controller.messages import barrier_request

@@ -16,12 +16,12 @@ from typing import Any, Final
 import numpy as np
 from os_ken.ofproto import ofproto_v1_0_parser as parser
 
-from evaluation.bench.cases import OUT_PORT
 from evaluation.bench.device import MISSING, Device
 from evaluation.bench.equations import data_time_ns
 from evaluation.bench.part import ROUNDS, Combinations, Extent, Part, Procedure, Taken
 from evaluation.bench.procedures.dp_time import TRAIN_S
 from evaluation.instruments.numbered_frame import UDP_OUT, frame
+from evaluation.instruments.numbered_table import OUT_PORT
 from evaluation.runner import RunError
 from loko.controller.messages import flow_mod
 

@@ -80,8 +80,88 @@ class Verdicts(Strict):
     lace_packets: Packets
 
 
+Entries = Annotated[int, Field(ge=1, le=60_000)]
+Runs = Annotated[int, Field(ge=1, le=1_000)]
+
+
+class Divergence(Strict):
+    """What a switch reports and what it forwards, by the rate at which entries come."""
+
+    shows: Literal["divergence"]
+    rates_per_s: list[Annotated[int, Field(ge=1, le=1_000)]] = Field(min_length=1)
+    runs: Runs
+    """At each rate, with another seed."""
+    quick_runs: Runs
+    most_entries: Entries
+
+
+class Aging(Strict):
+    """Entries that are reported and forwarded, in runs on one switch."""
+
+    shows: Literal["aging"]
+    waits_s: list[Annotated[int, Field(ge=0, le=10_000)]] = Field(min_length=1)
+    per_s: Annotated[int, Field(ge=1, le=1_000)]
+    runs: Runs
+    quick_runs: Runs
+    most_entries: Entries
+
+
+class Alternation(Strict):
+    """Entries that the table takes, in runs with two actions in turn."""
+
+    shows: Literal["alternation"]
+    runs: Runs
+    quick_runs: Runs
+    most_entries: Entries
+
+
+class Insertion(Strict):
+    """How many entries there are after how long, with a barrier after each."""
+
+    shows: Literal["insertion"]
+    most_entries: Entries
+
+
+class TableSizes(Strict):
+    """How many entries of each match and action the chip holds."""
+
+    shows: Literal["table-sizes"]
+    most_entries: Entries
+
+
+class Buffers(Strict):
+    """What a queue holds while others are full."""
+
+    shows: Literal["buffers"]
+    frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(min_length=1)
+    ports: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1)
+    queues: list[Annotated[int, Field(ge=1, le=8)]] = Field(min_length=1)
+    quick_ports: list[Annotated[int, Field(ge=1, le=6)]] = Field(min_length=1)
+
+
+class TagStacks(Strict):
+    """Processing times of frames whose outermost tag is taken off, by the number of tags."""
+
+    shows: Literal["tag-stacks"]
+    tags: list[Annotated[int, Field(ge=1, le=16)]] = Field(min_length=1)
+    packets: Packets
+    quick_packets: Packets
+
+
 Shown = Annotated[
-    ProcessingTimes | SoftwareTimes | PriorityQueueing | Lace | Throughputs | Verdicts,
+    ProcessingTimes
+    | SoftwareTimes
+    | PriorityQueueing
+    | Lace
+    | Throughputs
+    | Verdicts
+    | Divergence
+    | Aging
+    | Alternation
+    | Insertion
+    | TableSizes
+    | Buffers
+    | TagStacks,
     Field(discriminator="shows"),
 ]
 

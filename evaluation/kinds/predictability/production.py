@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
 from evaluation.kinds import IN_TASKS, Kind
+from evaluation.kinds.predictability.buffering import compute_buffers
 from evaluation.kinds.predictability.document import (
+    Aging,
+    Alternation,
+    Buffers,
+    Divergence,
+    Insertion,
     Lace,
     Predictability,
     PriorityQueueing,
     ProcessingTimes,
     SoftwareTimes,
+    TableSizes,
+    TagStacks,
     Throughputs,
+    Verdicts,
 )
 from evaluation.kinds.predictability.lacing import compute_lace, compute_table
+from evaluation.kinds.predictability.management import (
+    compute_aging,
+    compute_alternation,
+    compute_divergence,
+    compute_insertion,
+    compute_sizes,
+)
 from evaluation.kinds.predictability.queueing import compute_queueing
-from evaluation.kinds.predictability.times import compute_software, compute_times
+from evaluation.kinds.predictability.times import compute_software, compute_stacks, compute_times
 from evaluation.kinds.predictability.verdict import compute_verdicts
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -36,19 +52,26 @@ def parameters(figure: Predictability, _options: Options) -> Mapping[str, Any]:
 
 def compute(figure: Predictability, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
     """Replay the figure."""
-    match figure.measures:
-        case ProcessingTimes() as measures:
-            return compute_times(figure, measures, options, progress)
-        case SoftwareTimes() as measures:
-            return compute_software(figure, measures, options, progress)
-        case PriorityQueueing() as measures:
-            return compute_queueing(figure, measures, options, progress)
-        case Lace() as measures:
-            return compute_lace(figure, measures, options, progress)
-        case Throughputs() as measures:
-            return compute_table(figure, measures, options, progress)
-        case measures:
-            return compute_verdicts(figure, measures, options, progress)
+    computes = _COMPUTES[type(figure.measures)]
+    return computes(figure, figure.measures, options, progress)
+
+
+_COMPUTES: Final[dict[type, Callable[..., tuple[Outcome, pa.Table]]]] = {
+    ProcessingTimes: compute_times,
+    SoftwareTimes: compute_software,
+    PriorityQueueing: compute_queueing,
+    Lace: compute_lace,
+    Throughputs: compute_table,
+    Verdicts: compute_verdicts,
+    Divergence: compute_divergence,
+    Aging: compute_aging,
+    Alternation: compute_alternation,
+    Insertion: compute_insertion,
+    TableSizes: compute_sizes,
+    Buffers: compute_buffers,
+    TagStacks: compute_stacks,
+}
+"""By what a figure measures."""
 
 
 _S_A_DEVICE: Final = {
@@ -57,7 +80,14 @@ _S_A_DEVICE: Final = {
     "priority-queueing": 3.0,
     "throughput": 30.0,
     "throughput-table": 6.0,
-    "verdicts": 30.0,
+    "verdicts": 40.0,
+    "divergence": 10.0,
+    "aging": 3.0,
+    "alternation": 3.0,
+    "insertion": 1.0,
+    "table-sizes": 8.0,
+    "buffers": 30.0,
+    "tag-stacks": 2.0,
 }
 
 

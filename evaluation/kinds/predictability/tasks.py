@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from evaluation.executor import Result
 from evaluation.options import Options, Progress
-from evaluation.predictability import campaign, priority_queueing, processing_time, throughput
+from evaluation.predictability import (
+    buffers,
+    campaign,
+    flow_management,
+    priority_queueing,
+    processing_time,
+    tag_stack,
+    throughput,
+)
 from evaluation.predictability.subject import subject_of
 from evaluation.predictability.table_iii import Scenario
 from evaluation.replay.tasks import computed
@@ -51,6 +59,32 @@ class Laced(Task):
     rate_mbps: float = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled(Task):
+    """A table that is filled; `packets` are the entries of one that is not full before."""
+
+    per_s: int = 0
+    wait_s: int = 0
+    runs: int = 1
+    match: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Congested(Task):
+    """What a queue holds beside congested ports and queues; no `packets`."""
+
+    frame_bytes: int
+    ports: int
+    queues: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stacked(Task):
+    """Frames with so many tags."""
+
+    tags: int
+
+
 def each(
     function: Callable[[_Task], Result], tasks: Sequence[_Task], options: Options, progress: Progress
 ) -> list[Result]:
@@ -85,3 +119,45 @@ def highest(task: Laced) -> throughput.Throughput:
 def part(task: campaign.Part) -> dict[str, Any]:
     """A part of the campaign."""
     return campaign.measure(task)
+
+
+def filled_at_rate(task: Filled) -> tuple[flow_management.Fill, list[int]]:
+    """What became of the entries, and which are forwarded."""
+    subject = subject_of(task.device)
+    return flow_management.fill_at_rate(subject, task.per_s, at_most=task.packets, seed=task.seed)
+
+
+def aged(task: Filled) -> list[flow_management.Fill]:
+    """Each run."""
+    subject = subject_of(task.device)
+    return flow_management.age(
+        subject, wait_s=task.wait_s, runs=task.runs, at_most=task.packets, seed=task.seed, per_s=task.per_s
+    )
+
+
+def alternated(task: Filled) -> dict[str, list[int]]:
+    """Entries that were taken in each run, by the action."""
+    subject = subject_of(task.device)
+    return flow_management.alternate(subject, runs=task.runs, at_most=task.packets, seed=task.seed)
+
+
+def paced(task: Filled) -> flow_management.Paced:
+    """Entries over time."""
+    return flow_management.fill_paced(subject_of(task.device), at_most=task.packets, seed=task.seed)
+
+
+def table_sizes(task: Filled) -> dict[str, int]:
+    """Of one match, by the action."""
+    return flow_management.sizes(subject_of(task.device), task.match, at_most=task.packets, seed=task.seed)
+
+
+def held(task: Congested) -> buffers.Capacity | None:
+    """What the highest queue of a port holds."""
+    subject = subject_of(task.device)
+    return buffers.measure(subject, task.ports, task.queues, seed=task.seed, frame_bytes=task.frame_bytes)
+
+
+def popped(task: Stacked) -> NDArray[np.int64] | None:
+    """Processing times in ns; None if the switch refuses the entry."""
+    subject = subject_of(task.device, most_rate_bps=processing_time.MOST_RATE_BPS)
+    return tag_stack.measure(subject, task.tags, packets=task.packets, seed=task.seed)

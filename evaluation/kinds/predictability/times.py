@@ -1,4 +1,4 @@
-"""Figures 2 and 3: processing times as boxes."""
+"""Figures 2, 3 and 15: processing times as boxes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from evaluation.analysis import box_of
 from evaluation.chart import BoxGroup, BoxPanel, BoxStatistics, Chart, ChartAxis, Panel
-from evaluation.kinds.predictability.document import Predictability, ProcessingTimes, SoftwareTimes
-from evaluation.kinds.predictability.tasks import Timed, each, times
+from evaluation.kinds.predictability.document import (
+    Predictability,
+    ProcessingTimes,
+    SoftwareTimes,
+    TagStacks,
+)
+from evaluation.kinds.predictability.tasks import Stacked, Timed, each, popped, times
 from evaluation.options import Options, Progress
 from evaluation.outcome import Outcome
 from evaluation.predictability.marks import thresholds
@@ -125,6 +130,53 @@ def compute_software(
         chart=Chart(panels=panels, columns=2, caption=f"{packets} packets a case, {rate:g} Mbit/s"),
         findings=findings,
         x=AxisLabel(name="case", unit=""),
+    )
+    return outcome, _rows(found)
+
+
+def compute_stacks(
+    figure: Predictability, measures: TagStacks, options: Options, progress: Progress
+) -> tuple[Outcome, pa.Table]:
+    """Figure 15."""
+    packets = measures.quick_packets if options.quick else measures.packets
+    tasks = [
+        Stacked(device=device, packets=packets, seed=options.seed, tags=tags)
+        for device in figure.devices
+        for tags in measures.tags
+    ]
+    all_times = dict(zip(tasks, each(popped, tasks, options, progress), strict=True))
+    places = [str(tags) for tags in measures.tags]
+    found: Found = [
+        (
+            Timed(
+                device=task.device,
+                packets=packets,
+                seed=options.seed,
+                place=str(task.tags),
+                group=task.device,
+                scenario=Scenario(),
+            ),
+            times_ns,
+            summary(times_ns, packets),
+        )
+        for task, times_ns in all_times.items()
+    ]
+    hardware = [one for one in found if in_hardware(one[2], thresholds())]
+    works = [device for device in figure.devices if any(task.device == device for task, *_ in hardware)]
+    x = ChartAxis(label="tags of a frame")
+    findings = _findings(figure, found, hardware)
+    findings["works"] = float(len(works))
+    bounds = [findings[f"spread_{key(device)}_us"] for device in works]
+    findings["spread_most_us"] = max(bounds, default=0.0)
+    outcome = Outcome(
+        chart=Chart(
+            panels=[_panel(hardware, places, x, device) for device in works],
+            columns=2,
+            caption=f"{packets} packets a case; the outermost tag is matched and taken off",
+        ),
+        findings=findings,
+        x=AxisLabel(name="tags", unit=""),
+        table=_outside(found, hardware),
     )
     return outcome, _rows(found)
 

@@ -14,13 +14,13 @@ import numpy as np
 import switch_emulator
 from numpy.typing import NDArray
 
+from evaluation.instruments.virtual_session import install
 from evaluation.kinds.slices.confined import carry_confined
 from evaluation.kinds.slices.htb_port import Request
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Instants, Releases, Sender, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
-from loko.controller.framing import whole_messages
-from loko.controller.messages import add_entry, barrier_request, features_request, hello
+from loko.controller.messages import add_entry
 from loko.document import PROFILES, find
 from loko.entries import Enqueue, flow_entry
 from loko.flow import Flow
@@ -35,7 +35,6 @@ SENDERS: Final = ("source", "other")
 """Hosts that can send; what they send goes to `RECEIVER`."""
 _SWITCH: Final = "s1"
 _SLICED_PORT: Final = 2
-_ERROR: Final = 1
 _TO_SEND_NS: Final = 100_000_000
 """For what is released last, which leaves its host one by one."""
 _DRAIN_NS: Final = 2_000_000_000
@@ -77,7 +76,7 @@ def carry(sending: Sending) -> dict[int, Sent]:
     lab = load_lab(LAB)
     try:
         network = _network(lab, port, device, seed)
-        _install(network, lab, releases)
+        install(network, _SWITCH, _entries(lab, releases))
         for number, release in releases.items():
             sends = Releases(instants_ns=release.instants_ns)
             traffic = Sender.of(number, _flow(number, release), sends)
@@ -125,18 +124,14 @@ def _network(lab: Lab, port: Port, device: str, seed: int) -> switch_emulator.Ne
     return network
 
 
-def _install(network: switch_emulator.Network, lab: Lab, releases: Mapping[int, Release]) -> None:
+def _entries(lab: Lab, releases: Mapping[int, Release]) -> list[bytes]:
     """An entry for each release, which puts it into its queue."""
-    segments = [hello(1), features_request(2)]
-    for xid, (number, release) in enumerate(releases.items(), start=3):
+    entries = []
+    for xid, (number, release) in enumerate(releases.items(), start=4):
         entry = flow_entry(lab, _flow(number, release), _SLICED_PORT)
         queued = replace(entry, actions=(Enqueue(_SLICED_PORT, release.queue),))
-        segments.append(add_entry(queued, xid))
-    segments.append(barrier_request(len(segments) + 1))
-    messages, _ = whole_messages(b"".join(network.control(_SWITCH, segments)))
-    errors = [message for message in messages if message[1] == _ERROR]
-    if errors:
-        raise RunError(f"{_SWITCH}: refused its table: error {errors[0][8:12].hex()}")
+        entries.append(add_entry(queued, xid))
+    return entries
 
 
 def _flow(number: int, release: Release) -> Flow:

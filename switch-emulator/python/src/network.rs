@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use zodiac_simulator as simulator;
-use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, SourceConfig};
+use zodiac_simulator::{BurstsConfig, DeviceProfile, Offered, Pace, SourceConfig};
 
 use crate::argument::{config, nanoseconds, profile, whole, wrong};
 
@@ -104,13 +104,25 @@ impl Network {
         self.with(|network| network.plug((name, port), at_ns))
     }
 
+    #[pyo3(
+        signature = (board, segments, *, spacing_ns = None, await_reply = false),
+        text_signature = "($self, board, segments, *, spacing_ns=10000000, await_reply=False)"
+    )]
     fn control<'py>(
         &self,
         py: Python<'py>,
         board: &str,
         segments: Vec<Vec<u8>>,
+        spacing_ns: Option<&Bound<'_, PyAny>>,
+        await_reply: bool,
     ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let replies = self.with(|network| network.control(board, &segments))?;
+        let usual = Pace::default();
+        let pace = Pace {
+            spacing_ns: spacing_ns
+                .map_or(Ok(usual.spacing_ns), |span| nanoseconds("spacing_ns", span))?,
+            awaits_reply: await_reply,
+        };
+        let replies = self.with(|network| network.control_at(board, &segments, pace))?;
         Ok(replies
             .iter()
             .map(|reply| PyBytes::new(py, reply))

@@ -316,12 +316,20 @@ class Network:
     ) -> None:
         """Lay a cable between two ports; it has the rate of the devices' ports."""
 
-    def control(self, board: str, segments: Sequence[bytes]) -> list[bytes]:
+    def control(
+        self,
+        board: str,
+        segments: Sequence[bytes],
+        *,
+        spacing_ns: int = 10_000_000,
+        await_reply: bool = False,
+    ) -> list[bytes]:
         """Hand each as one TCP segment to a board and return what the board sent meanwhile.
 
-        The first call opens the session. In the run, the board's echo requests are answered. A board with
-        ``control="network"`` gets them as frames from the controller at its native port, while the whole
-        network lives.
+        After each segment pass `spacing_ns`; with `await_reply` they begin when the board has replied, or has
+        not for 1000 s. The first call opens the session. In the run, the board's echo requests are answered.
+        A board with ``control="network"`` gets them as frames from the controller at its native port,
+        at its own pace, while the whole network lives.
         """
 
     def unplug(self, name: str, port: int, *, at_ns: int) -> None:

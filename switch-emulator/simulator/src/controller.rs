@@ -7,7 +7,7 @@ use zodiac_firmware::Instant;
 
 use crate::device::{Device, OutputKind};
 
-/// Between two segments of [`Session::exchange`]: longer than the board works on any message, so that each
+/// Between two segments, unless the caller says otherwise: longer than the board works on any message, so that each
 /// segment finds it idle.
 pub(crate) const SEGMENT_SPACING_NS: u64 = 10_000_000;
 /// By then a board has begun to connect after power-up (2 s), if it does by itself.
@@ -18,6 +18,27 @@ pub(crate) const ECHO_DELAY_NS: u64 = 1_000_000;
 const ECHO_REQUEST: u8 = 2;
 const ECHO_REPLY: u8 = 3;
 const HEADER_BYTES: usize = 8;
+
+/// For so long a controller waits for a reply.
+const REPLY_PATIENCE_NS: u64 = 1_000_000_000_000;
+
+/// How fast a controller hands over its segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// After each, before the next one.
+    pub spacing_ns: u64,
+    /// Whether it waits for a reply first, up to 1000 s.
+    pub awaits_reply: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            spacing_ns: SEGMENT_SPACING_NS,
+            awaits_reply: false,
+        }
+    }
+}
 
 /// A board's control session before the run.
 #[derive(Debug, Default)]
@@ -36,18 +57,23 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the session if it is not open, hands over each segment, and gives what the board sent meanwhile.
-    pub(crate) fn exchange(&mut self, board: &mut Device, segments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    /// Opens the session if it is not open, hands over each segment at this pace, and gives what the board sent meanwhile.
+    pub(crate) fn exchange(
+        &mut self,
+        board: &mut Device,
+        segments: &[Vec<u8>],
+        pace: Pace,
+    ) -> Vec<Vec<u8>> {
         let mut replies = Vec::new();
         if !self.connected {
             self.connected = true;
             self.wait_for_connect(board);
             board.connected(Instant::from_nanos(self.now_ns));
-            self.settle(board, &mut replies);
+            self.settle(board, Pace::default(), &mut replies);
         }
         for segment in segments {
             board.segment(Instant::from_nanos(self.now_ns), segment);
-            self.settle(board, &mut replies);
+            self.settle(board, pace, &mut replies);
         }
         replies
     }
@@ -97,9 +123,27 @@ impl Session {
         board.advance(patience);
     }
 
-    fn settle(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
-        self.now_ns += SEGMENT_SPACING_NS;
+    fn settle(&mut self, board: &mut Device, pace: Pace, replies: &mut Vec<Vec<u8>>) {
+        if pace.awaits_reply {
+            let (already, patience_ns) = (replies.len(), self.now_ns + REPLY_PATIENCE_NS);
+            self.collect(board, replies);
+            while replies.len() == already {
+                let next_ns = board.poll_at().map(Instant::as_nanos);
+                let Some(at_ns) = next_ns.filter(|at_ns| *at_ns <= patience_ns) else {
+                    break;
+                };
+                self.now_ns = self.now_ns.max(at_ns);
+                board.advance(Instant::from_nanos(self.now_ns));
+                self.collect(board, replies);
+            }
+        }
+        self.now_ns += pace.spacing_ns;
         board.advance(Instant::from_nanos(self.now_ns));
+        self.collect(board, replies);
+    }
+
+    /// Takes what the board has given out.
+    fn collect(&mut self, board: &mut Device, replies: &mut Vec<Vec<u8>>) {
         while let Some(output) = board.poll_output() {
             match output.kind {
                 OutputKind::Controller(bytes) => replies.push(bytes),

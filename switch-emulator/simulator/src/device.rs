@@ -126,7 +126,7 @@ pub(crate) trait Switch: fmt::Debug + Send {
     /// Bytes of the controller.
     fn segment(&mut self, now: Instant, bytes: &[u8]) {
         self.advance(now);
-        for answer in self.agent().segment(bytes) {
+        for answer in self.agent().segment(now.as_nanos(), bytes) {
             self.answer(now, answer);
         }
     }

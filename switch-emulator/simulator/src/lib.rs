@@ -39,6 +39,7 @@ mod source;
 
 pub use bucket::TokenBucket;
 pub use conformance::Meter;
+pub use controller::Pace;
 pub use controller_host::ControllerConfig;
 pub use device::{
     DeviceProfile, GenericSwitchProfile, LinuxSwitchProfile, SwitchConfig, SwitchProfile,

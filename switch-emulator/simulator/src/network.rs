@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use zodiac_firmware::{Board, Config, Control, Instant, PortNumber, Profile};
 
 use crate::conformance::Meter;
-use crate::controller::Session;
+use crate::controller::{Pace, Session};
 use crate::controller_host::{ControllerConfig, ControllerHost};
 use crate::device::{Device, SwitchConfig, SwitchProfile};
 use crate::error::Error;
@@ -325,6 +325,26 @@ impl Network {
     /// [`Error::Name`] if there is no such board, [`Error::Order`] after the run, or if a board on a network does not
     /// reach a controller.
     pub fn control(&mut self, board: &str, segments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+        self.control_at(board, segments, Pace::default())
+    }
+
+    /// As [`control`](Self::control), at another pace, which a board on a network does not allow.
+    ///
+    /// # Errors
+    /// Those of `control`, [`Error::Order`] for a board on a network, [`Error::Value`] for a pace above 10^15 ns.
+    pub fn control_at(
+        &mut self,
+        board: &str,
+        segments: &[Vec<u8>],
+        pace: Pace,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        if pace.spacing_ns > MAX_PLANNED_NS {
+            return Err(Error::Value {
+                name: "spacing_ns",
+                value: pace.spacing_ns.to_string(),
+                range: format!("0 .. {MAX_PLANNED_NS}"),
+            });
+        }
         if self.has_run {
             return Err(Error::Order(
                 "control() after run(): install the flows before the run".into(),
@@ -336,10 +356,15 @@ impl Network {
             ))
         })?;
         if self.boards[index].on_network.is_some() {
+            if pace != Pace::default() {
+                return Err(Error::Order(format!(
+                    "board {board:?} is on a network: its controller has one pace, leave spacing_ns and await_reply out"
+                )));
+            }
             return self.control_by_network(index, segments);
         }
         let node = &mut self.boards[index];
-        Ok(node.session.exchange(&mut node.device, segments))
+        Ok(node.session.exchange(&mut node.device, segments, pace))
     }
 
     /// Plans what the controller sends to a board during the run: instants after its beginning, in order, each with

@@ -13,6 +13,7 @@
 //! | `lookup` | a look-up that takes fewer frames a second than the ports bring |
 //! | `software` | the CPU, which forwards what the chip cannot |
 //! | `buffer_pool` | a memory that all queues share |
+//! | `openflow::agent` | how entries get from the agent to the chip |
 //! | `openflow::rules` | what the table holds, and where, by the kinds of match and action |
 //! | `queue::priority` | strict priority, checked every so often |
 
@@ -45,6 +46,7 @@ mod stream {
     pub(super) const PIPELINE: u64 = 0;
     pub(super) const SOFTWARE: u64 = 1;
     pub(super) const PRIORITY: u64 = 2;
+    pub(super) const AGENT: u64 = 3;
 }
 
 /// What stands between the table and one front port's wire.
@@ -125,7 +127,15 @@ impl GenericSwitch {
         });
         Ok(Self {
             agent: match profile.table_model() {
-                Some(model) => Agent::modelled(config.mac, count, model),
+                Some(model) => Agent::modelled(
+                    config.mac,
+                    count,
+                    model,
+                    (
+                        profile.agent.unwrap_or_default(),
+                        Stream::new(seed, stream::AGENT),
+                    ),
+                ),
                 None => Agent::with_queues(config.mac, count, profile.table.entries as usize),
             },
             pipeline: Pipeline::new(
@@ -154,6 +164,7 @@ impl GenericSwitch {
         let asked = self.ports.iter().filter_map(|port| port.ask_ns);
         asked
             .chain(self.forwarded.front().map(|frame| frame.ready_ns))
+            .chain(self.agent.next_ns())
             .min()
     }
 
@@ -235,7 +246,7 @@ impl Switch for GenericSwitch {
         };
         self.counters.processed += 1;
         let came_bytes = size_on_wire(data.len());
-        let treatment = self.agent.treatment(&data, port);
+        let treatment = self.agent.treatment(now_ns, &data, port);
         let (verdict, by_port) = (treatment.verdict, treatment.by_port);
         let in_software = treatment.path == Path::Software;
         for rewrite in treatment.rewrites {
@@ -281,6 +292,11 @@ impl Switch for GenericSwitch {
 
     fn advance(&mut self, now: Instant) {
         while let Some(at_ns) = self.next_ns().filter(|at_ns| *at_ns <= now.as_nanos()) {
+            if self.agent.next_ns() == Some(at_ns) {
+                for answer in self.agent.work(at_ns) {
+                    self.answer(Instant::from_nanos(at_ns), answer);
+                }
+            }
             let is_ready = |one: &Forwarded| one.ready_ns <= at_ns;
             while self.forwarded.front().is_some_and(is_ready) {
                 let Some(frame) = self.forwarded.pop_front() else {

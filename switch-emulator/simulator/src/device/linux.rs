@@ -134,7 +134,7 @@ impl LinuxSwitch {
         let frame_bytes = size_on_wire(frame.data.len());
         let work_ps = cpu.base_ps + cpu.per_byte_ps * frame_bytes;
         let done_ns = self.interference.finish(now_ns, (work_ps + 500) / 1_000);
-        match self.agent.look_up(&frame.data, frame.port) {
+        match self.agent.look_up(now_ns, &frame.data, frame.port) {
             Verdict::Miss => self.counters.missed += 1,
             Verdict::Drop => self.counters.dropped_flow += 1,
             Verdict::Forward { ports, .. } => self.send(done_ns, ports, frame.data),

@@ -1,17 +1,23 @@
 //! The OpenFlow 1.0 side of switches that are no Zodiac FX: sessions as the specification describes them.
 //!
-//! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER and all commands of `FLOW_MOD`, with the
-//! action output, enqueue where ports have queues, and those that change frames where a switch chip does. Everything else is refused with an error message. Nothing here takes time: what a controller's
-//! message costs on these switches is not known. The matches are those of the firmware crate.
+//! As much as forwarding needs: HELLO, ECHO, FEATURES, CONFIG, BARRIER, statistics of entries and table, and all commands of
+//! `FLOW_MOD`, with the action output, enqueue where ports have queues, and those that change frames where a switch chip
+//! does. Everything else is refused with an error message. Messages take no time, unless the switch has an agent that
+//! does ([`agent`]). The matches are those of the firmware crate.
+
+use std::collections::VecDeque;
 
 use zodiac_firmware::MacAddress;
 
 use super::Ports;
+use crate::random::Stream;
 
+pub(crate) mod agent;
 mod rewrite;
 pub(crate) mod rules;
 mod table;
 
+use agent::{AgentProfile, Handover};
 use rules::TableModel;
 use table::Table;
 pub(crate) use table::{Treatment, Verdict};
@@ -21,6 +27,9 @@ const HEADER_BYTES: usize = 8;
 const FLOW_MOD_BYTES: usize = 72;
 /// As much of a message as an error message returns.
 const ERROR_DATA_BYTES: usize = 64;
+
+/// What `FEATURES_REPLY` says it can: statistics of entries and of the table.
+const CAPABILITIES: u32 = 1 | 1 << 1;
 
 /// Types of messages.
 mod message {
@@ -34,14 +43,29 @@ mod message {
     pub(super) const GET_CONFIG_REPLY: u8 = 8;
     pub(super) const SET_CONFIG: u8 = 9;
     pub(super) const FLOW_MOD: u8 = 14;
+    pub(super) const STATS_REQUEST: u8 = 16;
+    pub(super) const STATS_REPLY: u8 = 17;
     pub(super) const BARRIER_REQUEST: u8 = 18;
     pub(super) const BARRIER_REPLY: u8 = 19;
+}
+
+/// Types of statistics.
+mod statistics {
+    pub(super) const FLOW: u16 = 1;
+    pub(super) const TABLE: u16 = 3;
+    /// More replies follow.
+    pub(super) const MORE: u16 = 1;
+    /// The request for entries, with its header.
+    pub(super) const FLOW_BYTES: usize = 56;
+    /// Entries in one reply at most: messages have 64 KB at most.
+    pub(super) const REPLY_BYTES: usize = 60_000;
 }
 
 /// Type and code of errors about messages.
 mod error {
     pub(super) const BAD_VERSION: (u16, u16) = (1, 0);
     pub(super) const BAD_TYPE: (u16, u16) = (1, 1);
+    pub(super) const BAD_STAT: (u16, u16) = (1, 2);
     pub(super) const BAD_LENGTH: (u16, u16) = (1, 6);
 }
 
@@ -54,6 +78,10 @@ pub(crate) struct Agent {
     switch_config: [u8; 4],
     /// The beginning of a message whose end has not come yet.
     stream: Vec<u8>,
+    /// Messages that it has not worked on yet.
+    waiting: VecDeque<Vec<u8>>,
+    /// When it has worked on the first of them, if it has begun.
+    done_ns: Option<u64>,
 }
 
 impl Agent {
@@ -67,9 +95,16 @@ impl Agent {
         Self::of_table(mac, ports, Table::new(ports, true, entries))
     }
 
-    /// The same with a table that holds what the model says, and whose entries can change frames too.
-    pub(crate) fn modelled(mac: MacAddress, ports: u8, model: TableModel) -> Self {
-        Self::of_table(mac, ports, Table::modelled(ports, model))
+    /// The same with a table that holds what the model says, whose entries can change frames too, and come to the chip as the
+    /// profile of the agent says.
+    pub(crate) fn modelled(
+        mac: MacAddress,
+        ports: u8,
+        model: TableModel,
+        (profile, random): (AgentProfile, Stream),
+    ) -> Self {
+        let handover = Handover::new(profile, random);
+        Self::of_table(mac, ports, Table::modelled(ports, model, handover))
     }
 
     fn of_table(mac: MacAddress, ports: u8, table: Table) -> Self {
@@ -79,50 +114,91 @@ impl Agent {
             table,
             switch_config: [0, 0, 0, 128],
             stream: Vec::new(),
+            waiting: VecDeque::new(),
+            done_ns: None,
         }
     }
 
     /// What the switch says when the session opens.
     pub(crate) fn connected(&mut self) -> Vec<u8> {
         self.stream.clear();
+        self.waiting.clear();
+        self.done_ns = None;
         finish(begin(message::HELLO, &[0; 4]))
     }
 
-    /// Handles what the stream holds completely after `bytes`; gives the answers, one for each message that has one.
-    pub(crate) fn segment(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+    /// Takes what the stream holds completely after `bytes`, and works as far as it comes; gives the answers, one for each
+    /// message that has one.
+    pub(crate) fn segment(&mut self, now_ns: u64, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut stream = std::mem::take(&mut self.stream);
         stream.extend_from_slice(bytes);
-        let mut answers = Vec::new();
         let mut rest = &stream[..];
         while rest.len() >= HEADER_BYTES {
             let length = usize::from(be16(rest, 2));
             if length < HEADER_BYTES {
                 // Where the next message begins is unknown.
-                answers.push(refusal(rest, error::BAD_LENGTH));
+                self.waiting.push_back(rest.to_vec());
                 rest = &[];
                 break;
             }
             let Some(message) = rest.get(..length) else {
                 break;
             };
-            answers.extend(self.message(message));
+            self.waiting.push_back(message.to_vec());
             rest = &rest[length..];
         }
         self.stream = rest.to_vec();
+        self.work(now_ns)
+    }
+
+    /// When it has worked on another message.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.done_ns
+    }
+
+    /// The answers to the messages that it has worked on by now.
+    pub(crate) fn work(&mut self, now_ns: u64) -> Vec<Vec<u8>> {
+        let mut answers = Vec::new();
+        let mut begin_ns = now_ns;
+        while let Some(message) = self.waiting.front() {
+            let done_ns = self
+                .done_ns
+                .unwrap_or_else(|| begin_ns + self.takes_ns(begin_ns, message));
+            if done_ns > now_ns {
+                self.done_ns = Some(done_ns);
+                break;
+            }
+            (self.done_ns, begin_ns) = (None, done_ns);
+            if let Some(message) = self.waiting.pop_front() {
+                answers.extend(self.message(done_ns, &message));
+            }
+        }
         answers
     }
 
-    /// Where a frame goes that came in on `port`.
-    pub(crate) fn look_up(&self, frame: &[u8], port: u8) -> Verdict {
-        self.table.look_up(frame, port).verdict
+    /// How long it works on a message.
+    fn takes_ns(&self, now_ns: u64, message: &[u8]) -> u64 {
+        match message[1] {
+            message::FLOW_MOD => self.table.handover().flow_mod_ns(self.table.len()),
+            message::BARRIER_REQUEST => self.table.handover().barrier_ns(now_ns),
+            _ => 0,
+        }
     }
 
-    /// What becomes of a frame that came in on `port`.
-    pub(crate) fn treatment(&self, frame: &[u8], port: u8) -> Treatment<'_> {
-        self.table.look_up(frame, port)
+    /// Where a frame goes that came in on `port` at this instant.
+    pub(crate) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Verdict {
+        self.table.look_up(now_ns, frame, port).verdict
     }
 
-    fn message(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// What becomes of a frame that came in on `port` at this instant.
+    pub(crate) fn treatment(&self, now_ns: u64, frame: &[u8], port: u8) -> Treatment<'_> {
+        self.table.look_up(now_ns, frame, port)
+    }
+
+    fn message(&mut self, now_ns: u64, bytes: &[u8]) -> Option<Vec<u8>> {
+        if usize::from(be16(bytes, 2)) < HEADER_BYTES {
+            return Some(refusal(bytes, error::BAD_LENGTH));
+        }
         let (kind, xid) = (bytes[1], &bytes[4..HEADER_BYTES]);
         let answer = match kind {
             message::HELLO | message::ERROR | message::ECHO_REPLY => return None,
@@ -144,17 +220,59 @@ impl Agent {
                 return None;
             }
             message::FLOW_MOD if bytes.len() >= FLOW_MOD_BYTES => {
-                return match self.table.flow_mod(bytes) {
+                return match self.table.flow_mod(now_ns, bytes) {
                     Ok(()) => None,
                     Err(reason) => Some(refusal(bytes, reason.error())),
                 };
             }
-            message::SET_CONFIG | message::FLOW_MOD => {
+            message::STATS_REQUEST if bytes.len() >= 12 => return Some(self.statistics(bytes)),
+            message::SET_CONFIG | message::FLOW_MOD | message::STATS_REQUEST => {
                 return Some(refusal(bytes, error::BAD_LENGTH))
             }
             _ => return Some(refusal(bytes, error::BAD_TYPE)),
         };
         Some(finish(answer))
+    }
+
+    /// The replies to a request for statistics, one behind the other.
+    fn statistics(&self, request: &[u8]) -> Vec<u8> {
+        let kind = be16(request, HEADER_BYTES);
+        let reply = |flags: u16, body: &[u8]| {
+            let mut reply = begin(message::STATS_REPLY, &request[4..HEADER_BYTES]);
+            reply.extend(kind.to_be_bytes());
+            reply.extend(flags.to_be_bytes());
+            reply.extend(body);
+            finish(reply)
+        };
+        match kind {
+            statistics::FLOW if request.len() >= statistics::FLOW_BYTES => {
+                let (mut replies, mut body) = (Vec::new(), Vec::new());
+                let out_port = be16(request, statistics::FLOW_BYTES - 2);
+                for entry in self.table.statistics(&request[12..], out_port) {
+                    if body.len() + entry.len() > statistics::REPLY_BYTES {
+                        replies.extend(reply(statistics::MORE, &body));
+                        body.clear();
+                    }
+                    body.extend(entry);
+                }
+                replies.extend(reply(0, &body));
+                replies
+            }
+            statistics::TABLE => {
+                let mut body = vec![0; 4];
+                let mut name = b"table".to_vec();
+                name.resize(32, 0);
+                body.extend(name);
+                body.extend(0x003f_ffff_u32.to_be_bytes());
+                let most = u32::try_from(self.table.most()).unwrap_or(u32::MAX);
+                body.extend(most.to_be_bytes());
+                body.extend((self.table.len() as u32).to_be_bytes());
+                body.extend([0xff; 16]); // look-ups and matches are not counted
+                reply(0, &body)
+            }
+            statistics::FLOW => refusal(request, error::BAD_LENGTH),
+            _ => refusal(request, error::BAD_STAT),
+        }
     }
 
     /// `FEATURES_REPLY`: no buffers, one table, the actions, and the ports.
@@ -163,7 +281,7 @@ impl Agent {
         reply.extend([0, 0]);
         reply.extend(self.mac);
         reply.extend([0, 0, 0, 0, 1, 0, 0, 0]);
-        reply.extend(0_u32.to_be_bytes());
+        reply.extend(CAPABILITIES.to_be_bytes());
         reply.extend(self.table.actions().to_be_bytes());
         for port in Ports::up_to(self.ports).iter() {
             let mut mac = self.mac;

@@ -7,6 +7,7 @@ use super::buffer_pool::BufferProfile;
 use super::lookup::LookupProfile;
 use super::pipeline::PipelineProfile;
 use super::software::SoftwareProfile;
+use crate::device::openflow::agent::AgentProfile;
 use crate::device::openflow::rules::{Path, TableModel, TableRule};
 use crate::device::{port_count, SwitchConfig, MAX_PORTS};
 
@@ -48,6 +49,9 @@ pub struct GenericSwitchProfile {
     /// A memory that all queues share.
     #[serde(default)]
     pub buffer: Option<BufferProfile>,
+    /// How entries get from the OpenFlow agent to the chip; without it at once.
+    #[serde(default)]
+    pub agent: Option<AgentProfile>,
 }
 
 /// Front ports and links.
@@ -106,6 +110,7 @@ impl GenericSwitchProfile {
     ///
     /// # Errors
     /// [`ProfileError`] with the line and the key when the text is not the profile of such a switch.
+    #[allow(clippy::too_many_lines)] // a list of rules
     pub fn from_toml(text: &str) -> Result<Self, ProfileError> {
         let profile: Self =
             toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
@@ -182,16 +187,28 @@ impl GenericSwitchProfile {
             ),
             (
                 profile.table.rules.iter().all(|rule| {
-                    rule.entries
-                        .is_none_or(|entries| (1..=1_000_000).contains(&entries.0))
+                    [rule.entries, rule.loses_one_in]
+                        .into_iter()
+                        .flatten()
+                        .all(|entries| (1..=1_000_000).contains(&entries.0))
                 }),
                 "table.rules",
-                "choose 1 to 1000000 entries",
+                "choose 1 to 1000000 entries, and the same for loses_one_in",
+            ),
+            (
+                profile.agent.is_none() || profile.pipeline.is_some(),
+                "agent",
+                "only a switch with a [pipeline] has a chip to hand entries to: add that, or leave [agent] out",
             ),
         ];
         let pipeline = profile.pipeline.iter().flat_map(|part| part.rules(MAX_NS));
         let software = profile.software.iter().flat_map(|part| part.rules(MAX_NS));
-        let mut rules = rules.into_iter().chain(pipeline).chain(software);
+        let agent = profile.agent.iter().flat_map(AgentProfile::rules);
+        let mut rules = rules
+            .into_iter()
+            .chain(pipeline)
+            .chain(software)
+            .chain(agent);
         match rules.find(|(holds, ..)| !holds) {
             Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
             None => Ok(profile),

@@ -160,6 +160,9 @@ pub struct TableRule {
     /// How many of them fill the hardware table; without it as many as of any kind.
     #[serde(default)]
     pub entries: Option<RuleEntries>,
+    /// One in so many of them that are deleted takes its room along, for entries of this rule.
+    #[serde(default)]
+    pub loses_one_in: Option<RuleEntries>,
     #[allow(dead_code)] // for readers of the file
     source: String,
     #[serde(default)]
@@ -190,17 +193,20 @@ pub(crate) struct Place {
     pub(crate) path: Path,
     /// Of the memory of its table, of [`WHOLE`].
     pub(crate) share: u64,
+    /// The rule that says so, by its number.
+    pub(crate) rule: Option<usize>,
 }
 
 impl TableModel {
     /// Where an entry with this match and these actions goes.
     pub(crate) fn place(&self, fields: &Match, actions: &[ActionKind]) -> Place {
         let kind = MatchKind::of(fields);
-        let rule = self.rules.iter().find(|rule| {
+        let number = self.rules.iter().position(|rule| {
             (rule.matches.is_empty() || rule.matches.contains(&kind))
                 && (rule.actions.is_empty()
                     || rule.actions.iter().any(|action| actions.contains(action)))
         });
+        let rule = number.map(|number| &self.rules[number]);
         let path = rule.map_or(Path::Hardware, |rule| rule.path);
         let entries = match path {
             Path::Software => self.software_entries,
@@ -211,6 +217,7 @@ impl TableModel {
         Place {
             path,
             share: WHOLE / entries.max(1),
+            rule: number,
         }
     }
 }

@@ -4,13 +4,19 @@ use std::cmp::Reverse;
 
 use zodiac_firmware::Match;
 
+use super::agent::{AgentProfile, Fate, Handover, NEVER};
 use super::rewrite::{is_tagged, Rewrite};
 use super::rules::{ActionKind, MatchKind, Path, Place, TableModel, WHOLE};
 use super::{be16, Ports, FLOW_MOD_BYTES};
 use crate::device::MAX_PORTS;
+use crate::random::Stream;
 
 const MATCH_AT: usize = 8;
+const MATCH_BYTES: usize = 40;
+const COOKIE_AT: usize = 48;
 const COMMAND_AT: usize = 56;
+/// An entry of a reply to `OFPST_FLOW`, without its actions.
+const STATISTICS_BYTES: usize = 88;
 const PRIORITY_AT: usize = 62;
 const OUT_PORT_AT: usize = 68;
 const FLAGS_AT: usize = 70;
@@ -162,6 +168,34 @@ struct Entry {
     priority: u16,
     outputs: Outputs,
     place: Place,
+    cookie: [u8; 8],
+    /// The actions as they came.
+    actions: Vec<u8>,
+    /// From then on frames are forwarded by it.
+    from_ns: u64,
+}
+
+impl Entry {
+    /// Whether it sends frames to this port; every entry does to none.
+    fn sends_to(&self, out_port: u16) -> bool {
+        out_port == reserved::NONE || self.outputs.numbers.contains(&out_port)
+    }
+
+    /// The entry in a reply to `OFPST_FLOW`. What is not counted is all ones.
+    fn statistics(&self) -> Vec<u8> {
+        let length = (STATISTICS_BYTES + self.actions.len()) as u16;
+        let mut text = Vec::with_capacity(length.into());
+        text.extend(length.to_be_bytes());
+        text.extend([0, 0]);
+        text.extend(&self.fields.to_bytes()[..MATCH_BYTES]);
+        text.extend([0xff; 8]); // how long it has been there
+        text.extend(self.priority.to_be_bytes());
+        text.extend([0; 10]); // no timeouts
+        text.extend(self.cookie);
+        text.extend([0xff; 16]); // frames and bytes
+        text.extend(&self.actions);
+        text
+    }
 }
 
 /// Entries in the order in which they are searched.
@@ -173,7 +207,10 @@ pub(super) struct Table {
     /// Whether entries can change frames.
     rewrites: bool,
     model: TableModel,
+    handover: Handover,
     entries: Vec<Entry>,
+    /// How many entries of each rule of the model were deleted.
+    deleted: Vec<u64>,
 }
 
 impl Table {
@@ -188,17 +225,22 @@ impl Table {
             has_queues,
             rewrites: false,
             model,
+            handover: Handover::new(AgentProfile::default(), Stream::new(0, 0)),
             entries: Vec::new(),
+            deleted: Vec::new(),
         }
     }
 
-    /// An empty table that holds what the model says; its entries can enqueue and change frames.
-    pub(super) fn modelled(ports: u8, model: TableModel) -> Self {
+    /// An empty table that holds what the model says; its entries can enqueue and change frames, and come to the chip as
+    /// `handover` says.
+    pub(super) fn modelled(ports: u8, model: TableModel, handover: Handover) -> Self {
         Self {
             ports: ports.min(MAX_PORTS),
             has_queues: true,
             rewrites: true,
+            deleted: vec![0; model.rules.len()],
             model,
+            handover,
             entries: Vec::new(),
         }
     }
@@ -227,38 +269,85 @@ impl Table {
             .filter(|other| other.path == place.path)
             .map(|other| other.share)
             .sum();
-        used + place.share <= WHOLE
+        used + place.share <= WHOLE && self.has_kept(place)
+    }
+
+    /// Whether the rule of an entry has room left that deleted entries have not taken with them.
+    fn has_kept(&self, place: Place) -> bool {
+        let losing = place.rule.and_then(|rule| {
+            let one_in = self.model.rules[rule].loses_one_in?;
+            Some((rule, self.deleted[rule] / one_in.0))
+        });
+        losing.is_none_or(|(rule, lost)| {
+            let like = |entry: &&Entry| entry.place.rule == Some(rule);
+            let there = self.entries.iter().filter(like).count() as u64;
+            there + lost < WHOLE / place.share
+        })
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// How many entries of any kind fill it.
+    pub(super) const fn most(&self) -> u64 {
+        self.model.entries
+    }
+
+    /// The way of its entries to the chip.
+    pub(super) const fn handover(&self) -> &Handover {
+        &self.handover
+    }
+
+    /// The entries that a match covers and that send to a port, as in a reply to `OFPST_FLOW`.
+    pub(super) fn statistics(
+        &self,
+        fields: &[u8],
+        out_port: u16,
+    ) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let wanted = Match::read(fields).normalised();
+        self.entries
+            .iter()
+            .filter(move |entry| wanted.covers(&entry.fields) && entry.sends_to(out_port))
+            .map(Entry::statistics)
     }
 
     /// Carries out a complete `FLOW_MOD`. Timeouts are not kept: entries stay until they are deleted.
-    pub(super) fn flow_mod(&mut self, message: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn flow_mod(&mut self, now_ns: u64, message: &[u8]) -> Result<(), Refusal> {
         let wanted = Match::read(&message[MATCH_AT..]).normalised();
         let priority = be16(message, PRIORITY_AT);
         let same = |entry: &Entry| entry.fields == wanted && entry.priority == priority;
         match be16(message, COMMAND_AT) {
-            0 => self.add(message, wanted, priority),
-            1 => self.modify(message, wanted, priority, |entry| {
+            0 => self.add(now_ns, message, wanted, priority),
+            1 => self.modify(now_ns, message, wanted, priority, |entry| {
                 wanted.covers(&entry.fields)
             }),
-            2 => self.modify(message, wanted, priority, same),
+            2 => self.modify(now_ns, message, wanted, priority, same),
             3 => {
-                self.delete(message, |entry| wanted.covers(&entry.fields));
+                self.delete(now_ns, message, |entry| wanted.covers(&entry.fields));
                 Ok(())
             }
             4 => {
-                self.delete(message, same);
+                self.delete(now_ns, message, same);
                 Ok(())
             }
             _ => Err(Refusal::Command),
         }
     }
 
-    fn add(&mut self, message: &[u8], fields: Match, priority: u16) -> Result<(), Refusal> {
+    fn add(
+        &mut self,
+        now_ns: u64,
+        message: &[u8],
+        fields: Match,
+        priority: u16,
+    ) -> Result<(), Refusal> {
         let flags = be16(message, FLAGS_AT);
         if flags & EMERGENCY != 0 {
             return Err(Refusal::Emergency);
         }
-        let (outputs, place) = self.read(message, &fields)?;
+        let (outputs, mut place) = self.read(message, &fields)?;
         let overlaps = |entry: &Entry| entry.priority == priority && entry.fields.overlaps(&fields);
         if flags & CHECK_OVERLAP != 0 && self.entries.iter().any(overlaps) {
             return Err(Refusal::Overlap);
@@ -268,6 +357,19 @@ impl Table {
         if !self.has_room(place) {
             return Err(Refusal::Full);
         }
+        let fate = match place.path {
+            Path::Hardware => self.handover.take(now_ns),
+            Path::Software | Path::Refused => Fate::Written { at_ns: now_ns },
+        };
+        let from_ns = match fate {
+            Fate::Refused => return Err(Refusal::Full),
+            Fate::Ignored => return Ok(()),
+            Fate::OnlyListed => {
+                place.share = 0;
+                NEVER
+            }
+            Fate::Written { at_ns } => at_ns,
+        };
         // An entry without wildcards comes before all others, whatever its priority.
         let rank = |fields: &Match, priority: u16| Reverse((fields.is_exact(), priority));
         let at = self.entries.partition_point(|entry| {
@@ -280,6 +382,9 @@ impl Table {
                 priority,
                 outputs,
                 place,
+                cookie: std::array::from_fn(|at| message[COOKIE_AT + at]),
+                actions: message[FLOW_MOD_BYTES..].to_vec(),
+                from_ns,
             },
         );
         Ok(())
@@ -287,6 +392,7 @@ impl Table {
 
     fn modify(
         &mut self,
+        now_ns: u64,
         message: &[u8],
         fields: Match,
         priority: u16,
@@ -296,10 +402,11 @@ impl Table {
         let mut found = false;
         for entry in changed.iter_mut().filter(|entry| selected(entry)) {
             (entry.outputs, entry.place) = self.read(message, &entry.fields)?;
+            entry.actions = message[FLOW_MOD_BYTES..].to_vec();
             found = true;
         }
         if !found {
-            return self.add(message, fields, priority);
+            return self.add(now_ns, message, fields, priority);
         }
         for path in [Path::Hardware, Path::Software] {
             let places = changed.iter().map(|entry| entry.place);
@@ -315,22 +422,28 @@ impl Table {
         Ok(())
     }
 
-    fn delete(&mut self, message: &[u8], selected: impl Fn(&Entry) -> bool) {
+    fn delete(&mut self, now_ns: u64, message: &[u8], selected: impl Fn(&Entry) -> bool) {
         let out_port = be16(message, OUT_PORT_AT);
+        let (handover, deleted) = (&mut self.handover, &mut self.deleted);
         self.entries.retain(|entry| {
-            let sends_there =
-                out_port == reserved::NONE || entry.outputs.numbers.contains(&out_port);
-            !(selected(entry) && sends_there)
+            let goes = selected(entry) && entry.sends_to(out_port);
+            if goes {
+                handover.deleted(now_ns, entry.from_ns);
+                if let Some(rule) = entry.place.rule {
+                    deleted[rule] += 1;
+                }
+            }
+            !goes
         });
     }
 
     /// Where a frame goes that came in on `port`.
-    pub(super) fn look_up(&self, frame: &[u8], port: u8) -> Treatment<'_> {
+    pub(super) fn look_up(&self, now_ns: u64, frame: &[u8], port: u8) -> Treatment<'_> {
         let fields = Match::of_frame(frame, port.into());
         let found = self
             .entries
             .iter()
-            .find(|entry| entry.fields.covers(&fields))
+            .find(|entry| entry.from_ns <= now_ns && entry.fields.covers(&fields))
             .filter(|_| !(self.model.misses_tagged && is_tagged(frame)));
         Treatment {
             verdict: found.map_or(Verdict::Miss, |entry| self.verdict(entry, port)),

@@ -91,53 +91,53 @@ fn answers_in_order_and_puts_messages_together() {
     stream.extend(add(&any(), 1, &[2]));
     stream.extend([1, 18, 0, 8, 0, 0, 0, 9]);
     let (first, second) = stream.split_at(30);
-    let features = agent.segment(first);
+    let features = agent.segment(0, first);
     assert_eq!(features.len(), 1);
     assert_eq!(features[0].len(), 32 + 5 * 48);
     assert_eq!(
         features[0][..16],
         [1, 6, 1, 16, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0, 0, 1]
     );
-    assert_eq!(agent.segment(second), [[1, 19, 0, 8, 0, 0, 0, 9]]);
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
+    assert_eq!(agent.segment(0, second), [[1, 19, 0, 8, 0, 0, 0, 9]]);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
 }
 
 #[test]
 fn the_highest_priority_wins_and_an_equal_entry_is_replaced() {
     let mut agent = agent();
-    agent.segment(&add(&any(), 1, &[1]));
-    agent.segment(&add(&to_mac(9), 5, &[2]));
-    agent.segment(&add(&to_mac(9), 5, &[3]));
-    assert_eq!(agent.look_up(&frame_to(9), 4), forward(&[3]));
-    assert_eq!(agent.look_up(&frame_to(8), 4), forward(&[1]));
+    agent.segment(0, &add(&any(), 1, &[1]));
+    agent.segment(0, &add(&to_mac(9), 5, &[2]));
+    agent.segment(0, &add(&to_mac(9), 5, &[3]));
+    assert_eq!(agent.look_up(0, &frame_to(9), 4), forward(&[3]));
+    assert_eq!(agent.look_up(0, &frame_to(8), 4), forward(&[1]));
 }
 
 #[test]
 fn outputs_go_where_the_specification_says() {
     let mut agent = agent();
-    assert_eq!(agent.look_up(&frame_to(1), 1), Verdict::Miss);
-    agent.segment(&add(&from_port(1), 1, &[0xfffb]));
-    agent.segment(&add(&from_port(2), 1, &[2, 3, 4]));
-    agent.segment(&add(&from_port(3), 1, &[0xfff8]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2, 3, 4, 5]));
-    assert_eq!(agent.look_up(&frame_to(1), 2), forward(&[3, 4]));
-    assert_eq!(agent.look_up(&frame_to(1), 3), forward(&[3]));
-    agent.segment(&flow_mod(MODIFY_STRICT, &from_port(3), 1, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 3), Verdict::Drop);
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
+    agent.segment(0, &add(&from_port(1), 1, &[0xfffb]));
+    agent.segment(0, &add(&from_port(2), 1, &[2, 3, 4]));
+    agent.segment(0, &add(&from_port(3), 1, &[0xfff8]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2, 3, 4, 5]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 2), forward(&[3, 4]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 3), forward(&[3]));
+    agent.segment(0, &flow_mod(MODIFY_STRICT, &from_port(3), 1, NONE, &[]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 3), Verdict::Drop);
 }
 
 #[test]
 fn deletes_what_is_covered_and_sends_to_the_port() {
     let mut agent = agent();
-    agent.segment(&add(&from_port(1), 1, &[2]));
-    agent.segment(&add(&from_port(2), 1, &[3]));
-    agent.segment(&flow_mod(DELETE, &any(), 0, 3, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
-    assert_eq!(agent.look_up(&frame_to(1), 2), Verdict::Miss);
-    agent.segment(&flow_mod(DELETE_STRICT, &from_port(1), 2, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), forward(&[2]));
-    agent.segment(&flow_mod(DELETE, &any(), 0, NONE, &[]));
-    assert_eq!(agent.look_up(&frame_to(1), 1), Verdict::Miss);
+    agent.segment(0, &add(&from_port(1), 1, &[2]));
+    agent.segment(0, &add(&from_port(2), 1, &[3]));
+    agent.segment(0, &flow_mod(DELETE, &any(), 0, 3, &[]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 2), Verdict::Miss);
+    agent.segment(0, &flow_mod(DELETE_STRICT, &from_port(1), 2, NONE, &[]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), forward(&[2]));
+    agent.segment(0, &flow_mod(DELETE, &any(), 0, NONE, &[]));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
 }
 
 #[test]
@@ -145,35 +145,35 @@ fn refuses_what_it_cannot_do() {
     let mut agent = agent();
     let mut rewriting = add(&any(), 1, &[2]);
     rewriting[73] = 5; // set-dl-dst
-    assert_eq!(error_of(&agent.segment(&rewriting)), Some((2, 0)));
+    assert_eq!(error_of(&agent.segment(0, &rewriting)), Some((2, 0)));
     assert_eq!(
-        error_of(&agent.segment(&add(&any(), 1, &[6]))),
+        error_of(&agent.segment(0, &add(&any(), 1, &[6]))),
         Some((2, 4))
     );
     let mut long = add(&any(), 1, &[2]);
     long[75] = 16;
-    assert_eq!(error_of(&agent.segment(&long)), Some((2, 1)));
+    assert_eq!(error_of(&agent.segment(0, &long)), Some((2, 1)));
     assert_eq!(
-        error_of(&agent.segment(&flow_mod(9, &any(), 1, NONE, &[]))),
+        error_of(&agent.segment(0, &flow_mod(9, &any(), 1, NONE, &[]))),
         Some((3, 4))
     );
     assert_eq!(
-        error_of(&agent.segment(&[1, 16, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0])),
+        error_of(&agent.segment(0, &[1, 15, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0])),
         Some((1, 1))
     );
     assert_eq!(
-        error_of(&agent.segment(&[4, 18, 0, 8, 0, 0, 0, 1])),
+        error_of(&agent.segment(0, &[4, 18, 0, 8, 0, 0, 0, 1])),
         Some((1, 0))
     );
     assert_eq!(
-        error_of(&agent.segment(&[1, 18, 0, 7, 0, 0, 0, 1])),
+        error_of(&agent.segment(0, &[1, 18, 0, 7, 0, 0, 0, 1])),
         Some((1, 6))
     );
     for priority in 1..=3 {
-        assert!(agent.segment(&add(&any(), priority, &[2])).is_empty());
+        assert!(agent.segment(0, &add(&any(), priority, &[2])).is_empty());
     }
     assert_eq!(
-        error_of(&agent.segment(&add(&any(), 4, &[2]))),
+        error_of(&agent.segment(0, &add(&any(), 4, &[2]))),
         Some((3, 0))
     );
 }
@@ -192,17 +192,159 @@ pub(crate) fn add_enqueue(fields: &Match, priority: u16, port: u16, queue: u32) 
 fn enqueue_names_a_queue_where_ports_have_them() {
     let message = add_enqueue(&to_mac(1), 1, 2, 70_000);
     let mut without = agent();
-    assert_eq!(error_of(&without.segment(&message)), Some((2, 0)));
+    assert_eq!(error_of(&without.segment(0, &message)), Some((2, 0)));
     let mut with = Agent::with_queues(MacAddress([2, 0, 0, 0, 0, 1]), 5, 3);
-    assert!(with.segment(&message).is_empty());
+    assert!(with.segment(0, &message).is_empty());
     let ports = Ports::default().with(2);
     let queue = 70_000;
     assert_eq!(
-        with.look_up(&frame_to(1), 1),
+        with.look_up(0, &frame_to(1), 1),
         Verdict::Forward { ports, queue }
     );
     assert_eq!(
-        error_of(&with.segment(&add_enqueue(&to_mac(1), 1, 9, 0))),
+        error_of(&with.segment(0, &add_enqueue(&to_mac(1), 1, 9, 0))),
         Some((2, 4))
     );
+}
+
+/// An agent of a switch chip with these parts, for 1000 entries.
+fn of_parts(profile: AgentProfile) -> Agent {
+    let model = TableModel {
+        entries: 1_000,
+        software_entries: 1,
+        ..TableModel::default()
+    };
+    let random = Stream::new(1, 0);
+    Agent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, (profile, random))
+}
+
+/// A request for the entries that send to a port.
+fn entries_request(out_port: u16) -> Vec<u8> {
+    let mut request = begin(message::STATS_REQUEST, &[0, 0, 0, 5]);
+    request.extend([0, 1, 0, 0]);
+    request.extend(any().to_bytes());
+    request.extend([0xff, 0]);
+    request.extend(out_port.to_be_bytes());
+    finish(request)
+}
+
+#[test]
+fn lists_its_entries_in_as_many_replies_as_they_need() {
+    let mut agent = of_parts(AgentProfile::default());
+    for place in 0..700 {
+        let mut entry = add(&from_port(place), 1, &[if place < 3 { 2 } else { 3 }]);
+        entry[48..56].copy_from_slice(&u64::from(place).to_be_bytes());
+        assert!(agent.segment(0, &entry).is_empty());
+    }
+    let cookies = |mut replies: &[u8]| {
+        let (mut found, mut more) = (Vec::new(), Vec::new());
+        while !replies.is_empty() {
+            let (reply, rest) = replies.split_at(usize::from(be16(replies, 2)));
+            assert_eq!((reply[1], be16(reply, 8)), (message::STATS_REPLY, 1));
+            more.push(be16(reply, 10));
+            let mut at = 12;
+            while at < reply.len() {
+                let cookie = &reply[at + 64..at + 72];
+                found.push(u64::from_be_bytes(cookie.try_into().unwrap()));
+                assert_eq!(reply[at + 88..at + 94], [0, 0, 0, 8, 0, reply[at + 93]]);
+                at += usize::from(be16(reply, at));
+            }
+            replies = rest;
+        }
+        (found, more)
+    };
+    let (found, more) = cookies(&agent.segment(0, &entries_request(NONE))[0]);
+    assert_eq!(found, (0..700).collect::<Vec<_>>());
+    assert_eq!(more, [1, 0]);
+    let (found, more) = cookies(&agent.segment(0, &entries_request(2))[0]);
+    assert_eq!((found, more), (vec![0, 1, 2], vec![0]));
+    let table = agent.segment(0, &[1, 16, 0, 12, 0, 0, 0, 1, 0, 3, 0, 0]);
+    assert_eq!(table[0][12 + 40..12 + 48], [0, 0, 3, 232, 0, 0, 2, 188]);
+}
+
+#[test]
+fn a_throttled_agent_works_on_one_message_after_another() {
+    let throttle = agent::Throttle {
+        first_ns: 10,
+        each_ns: 5,
+    };
+    let mut agent = of_parts(AgentProfile {
+        throttle: Some(throttle),
+        ..AgentProfile::default()
+    });
+    let mut stream = add(&from_port(1), 1, &[2]);
+    stream.extend(add(&from_port(2), 1, &[3]));
+    stream.extend([1, 18, 0, 8, 0, 0, 0, 9]);
+    assert!(agent.segment(100, &stream).is_empty());
+    assert_eq!(agent.next_ns(), Some(110));
+    assert_eq!(agent.look_up(0, &frame_to(1), 1), Verdict::Miss);
+    assert!(agent.work(110).is_empty());
+    assert_eq!(agent.next_ns(), Some(125));
+    assert_eq!(agent.work(125), [[1, 19, 0, 8, 0, 0, 0, 9]]);
+    assert_eq!(agent.next_ns(), None);
+}
+
+#[test]
+fn an_entry_is_listed_before_the_chip_has_it() {
+    let writer = agent::Writer {
+        write_ns: 50,
+        waiting_entries: 2,
+        keeps_deleted: false,
+    };
+    let mut agent = of_parts(AgentProfile {
+        barrier: agent::Barrier::Chip,
+        writer: Some(writer),
+        ..AgentProfile::default()
+    });
+    assert!(agent.segment(100, &add(&from_port(1), 1, &[2])).is_empty());
+    assert_eq!(agent.segment(100, &entries_request(NONE))[0].len(), 12 + 96);
+    let verdict = |agent: &Agent, now_ns| agent.treatment(now_ns, &frame_to(1), 1).verdict;
+    assert_eq!(verdict(&agent, 149), Verdict::Miss);
+    assert_eq!(verdict(&agent, 150), forward(&[2]));
+    assert!(agent.segment(120, &[1, 18, 0, 8, 0, 0, 0, 9]).is_empty());
+    assert_eq!(agent.next_ns(), Some(150));
+    assert_eq!(agent.work(150).len(), 1);
+    for priority in 1..=2 {
+        assert!(agent
+            .segment(200, &add(&from_port(3), priority, &[2]))
+            .is_empty());
+    }
+    assert_eq!(
+        error_of(&agent.segment(200, &add(&from_port(3), 3, &[2]))),
+        Some((3, 0))
+    );
+}
+
+#[test]
+fn deleted_entries_take_room_of_their_kind_along() {
+    let rule = r#"
+        actions = ["set-dl-dst"]
+        entries = { value = 4, source = "assumption" }
+        loses_one_in = { value = 2, source = "assumption" }
+        source = "assumption"
+    "#;
+    let model = TableModel {
+        rules: vec![toml::from_str(rule).unwrap()],
+        entries: 8,
+        software_entries: 1,
+        misses_tagged: false,
+    };
+    let random = (AgentProfile::default(), Stream::new(1, 0));
+    let mut agent = Agent::modelled(MacAddress([2, 0, 0, 0, 0, 1]), 5, model, random);
+    let changing = |priority| {
+        let mut message = add(&any(), priority, &[]);
+        message.extend([0, 5, 0, 16, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
+        message.extend([0, 0, 0, 8, 0, 2, 0, 0]);
+        finish(message)
+    };
+    let fill = |agent: &mut Agent, message: &dyn Fn(u16) -> Vec<u8>| {
+        let taken = (1..20).take_while(|priority| agent.segment(0, &message(*priority)).is_empty());
+        let taken = taken.count();
+        agent.segment(0, &flow_mod(DELETE, &any(), 0, NONE, &[]));
+        taken
+    };
+    assert_eq!(fill(&mut agent, &changing), 4);
+    assert_eq!(fill(&mut agent, &changing), 2);
+    assert_eq!(fill(&mut agent, &changing), 1);
+    assert_eq!(fill(&mut agent, &|priority| add(&any(), priority, &[2])), 8);
 }

@@ -1,0 +1,43 @@
+"""A controller's end of a session in virtual time, before the run: entries go in, errors come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import switch_emulator
+
+from evaluation.runner import RunError
+from loko.controller.framing import whole_messages
+from loko.controller.messages import barrier_request, features_request, hello
+
+ERROR = 1
+BARRIER_REPLY = 19
+"""Types of messages of OpenFlow 1.0."""
+
+
+class RefusedError(RunError):
+    """The switch refused an entry."""
+
+
+def install(
+    network: switch_emulator.Network,
+    switch: str,
+    entries: Sequence[bytes],
+    *,
+    spacing_ns: int = 10_000_000,
+    settles_ns: int = 0,
+) -> None:
+    """Open the session of a switch and fill its table; `entries` are FLOW_MODs.
+
+    `spacing_ns` pass after each of them, and `settles_ns` at the end. Raises `RefusedError` if the switch
+    refuses one, `RunError` if it does not answer the barrier behind them.
+    """
+    replies = network.control(switch, [hello(1), features_request(2)])
+    replies += network.control(switch, entries, spacing_ns=spacing_ns)
+    replies += network.control(switch, [barrier_request(3)], await_reply=True, spacing_ns=settles_ns)
+    messages, _ = whole_messages(b"".join(replies))
+    errors = [message for message in messages if message[1] == ERROR]
+    if errors:
+        raise RefusedError(f"{switch}: refused an entry: error {errors[0][8:12].hex()}")
+    if not any(message[1] == BARRIER_REPLY for message in messages):
+        raise RunError(f"{switch}: stopped answering: its barrier has no reply")

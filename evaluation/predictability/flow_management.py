@@ -1,0 +1,391 @@
+"""FM: whether the switch has installed what it says, and whether its table stays as large (section III-A).
+
+Entries are added at a given rate until the first error. Then the switch is asked which it has, and a frame
+for each entry shows which it really forwards. The same is done over and over on one switch, since some tables
+shrink, and with a barrier after each entry, since some switches read no faster than they work.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import switch_emulator
+from os_ken.ofproto import ofproto_v1_0 as of
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.numbered_table import OUT_PORT
+from evaluation.instruments.virtual_session import ERROR, install
+from evaluation.predictability.marks import Mark, Thresholds, Verdict, thresholds
+from evaluation.predictability.numbered_entries import (
+    FIGURE_ACTIONS,
+    FRAME_BYTES,
+    Combination,
+    added,
+    most,
+    probe,
+)
+from evaluation.predictability.subject import (
+    SAFE_SPACING_NS,
+    SETTLED_NS,
+    SWITCH,
+    Stream,
+    Subject,
+    opened,
+    run,
+)
+from evaluation.runner import LOST
+from loko.controller.framing import whole_messages
+from loko.controller.messages import echo_request, flow_mod, flow_stats_request
+
+DEFAULT: Final = Combination()
+"""Five-tuple and output, as in figures 8 and 9."""
+RATES_PER_S: Final = (1, 4, 16, 85)
+"""FLOW_MODs a second: the slowest and the fastest that section III-A.2 names, and some between."""
+FAST_PER_S: Final = 85
+SETTLED_S: Final = SETTLED_NS // 1_000_000_000
+PAUSE_MS: Final = 10
+"""Between the reply to a barrier and the next entry (section III-A.2d)."""
+ALTERNATING: Final = (Combination(action="set-dl-src"), Combination(action="set-dl-dst"))
+"""In turn, as in figure 9b."""
+_ECHOES: Final = 3
+"""When so many echo requests, one a second, have no reply, the switch does not read what it is sent."""
+_SAMPLED: Final = 20
+"""Entries of a full table that are probed to see whether the chip forwards them."""
+_BATCH: Final = 64
+_PROBE_GAP_NS: Final = 20_000
+_SLOW_PROBE_GAP_NS: Final = 500_000_000
+_S: Final = 1_000_000_000
+_MS: Final = 1_000_000
+_US: Final = 1_000
+_STATS_REPLY: Final = 17
+_ECHO_REPLY: Final = 3
+_ANY_XID: Final = 0xFFFFFFF0
+_STATISTICS_AT: Final = 12
+_LENGTH: Final = struct.Struct("!H")
+_ENTRY_COOKIE_AT: Final = 64
+"""Of an entry in a reply to FLOW_STATS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """What became of the entries until the first error."""
+
+    sent: int
+    """Without an error."""
+    listed: int
+    """That the switch says it has."""
+    forwarded: int
+    """Of the listed ones, whose frames come out."""
+    full: bool
+    """Whether an error ended it: else the table is larger than the campaign asks for."""
+    throttled: bool = False
+    """Whether it ended since the switch did not read at that rate."""
+
+    @property
+    def room(self) -> int:
+        """How many it has taken as far as is known: those that are forwarded, if it said that it is full."""
+        return self.forwarded if self.full else self.sent
+
+    @property
+    def only_listed(self) -> int:
+        """Reported, but not forwarded."""
+        return self.listed - self.forwarded
+
+    @property
+    def ignored(self) -> int:
+        """Neither refused nor reported."""
+        return self.sent - self.listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paced:
+    """A table that was filled with a barrier after each entry."""
+
+    fill: Fill
+    at_s: list[float]
+    """When there were so many entries: after each batch."""
+    entries: list[int]
+    slowest_s: float
+    """Mean of the slowest batch, for an entry."""
+
+
+class Controlled:
+    """A fresh switch and its controller, before any frame is sent."""
+
+    def __init__(self, subject: Subject, seed: int) -> None:
+        self.subject = subject
+        self._network: switch_emulator.Network = opened(subject, seed)
+        install(self._network, SWITCH, [])
+
+    @property
+    def now_ns(self) -> int:
+        """How far time has come."""
+        return self._network.now_ns()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self._messages([b""], spacing_ns=round(seconds * _S))
+
+    def add_at_rate(self, combination: Combination, *, per_s: float, at_most: int) -> tuple[int, bool, bool]:
+        """Add entries until the first error: how many, whether one came, whether it stopped reading."""
+        gap_ns, a_second = round(_S / per_s), max(1, round(per_s))
+        echoes = 0
+        for number in range(at_most):
+            segments = [added(combination, number)]
+            if number % a_second == 0:
+                segments.insert(0, echo_request(_ANY_XID))
+                echoes += 1
+            messages = self._messages([b"".join(segments)], spacing_ns=gap_ns)
+            echoes -= _count(messages, _ECHO_REPLY)
+            if (refused := _first_error(messages)) is not None:
+                return refused, True, False
+            if echoes >= _ECHOES:
+                return number + 1, False, True
+        return at_most, False, False
+
+    def add_paced(
+        self, combination: Combination, *, pause_ns: int, at_most: int
+    ) -> tuple[int, bool, list[tuple[int, int]]]:
+        """The same with a barrier after each: how many, whether an error came, and when there were how many.
+
+        A batch at a time, so that entries behind the first error are sent, too.
+        """
+        steps: list[tuple[int, int]] = []
+        for first in range(0, at_most, _BATCH):
+            numbers = range(first, min(first + _BATCH, at_most))
+            segments = [added(combination, number, barrier=True) for number in numbers]
+            messages = self._messages(segments, spacing_ns=pause_ns, await_reply=True)
+            if (refused := _first_error(messages)) is not None:
+                return refused, True, steps
+            steps.append((self.now_ns, numbers[-1] + 1))
+        return at_most, False, steps
+
+    def listed(self) -> set[int]:
+        """The numbers of the entries that the switch says it has."""
+        found: set[int] = set()
+        for message in self._messages([flow_stats_request(_ANY_XID)]):
+            if message[1] == _STATS_REPLY:
+                found.update(_cookies(message))
+        return found
+
+    def clear(self) -> None:
+        """Delete all entries."""
+        self._messages([flow_mod(parser.OFPMatch(), [], priority=0, xid=1, command=of.OFPFC_DELETE)])
+
+    def forwarded(
+        self, combination: Combination, numbers: Sequence[int], *, slowly: bool = False
+    ) -> dict[int, int | None]:
+        """What the switch takes for the frame of each of these entries, in ns; None if it does not come.
+
+        No other method may be called after it.
+        """
+        gap_ns = _SLOW_PROBE_GAP_NS if slowly else _PROBE_GAP_NS
+        streams = []
+        for place, number in enumerate(numbers):
+            enters, data = probe(combination, number)
+            instants_ns = np.array([place * gap_ns], dtype=np.int64)
+            streams.append(Stream(enters=enters, leaves=OUT_PORT, frame=data, instants_ns=instants_ns))
+        if not streams:
+            return {}
+        sent = run(self._network, self.subject, streams, drain_ns=_S)
+        return {
+            number: None if one.received_ns[0] == LOST else int(one.received_ns[0] - one.sent_ns[0])
+            for number, one in zip(numbers, sent, strict=True)
+        }
+
+    def _messages(
+        self, segments: Sequence[bytes], *, spacing_ns: int = PAUSE_MS * _MS, await_reply: bool = False
+    ) -> list[bytes]:
+        replies = self._network.control(SWITCH, segments, spacing_ns=spacing_ns, await_reply=await_reply)
+        messages, _ = whole_messages(b"".join(replies))
+        return messages
+
+
+def fill_at_rate(
+    subject: Subject, per_s: float, *, at_most: int, seed: int, combination: Combination = DEFAULT
+) -> tuple[Fill, list[int]]:
+    """Fill a fresh table at a rate; the entries that are forwarded once everything has settled."""
+    switch = Controlled(subject, seed)
+    sent, full, throttled = switch.add_at_rate(combination, per_s=per_s, at_most=at_most)
+    switch.wait(SETTLED_S)
+    return _asked(switch, combination, sent, full=full, throttled=throttled)
+
+
+def fill_paced(subject: Subject, *, at_most: int, seed: int, combination: Combination = DEFAULT) -> Paced:
+    """Fill a fresh table with a barrier after each entry."""
+    switch = Controlled(subject, seed)
+    begin_ns = switch.now_ns
+    sent, full, steps = switch.add_paced(combination, pause_ns=PAUSE_MS * _MS, at_most=at_most)
+    switch.wait(SETTLED_S)
+    fill, _ = _asked(switch, combination, sent, full=full)
+    at_s = [0.0, *((at_ns - begin_ns) / _S for at_ns, _ in steps)]
+    entries = [0, *(count for _, count in steps)]
+    batches = zip(at_s, at_s[1:], entries, entries[1:], strict=False)
+    slowest_s = max((((late - early) / (more - less)) for early, late, less, more in batches), default=0.0)
+    return Paced(fill=fill, at_s=at_s, entries=entries, slowest_s=slowest_s)
+
+
+def age(
+    subject: Subject, *, wait_s: float, runs: int, at_most: int, seed: int, per_s: float = FAST_PER_S
+) -> list[Fill]:
+    """Fill, wait, ask, probe and delete over and over on one switch.
+
+    Frames change nothing of a table; so the probes of each run go to a copy that has lived through the same.
+    """
+    found: list[Fill] = []
+    for last in range(runs):
+        switch = Controlled(subject, seed)
+        for number in range(last + 1):
+            sent, full, throttled = switch.add_at_rate(DEFAULT, per_s=per_s, at_most=at_most)
+            if number < last:
+                if throttled:
+                    switch.wait(SETTLED_S)
+                switch.wait(wait_s)
+                switch.listed()
+                switch.clear()
+        switch.wait(wait_s)
+        fill, _ = _asked(switch, DEFAULT, sent, full=full, throttled=throttled)
+        found.append(fill)
+        if throttled:
+            break
+    return found
+
+
+def alternate(subject: Subject, *, runs: int, at_most: int, seed: int) -> dict[str, list[int]]:
+    """How many entries the table takes in each run, of two combinations in turn; one a second."""
+    switch = Controlled(subject, seed)
+    taken: dict[str, list[int]] = {combination.action: [] for combination in ALTERNATING}
+    for place in range(runs):
+        combination = ALTERNATING[place % len(ALTERNATING)]
+        sent, _, _ = switch.add_paced(combination, pause_ns=SAFE_SPACING_NS, at_most=at_most)
+        taken[combination.action].append(sent)
+        switch.clear()
+    return taken
+
+
+def size(subject: Subject, combination: Combination, *, at_most: int, seed: int) -> int:
+    """How many such entries the chip holds; 0 if it refuses them, or forwards none of a few, or slowly."""
+    switch = Controlled(subject, seed)
+    at_most = min(at_most, most(combination, subject.ports))
+    sent, _, _ = switch.add_paced(combination, pause_ns=SAFE_SPACING_NS, at_most=at_most)
+    if not sent:
+        return 0
+    few = sorted({round(place) for place in np.linspace(0, sent - 1, _SAMPLED)})
+    took_ns = switch.forwarded(combination, few, slowly=True)
+    wire_ns = subject.wire_ns(FRAME_BYTES)
+    came = [ns - wire_ns for ns in took_ns.values() if ns is not None]
+    return sent if came and float(np.median(came)) / _US <= thresholds().software_us.value else 0
+
+
+def sizes(subject: Subject, match: str, *, at_most: int, seed: int) -> dict[str, int]:
+    """By the actions of table III."""
+    return {
+        action: size(subject, Combination(match=match, action=action), at_most=at_most, seed=seed)
+        for action in FIGURE_ACTIONS
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All that the mark follows from."""
+
+    rates: Mapping[float, Fill]
+    paced: Paced
+    aging: Mapping[float, list[Fill]]
+    """By the wait in s: each run."""
+    alternating: Mapping[str, list[int]]
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def judge(found: Found, limits: Thresholds) -> Verdict:
+    """The mark, and why."""
+    fills = [found.paced.fill, *found.rates.values()]
+    rates = list(found.rates.items())
+    largest = max(fills, key=lambda fill: fill.forwarded)
+    numbers: dict[str, float] = {
+        "table_entries": largest.forwarded,
+        "slowest_entry_s": found.paced.slowest_s,
+    }
+    for per_s, fill in rates:
+        numbers |= {
+            f"sent_at_{per_s:g}_per_s_entries": fill.sent,
+            f"only_listed_at_{per_s:g}_per_s_entries": fill.only_listed,
+            f"ignored_at_{per_s:g}_per_s_entries": fill.ignored,
+        }
+    shrinks = {
+        f"in {len(of)} runs at {FAST_PER_S} entries/s, {wait_s:g} s after each": _shrinks(
+            [fill.room for fill in of]
+        )
+        for wait_s, of in found.aging.items()
+    }
+    shrinks |= {
+        f"in {len(of)} runs with {action}, one after the other": _shrinks(of)
+        for action, of in found.alternating.items()
+    }
+    numbers["shrinks_percent"] = max(shrinks.values(), default=0.0)
+    several = [count for of in found.sizes.values() for count in of.values() if count]
+    if several:
+        numbers |= {"smallest_table_entries": min(several), "largest_table_entries": max(several)}
+    unfit, partly = [], []
+    false = max(fill.only_listed for fill in fills)
+    if false > limits.only_listed_entries.value:
+        rate = min(per_s for per_s, fill in rates if fill.only_listed > limits.only_listed_entries.value)
+        unfit.append(f"reports up to {false} entries that it does not forward, from {rate:g} entries/s on")
+    for where, percent in shrinks.items():
+        if percent > limits.shrinks_percent.value:
+            unfit.append(f"the table shrinks by {percent:.3g} % {where}")
+    if found.paced.slowest_s > limits.entry_s.value:
+        unfit.append(f"an entry takes up to {found.paced.slowest_s:.3g} s")
+    ignored = max(fill.ignored for fill in fills)
+    if ignored > limits.ignored_entries.value:
+        partly.append(f"ignores up to {ignored} entries without an error, but does not report them")
+    if largest.full and largest.forwarded < limits.enough_entries.value:
+        partly.append(f"holds {largest.forwarded} entries only")
+    early = min((fill.room for fill in fills if fill.full), default=largest.room)
+    if _shrinks([largest.room, early]) > limits.shrinks_percent.value:
+        partly.append(f"refuses entries after {early} if they come fast, after {largest.room} otherwise")
+    if unfit:
+        return Verdict(mark=Mark.UNFIT, reasons=tuple(unfit + partly), numbers=numbers)
+    if partly:
+        return Verdict(mark=Mark.PARTLY, reasons=tuple(partly), numbers=numbers)
+    holds = "holds" if largest.full else "holds at least"
+    reason = f"{holds} {largest.forwarded} entries, forwards all that it reports, at any rate and again"
+    return Verdict(mark=Mark.FIT, reasons=(reason,), numbers=numbers)
+
+
+def _shrinks(counts: Sequence[int]) -> float:
+    """From the first run to the smallest one, in per cent."""
+    return 100 * (1 - min(counts) / counts[0]) if counts and counts[0] else 0.0
+
+
+def _asked(
+    switch: Controlled, combination: Combination, sent: int, *, full: bool, throttled: bool = False
+) -> tuple[Fill, list[int]]:
+    """Ask for the entries, and send each its frame."""
+    listed = sorted(number for number in switch.listed() if number < sent)
+    took_ns = switch.forwarded(combination, listed)
+    there = [number for number in listed if took_ns[number] is not None]
+    fill = Fill(sent=sent, listed=len(listed), forwarded=len(there), full=full, throttled=throttled)
+    return fill, there
+
+
+def _first_error(messages: Iterable[bytes]) -> int | None:
+    """The number of the first entry that was refused."""
+    refused = (int.from_bytes(one[4:8], "big") for one in messages if one[1] == ERROR)
+    return min(refused, default=None)
+
+
+def _count(messages: Iterable[bytes], kind: int) -> int:
+    return sum(message[1] == kind for message in messages)
+
+
+def _cookies(reply: bytes) -> Iterable[int]:
+    """Of the entries in a reply."""
+    at = _STATISTICS_AT
+    while at < len(reply):
+        yield int.from_bytes(reply[at + _ENTRY_COOKIE_AT : at + _ENTRY_COOKIE_AT + 8], "big")
+        at += max(1, _LENGTH.unpack_from(reply, at)[0])

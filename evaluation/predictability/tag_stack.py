@@ -1,0 +1,56 @@
+"""Source routing: the switch matches the outermost of several VLAN tags and takes it off (section IV).
+
+With it a table has an entry for each port and never changes, whatever flows there are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from os_ken.ofproto import ofproto_v1_0_parser as parser
+
+from evaluation.instruments.numbered_frame import TAG_BYTES
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
+from evaluation.instruments.virtual_session import RefusedError
+from evaluation.predictability.subject import (
+    FRAMING_BYTES,
+    SEQUENCE_OFFSET,
+    Stream,
+    Subject,
+    carry,
+    evenly,
+)
+from evaluation.predictability.table_iii import Scenario, frame
+from loko.controller.messages import flow_mod
+from loko.network import Hop
+from loko.vlan_stack import tagged_frame, vid_of
+
+_PRIORITY: Final = 100
+_FRAME_BYTES: Final = Scenario().frame_bytes
+"""Without tags."""
+
+
+def measure(subject: Subject, tags: int, *, packets: int, seed: int) -> NDArray[np.int64] | None:
+    """Processing times in ns of frames with so many tags; None if the switch refuses the entry.
+
+    Raises `RunError`.
+    """
+    frame_bytes = _FRAME_BYTES + tags * TAG_BYTES
+    gap_ns = (frame_bytes + FRAMING_BYTES) * 8e3 / Scenario().rate_mbps
+    path = [Hop(switch=f"s{place}", output_port=OUT_PORT) for place in range(tags)]
+    stream = Stream(
+        enters=IN_PORT,
+        leaves=OUT_PORT,
+        frame=tagged_frame(frame(_FRAME_BYTES), path),
+        instants_ns=evenly(packets, gap_ns),
+        sequence_offset=SEQUENCE_OFFSET + tags * TAG_BYTES,
+    )
+    pop = [parser.OFPActionStripVlan(), parser.OFPActionEnqueue(OUT_PORT, 0)]
+    entry = flow_mod(parser.OFPMatch(dl_vlan=vid_of(OUT_PORT)), pop, priority=_PRIORITY, xid=1)
+    try:
+        [sent] = carry(subject, [entry], [stream], seed=seed)
+    except RefusedError:
+        return None
+    return sent.processing_ns(subject, frame_bytes)
