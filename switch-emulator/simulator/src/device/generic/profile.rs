@@ -36,6 +36,9 @@ pub struct GenericSwitchProfile {
     /// The same, if it depends on the frame.
     #[serde(default)]
     pub pipeline: Option<PipelineProfile>,
+    /// Forwarding before the whole frame is there.
+    #[serde(default)]
+    pub cut_through: Option<CutThrough>,
     /// A look-up that all ports share.
     #[serde(default)]
     pub lookup: Option<LookupProfile>,
@@ -77,6 +80,15 @@ pub struct GenericTable {
     pub misses_tagged: bool,
 }
 
+/// Forwarding before the whole frame is there. All ports have one rate, so a frame never leaves faster than it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutThrough {
+    /// What has to be there of a frame, behind its preamble, before it is looked up.
+    #[serde(deserialize_with = "number")]
+    pub header_bytes: u64,
+}
+
 /// Strict priority before each port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +108,7 @@ pub struct Priorities {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarding {
-    /// From a frame's last bit in until it is in its queue.
+    /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
     #[serde(deserialize_with = "number")]
     pub latency_ns: u64,
 }
@@ -160,6 +172,18 @@ impl GenericSwitchProfile {
                 }),
                 "priorities",
                 "choose 1 to 64 queues, 1 to 1000000 limit_frames, and a check_ns of at most 100 s",
+            ),
+            (
+                profile
+                    .cut_through
+                    .is_none_or(|part| (14..=1_518).contains(&part.header_bytes)),
+                "cut_through.header_bytes",
+                "choose 14, an Ethernet header, to 1518",
+            ),
+            (
+                profile.cut_through.is_none() || profile.software.is_none(),
+                "cut_through",
+                "a CPU forwards whole frames: leave out [software] or [cut_through]",
             ),
             (
                 profile.buffer.is_none() || profile.priorities.is_some(),
