@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 from evaluation.finding_checks import FindingFigure
 from loko.document import Strict
 
-Path = Literal["sockets", "packet-ring"]
-"""How frames get to the network in real time: UDP sockets, or rings of packet sockets."""
+Path = Literal["sockets", "timed-sockets", "packet-ring"]
+"""How frames get to the network in real time: UDP sockets, UDP sockets with a time for each frame (`SO_TXTIME`)
+before the queue ETF, or rings of packet sockets."""
 
 
 class HostTimes(Strict):

@@ -13,7 +13,7 @@ from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, T
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import NS_PER_US, Sending, Sent
-from evaluation.kinds.time_triggered.veths import STALL_THRESHOLD_US, carry_live
+from evaluation.kinds.time_triggered.veths import NotHere, carry_live
 from evaluation.kinds.time_triggered.virtual import carry
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -28,6 +28,8 @@ _SHARES: Final = 200
 _DOTS: Final = 4000
 """Frames of a case that are drawn; all that met a stall are."""
 _US_PER_S: Final = 1e6
+_Chosen = NDArray[np.bool_] | NDArray[np.int64]
+"""Frames, by whether or by their places."""
 
 
 def parameters(figure: TimeTriggeredFigure, _options: Options) -> Mapping[str, Any]:
@@ -44,16 +46,21 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         packets = min(packets, figure.quick.packets)
     sendings = [Sending(figure, case, packets, options.seed) for case in figure.cases]
     progress.begin(len(sendings), 0, "cases")
+    sent: dict[str, Sent] = {}
+    missing: list[NoteResult] = []
     if live:
-        found = []
         for sending in sendings:
-            found.append(carry_live(sending))
+            try:
+                sent[sending.case.name] = carry_live(sending)
+            except NotHere as error:
+                missing.append(NoteResult(where="sec 4", text=f"{error}."))
             progress.advance(f"{figure.name}, {sending.case.label}")
     else:
         found = computed(
             carry, sendings, options, lambda one: progress.advance(f"{figure.name}, {one.case.label}")
         )
-    sent = dict(zip([case.name for case in figure.cases], found, strict=True))
+        sent = dict(zip([case.name for case in figure.cases], found, strict=True))
+    figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})
     if empty := [name for name, one in sent.items() if not (one.came & ~one.stalled).any()]:
         raise RunError(
             f"{figure.name}: {empty[0]}: no frame arrived without a stall: run it while nothing else runs"
@@ -65,13 +72,8 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
     outcome = Outcome(
         chart=Chart(
             panels=_live_panels(figure, sent) if live else [_distributions(figure, sent)],
-            columns=1,
-            caption=f"{packets} frames a flow"
-            + (
-                f"; a stall: the host kept a program from running for over {STALL_THRESHOLD_US} us"
-                if live
-                else ""
-            ),
+            columns=2 if live else 1,
+            caption=f"{packets} frames a flow",
         ),
         findings=findings,
         x=AxisLabel(name="end-to-end delay", unit="us"),
@@ -80,14 +82,22 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         seconds=packets * figure.period_us / _US_PER_S,
         assumptions=_assumptions(figure, live=live),
         host=_host(sent),
-        notes=_notes(sent),
+        notes=[*_notes(sent), *missing],
     )
     return outcome, _rows(figure, sent)
 
 
-def _delays_us(one: Sent, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """From the program at the source to the one at the destination."""
-    return (one.received_ns[chosen] - one.begun_ns[chosen]) / NS_PER_US
+def _late_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+    """How long after the beginning of its slot a frame was handed over."""
+    return np.maximum(one.begun_ns - one.due_ns, 0)[chosen] / NS_PER_US
+
+
+def _delays_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+    """From the program at the source to the one at the destination.
+
+    What was handed over before its slot, for the kernel to hold, counts from the slot.
+    """
+    return (one.received_ns[chosen] - np.maximum(one.begun_ns, one.due_ns)[chosen]) / NS_PER_US
 
 
 def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
@@ -112,7 +122,7 @@ def _live_findings(case: Case, one: Sent) -> dict[str, float]:
     """Of frames that met no stall; with how late they were handed over, and how long the kernel took them."""
     quiet, name = one.came & ~one.stalled, f"live_{case.name}"
     delays_us = _delays_us(one, quiet)
-    late_us = (one.begun_ns[quiet] - one.due_ns[quiet]) / NS_PER_US
+    late_us = _late_us(one, quiet)
     taken_us = (one.done_ns[quiet] - one.begun_ns[quiet]) / NS_PER_US
     return {
         **_statistics(name, delays_us),
@@ -143,7 +153,7 @@ def _table(figure: TimeTriggeredFigure, sent: Mapping[str, Sent], *, live: bool)
             ),
         ]
         if live:
-            late_us = (one.begun_ns[chosen] - one.due_ns[chosen]) / NS_PER_US
+            late_us = _late_us(one, chosen)
             row += [round(float(np.quantile(late_us, share)), 2) for share in (0.5, 0.99, 1)]
             row += [int(one.stalled.sum())]
         rows.append(row)
@@ -166,7 +176,7 @@ def _distribution(label: str, values: NDArray[np.float64]) -> Curve:
 
 def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> LinePanel:
     return LinePanel(
-        x=ChartAxis(label="end-to-end delay [us]", low=0),
+        x=ChartAxis(label="end-to-end delay [us]"),
         y=ChartAxis(label="frames [%]", low=0, high=100),
         curves=[
             _distribution(case.label, _delays_us(sent[case.name], sent[case.name].came))
@@ -188,7 +198,7 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[
             places = np.flatnonzero(chosen)
             if label == "no stall" and len(places) > _DOTS:
                 places = places[:: len(places) // _DOTS + 1]
-            delays_us = (one.received_ns[places] - one.begun_ns[places]) / NS_PER_US
+            delays_us = _delays_us(one, places)
             clouds.append(Cloud(label=label, x=(one.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
         panels.append(
             TimePanel(
@@ -205,7 +215,7 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[
         curves=[
             _distribution(
                 case.label,
-                (sent[case.name].begun_ns - sent[case.name].due_ns)[~sent[case.name].stalled] / NS_PER_US,
+                _late_us(sent[case.name], ~sent[case.name].stalled),
             )
             for case in figure.cases
         ],

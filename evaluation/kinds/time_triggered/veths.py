@@ -37,12 +37,18 @@ STALL_THRESHOLD_US: Final = 50
 _TRUNK: Final = "trunk"
 _COLUMNS: Final = 4
 """Of the program's rows: slot, handed over, taken, received."""
+_ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
+"""The queue that lets frames go at their times; it takes them 0.3 ms before."""
 _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
 
+class NotHere(RunError):
+    """This machine's kernel has not what the case needs; the line says what."""
+
+
 def carry_live(sending: Sending) -> Sent:
-    """What becomes of the frames of a case on this machine. Raises `RunError`."""
+    """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHere`."""
     return carry_alone(_carry, sending)
 
 
@@ -51,6 +57,8 @@ def _carry(sending: Sending, folder: Path) -> Sent:
     lab = load_lab(figure.lab)
     with _namespace() as destinations:
         _build(lab, destinations)
+        if case.path == "timed-sockets":
+            _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
         rows = folder / "rows"
         configuration = folder / "slots.toml"
         configuration.write_text(_configuration(sending, lab, rows, destinations), encoding="utf-8")
@@ -128,6 +136,16 @@ def _build(lab: Lab, destinations: Path) -> None:
     up = [f"link set {name} up" for name in [first, second, *ends]]
     _batch("ip", [*up, *_addresses(lab, sources, sinks)], what="the sources")
     _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
+
+
+def _hold_until_due(interfaces: list[str], label: str) -> None:
+    for name in interfaces:
+        try:
+            run(["tc", "qdisc", "replace", "dev", name, "root", *_ETF], what=name)
+        except RunError as error:
+            raise NotHere(
+                f"{label}: not measured, since this kernel has no queue ETF (CONFIG_NET_SCH_ETF): {error}"
+            ) from None
 
 
 def _end(switch: str, name: str) -> str:

@@ -21,7 +21,7 @@ use crate::packet_socket::{bind, set_option};
 /// Of a place in the ring: the longest frame of a host, and the kernel's header.
 const PLACE_BYTES: usize = 2048;
 const BLOCK_BYTES: usize = 65_536;
-const BLOCKS: usize = 4;
+const BLOCKS: usize = 16;
 const PLACES: usize = BLOCK_BYTES * BLOCKS / PLACE_BYTES;
 /// Where a frame to be sent lies in its place: behind `struct tpacket2_hdr`, aligned.
 const SENT_AT: usize = 32;

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -16,12 +17,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration as Span;
 
+use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::setpriority_process;
 use rustix::thread::{
     clock_nanosleep_absolute, move_into_link_name_space, sched_setaffinity, CpuSet,
     LinkNameSpaceType,
 };
-use rustix::time::{clock_gettime, ClockId, Timespec};
+use rustix::time::{clock_gettime, clock_gettime_dynamic, ClockId, DynamicClockId, Timespec};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, SockAddr, Socket, Type};
 use zodiac_firmware::{Duration, Instant};
@@ -29,6 +31,7 @@ use zodiac_firmware::{Duration, Instant};
 use crate::config::Scheduling;
 use crate::error::{RunError, StartError};
 use crate::packet_ring::PacketRing;
+use crate::packet_socket::set_option;
 use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
 use crate::stall::StallWatch;
 
@@ -50,6 +53,8 @@ const DRAIN: Span = Span::from_millis(200);
 const PATIENCE: Span = Span::from_millis(50);
 /// Highest priority of an ordinary thread.
 const FIRST_OF_ALL: i32 = -20;
+/// A call of the kernel, or a wake-up, that takes longer is a stall.
+const LONG: Duration = Duration::from_millis(1);
 /// What was never received.
 const NEVER: u64 = u64::MAX;
 /// As many frames as a run may have.
@@ -88,6 +93,9 @@ pub struct Config {
 pub enum FramePath {
     /// UDP sockets of the kernel; the destination waits for what comes.
     Sockets,
+    /// The same with a time for each frame (`SO_TXTIME`, `CLOCK_TAI`): the interface's queue ETF holds it until then. The
+    /// program hands it over when it wakes up.
+    TimedSockets,
     /// Rings of packet sockets; the destination looks all the time.
     PacketRing,
 }
@@ -98,8 +106,8 @@ pub enum FramePath {
 pub struct FlowConfig {
     /// Interface by which it leaves.
     pub source: String,
-    /// Interface by which it arrives.
-    pub destination: String,
+    /// Interface by which it arrives, if that is on this machine, too: then for all flows.
+    pub destination: Option<String>,
     /// When its slot begins, after each whole period.
     pub offset_ns: u64,
     /// The frame without FCS, in hexadecimal digits: Ethernet, IPv4, UDP.
@@ -119,6 +127,9 @@ struct Row {
     received: u64,
 }
 
+/// Beginnings since 1970, and durations.
+type Spans = Vec<(u64, u64)>;
+
 /// What a run was like (JSON on standard output).
 #[derive(Debug, Serialize)]
 pub struct Summary {
@@ -129,9 +140,9 @@ pub struct Summary {
     /// Frames that the kernel did not take.
     pub refused: u64,
     /// Beginning since 1970, and duration: the source was kept from running.
-    pub stalls: Vec<(u64, u64)>,
+    pub stalls: Spans,
     /// The same of a destination that looks all the time.
-    pub destination_stalls: Vec<(u64, u64)>,
+    pub destination_stalls: Spans,
 }
 
 impl Config {
@@ -146,6 +157,10 @@ impl Config {
         let config: Self = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         config.check().map_err(wrong)?;
         Ok(config)
+    }
+
+    fn receives(&self) -> bool {
+        self.flows.iter().any(|flow| flow.destination.is_some())
     }
 
     fn check(&self) -> Result<(), String> {
@@ -176,9 +191,15 @@ impl Config {
                     "flow from {who}: frame: give Ethernet, IPv4, UDP and at least {PAYLOAD_BYTES} bytes"
                 ));
             }
+            if flow.destination.is_some() != self.receives() {
+                return Err(format!(
+                    "flow from {who}: destination: give all flows one, or none"
+                ));
+            }
             let port = &frame[PORTS_AT + 2..PORTS_AT + 4];
             let first = bytes_of(&self.flows[0].frame).unwrap_or_default();
-            if self.path == FramePath::Sockets
+            if self.receives()
+                && self.path != FramePath::PacketRing
                 && first.get(PORTS_AT + 2..PORTS_AT + 4) != Some(port)
             {
                 return Err(format!(
@@ -208,13 +229,18 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
         .map(|(flow, frame)| Way::open(config.path, flow, frame))
         .collect::<Result<Vec<_>, _>>()?;
     let finished = Arc::new(AtomicBool::new(false));
-    let destination = Destination::open_there(config, &frames)?.start(Arc::clone(&finished));
+    let destination = config
+        .receives()
+        .then(|| Destination::open_there(config, &frames))
+        .transpose()?
+        .map(|destination| destination.start(Arc::clone(&finished)));
     let source = Source {
         ways,
         frames,
         watch: StallWatch::new(threshold(config), now()),
         refused: 0,
         stalls: Vec::new(),
+        hands_over_early: config.path == FramePath::TimedSockets,
     };
     let (cpu, scheduling) = (config.cpu, config.scheduling);
     let plan = plan(config);
@@ -229,7 +255,10 @@ pub fn run(config: &Config) -> Result<Summary, RunError> {
     thread::sleep(DRAIN);
     finished.store(true, Ordering::Release);
     let failed = |_| RunError::Ended("a thread failed; report this as a bug".into());
-    let (received, destination_stalls) = destination.join().map_err(failed)?;
+    let (received, destination_stalls) = destination
+        .map(|destination| destination.join().map_err(failed))
+        .transpose()?
+        .unwrap_or_default();
     let ((scheduling, warning), mut rows, source) = sent.map_err(failed)??;
     for (row, received) in rows.iter_mut().zip(received) {
         row.received = received;
@@ -272,6 +301,7 @@ fn plan(config: &Config) -> Vec<(usize, u32, u64)> {
 #[derive(Debug)]
 enum Way {
     Socket(Socket),
+    Timed(Socket),
     Ring(PacketRing),
 }
 
@@ -287,9 +317,22 @@ impl Way {
             socket.bind_device(Some(flow.source.as_bytes()))?;
             socket.bind(&here)?;
             socket.connect(&there)?;
+            if path == FramePath::TimedSockets {
+                // struct sock_txtime: the clock, and no flags.
+                set_option(
+                    &socket,
+                    libc::SOL_SOCKET,
+                    libc::SO_TXTIME,
+                    &[libc::CLOCK_TAI, 0],
+                )?;
+            }
             Ok(socket)
         };
-        open().map(Self::Socket).map_err(|error| {
+        let way = match path {
+            FramePath::TimedSockets => Self::Timed,
+            _ => Self::Socket,
+        };
+        open().map(way).map_err(|error| {
             StartError::new(format!(
                 "interface {}: no UDP socket: {error}; give the interface the frame's address first",
                 flow.source
@@ -297,8 +340,17 @@ impl Way {
         })
     }
 
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+    fn send(&mut self, frame: &[u8], due: u64) -> io::Result<()> {
         match self {
+            Self::Timed(socket) => {
+                let ahead_ns = tai_ns() - now().as_nanos();
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(TxTime(1))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                control.push(SendAncillaryMessage::TxTime(due + ahead_ns));
+                let payload = [io::IoSlice::new(&frame[HEADERS_BYTES..])];
+                sendmsg(socket, &payload, &mut control, SendFlags::DONTWAIT)?;
+                Ok(())
+            }
             Self::Socket(socket) => socket.send(&frame[HEADERS_BYTES..]).map(|_| ()),
             Self::Ring(ring) => ring.send(frame),
         }
@@ -310,7 +362,9 @@ struct Source {
     frames: Vec<Vec<u8>>,
     watch: StallWatch,
     refused: u64,
-    stalls: Vec<(u64, u64)>,
+    stalls: Spans,
+    /// The kernel lets frames go when their slots begin.
+    hands_over_early: bool,
 }
 
 impl Source {
@@ -329,10 +383,10 @@ impl Source {
             number(&mut frame[HEADERS_BYTES..], flow, sequence);
             self.wait(due, watch_ns);
             let begun = self.look();
-            if self.ways[flow].send(&self.frames[flow]).is_err() {
+            if self.ways[flow].send(&self.frames[flow], due).is_err() {
                 self.refused += 1;
             }
-            let done = self.look();
+            let done = self.look_after(LONG);
             let place = sequence as usize * self.ways.len() + flow;
             rows[place] = Row {
                 due,
@@ -349,12 +403,21 @@ impl Source {
         let awake = due.saturating_sub(watch_ns);
         if awake > now().as_nanos() {
             sleep_until(awake);
-            // Whatever it overslept is a stall.
             self.watch.rested(Instant::from_nanos(awake));
+            self.look_after(LONG);
         }
-        while self.look() < due {
+        while !self.hands_over_early && self.look() < due {
             std::hint::spin_loop();
         }
+    }
+
+    /// The time, after the kernel had something to do, which is what is measured: only much longer than that is a stall.
+    fn look_after(&mut self, long: Duration) -> u64 {
+        let now = now();
+        if now.saturating_since(self.watch.last()) <= long {
+            self.watch.rested(now);
+        }
+        self.look()
     }
 
     fn look(&mut self) -> u64 {
@@ -417,10 +480,11 @@ impl Destination {
                 config
                     .flows
                     .iter()
-                    .map(|flow| PacketRing::receiving(&flow.destination))
+                    .filter_map(|flow| flow.destination.as_deref())
+                    .map(PacketRing::receiving)
                     .collect::<Result<_, _>>()?,
             ),
-            FramePath::Sockets => {
+            FramePath::Sockets | FramePath::TimedSockets => {
                 let port = u16::from_be_bytes([frames[0][PORTS_AT + 2], frames[0][PORTS_AT + 3]]);
                 let open = || -> io::Result<Socket> {
                     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
@@ -443,7 +507,7 @@ impl Destination {
         })
     }
 
-    fn start(mut self, finished: Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Vec<(u64, u64)>)> {
+    fn start(mut self, finished: Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Spans)> {
         thread::spawn(move || {
             self.keep_off();
             // As the destinations of the report; without permission the stalls tell.
@@ -470,7 +534,7 @@ impl Destination {
         }
     }
 
-    fn wait(&mut self, mut socket: &Socket, finished: &AtomicBool) -> Vec<(u64, u64)> {
+    fn wait(&mut self, mut socket: &Socket, finished: &AtomicBool) -> Spans {
         let (mut stalls, mut payload) = (Vec::new(), [0; 2048]);
         let patience = Patience::of_this_thread();
         let mut waited_ns = patience.waited_ns();
@@ -490,7 +554,7 @@ impl Destination {
         stalls
     }
 
-    fn look(&mut self, mut rings: Vec<PacketRing>, finished: &AtomicBool) -> Vec<(u64, u64)> {
+    fn look(&mut self, mut rings: Vec<PacketRing>, finished: &AtomicBool) -> Spans {
         let (mut stalls, mut frame) = (Vec::new(), Vec::new());
         let mut watch = StallWatch::new(self.threshold, now());
         while !finished.load(Ordering::Acquire) {
@@ -573,14 +637,22 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
 }
 
 fn now() -> Instant {
-    let time = clock_gettime(ClockId::Realtime);
-    Instant::from_nanos(time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs())
+    Instant::from_nanos(whole_ns(clock_gettime(ClockId::Realtime)))
+}
+
+/// The clock that ETF goes by: the wall clock without leap seconds.
+fn tai_ns() -> u64 {
+    clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
+}
+
+fn whole_ns(time: Timespec) -> u64 {
+    time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
 }
 
 fn sleep_until(at_ns: u64) {
     let at = Timespec {
-        tv_sec: (at_ns / NS_PER_S).cast_signed(),
-        tv_nsec: (at_ns % NS_PER_S).cast_signed(),
+        tv_sec: i64::try_from(at_ns / NS_PER_S).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(at_ns % NS_PER_S).unwrap_or_default(),
     };
     while clock_nanosleep_absolute(ClockId::Realtime, &at).is_err() {}
 }
@@ -600,10 +672,8 @@ mod tests {
     use super::*;
 
     fn config(path: &str, offsets_ns: &[u64]) -> Result<Config, String> {
-        let mut frame = vec![0; 60];
-        frame[12] = 8;
-        let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-        let flows: String = offsets_ns
+        let digits = ["00".repeat(12), "0800".into(), "00".repeat(46)].concat();
+        let flows: Vec<_> = offsets_ns
             .iter()
             .map(|offset_ns| {
                 format!(
@@ -611,6 +681,7 @@ mod tests {
                 )
             })
             .collect();
+        let flows = flows.concat();
         let text = format!(
             "path = \"{path}\"\nperiod_ns = 1_000_000\nperiods = 2\nwatch_ns = 0\nscheduling = \"other\"\n\
              stall_threshold_us = 50\nrows = \"/dev/null\"\n{flows}"
@@ -657,12 +728,17 @@ mod tests {
             watch: StallWatch::new(Duration::from_micros(50), now()),
             refused: 0,
             stalls: Vec::new(),
+            hands_over_early: false,
         };
         let due = now().as_nanos() + 2_000_000;
         source.wait(due, 1_000_000);
         assert!(now().as_nanos() >= due);
+        source.look();
         let before = source.stalls.len();
-        thread::sleep(Span::from_millis(1));
+        thread::sleep(Span::from_millis(2));
+        source.look_after(Duration::from_millis(60_000));
+        assert_eq!(source.stalls.len(), before, "the kernel was at work");
+        thread::sleep(Span::from_millis(2));
         source.wait(due, 1_000_000);
         assert_eq!(source.stalls.len(), before + 1);
     }

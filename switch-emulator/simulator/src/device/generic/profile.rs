@@ -113,6 +113,24 @@ pub struct Forwarding {
     pub latency_ns: u64,
 }
 
+impl CutThrough {
+    /// What has to hold of its values: whether it does, which key, and how to mend it.
+    fn rules(self, has_cpu: bool) -> [(bool, &'static str, &'static str); 2] {
+        [
+            (
+                (14..=1_518).contains(&self.header_bytes),
+                "cut_through.header_bytes",
+                "choose 14, an Ethernet header, to 1518",
+            ),
+            (
+                !has_cpu,
+                "cut_through",
+                "a CPU forwards whole frames: leave out [software] or [cut_through]",
+            ),
+        ]
+    }
+}
+
 impl GenericSwitchProfile {
     /// Reads a profile.
     ///
@@ -174,18 +192,6 @@ impl GenericSwitchProfile {
                 "choose 1 to 64 queues, 1 to 1000000 limit_frames, and a check_ns of at most 100 s",
             ),
             (
-                profile
-                    .cut_through
-                    .is_none_or(|part| (14..=1_518).contains(&part.header_bytes)),
-                "cut_through.header_bytes",
-                "choose 14, an Ethernet header, to 1518",
-            ),
-            (
-                profile.cut_through.is_none() || profile.software.is_none(),
-                "cut_through",
-                "a CPU forwards whole frames: leave out [software] or [cut_through]",
-            ),
-            (
                 profile.buffer.is_none() || profile.priorities.is_some(),
                 "buffer",
                 "only the queues of [priorities] share a memory: add these, or leave [buffer] out",
@@ -215,7 +221,14 @@ impl GenericSwitchProfile {
         ];
         let pipeline = profile.pipeline.iter().flat_map(|part| part.rules(MAX_NS));
         let software = profile.software.iter().flat_map(|part| part.rules(MAX_NS));
-        let mut rules = rules.into_iter().chain(pipeline).chain(software);
+        let has_cpu = profile.software.is_some();
+        let cut_through = profile.cut_through.iter();
+        let cut_through = cut_through.flat_map(|part| part.rules(has_cpu));
+        let mut rules = rules
+            .into_iter()
+            .chain(pipeline)
+            .chain(software)
+            .chain(cut_through);
         match rules.find(|(holds, ..)| !holds) {
             Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
             None => Ok(profile),
