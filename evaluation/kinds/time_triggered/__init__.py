@@ -1,1 +1,1 @@
-"""Figures of what hosts send at given times: how late it is at the destination, and how well slots are kept."""
+"""Figures of what hosts send in time slots: its end-to-end delay, and how well slots are kept."""

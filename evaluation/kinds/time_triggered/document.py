@@ -10,8 +10,8 @@ from evaluation.finding_checks import FindingFigure
 from loko.document import Strict
 
 Path = Literal["sockets", "timed-sockets", "packet-ring"]
-"""How frames get to the network in real time: UDP sockets, UDP sockets with a time for each frame (`SO_TXTIME`)
-before the queue ETF, or rings of packet sockets."""
+"""How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
+and the queue ETF, or rings of packet sockets."""
 
 
 class HostTimes(Strict):
@@ -30,7 +30,7 @@ class HostTimes(Strict):
 
 
 class Case(Strict):
-    """One row: so many flows, and how they send. Flow i goes from the lab's i-th host at s1 to the i-th at s2."""
+    """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     """The findings of the case begin with it."""
@@ -72,9 +72,11 @@ class TimeTriggeredFigure(FindingFigure):
     quick: Quick
     hosts: HostTimes | None = None
     """In virtual time only, where hosts are numbers."""
-    cross_frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = []
-    """Of what disturbs: bursts at random instants from all hosts of s1 that send nothing else. Each length has
-    the same share of the load."""
+    cross_frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(default=[])
+    """Of what disturbs: bursts at random instants from all hosts of s1 that send nothing else.
+
+    Each length has the same share of the load.
+    """
     cases: list[Case] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, T
 from evaluation.kinds import IN_TASKS, Kind
 from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
 from evaluation.kinds.time_triggered.sent import NS_PER_US, Sending, Sent
-from evaluation.kinds.time_triggered.veths import NotHere, carry_live
+from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
 from evaluation.kinds.time_triggered.virtual import carry
 from evaluation.options import Options, Progress
 from evaluation.outcome import OneByOne, Outcome
@@ -52,8 +52,8 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
         for sending in sendings:
             try:
                 sent[sending.case.name] = carry_live(sending)
-            except NotHere as error:
-                missing.append(NoteResult(where="sec 4", text=f"{error}."))
+            except NotHereError as error:
+                missing.append(NoteResult(where="sec 4", text=f"{str(error).rstrip('.')}."))
             progress.advance(f"{figure.name}, {sending.case.label}")
     else:
         found = computed(
@@ -89,7 +89,7 @@ def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -
 
 def _late_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
     """How long after the beginning of its slot a frame was handed over."""
-    return np.maximum(one.begun_ns - one.due_ns, 0)[chosen] / NS_PER_US
+    return np.asarray(np.maximum(one.begun_ns - one.due_ns, 0)[chosen] / NS_PER_US)
 
 
 def _delays_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:

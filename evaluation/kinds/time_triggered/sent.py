@@ -50,7 +50,7 @@ class Sent:
     @property
     def came(self) -> NDArray[np.bool_]:
         """Which were received."""
-        return self.received_ns != NEVER
+        return np.asarray(self.received_ns != NEVER)
 
     @property
     def stalled(self) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""A case in real time: hosts are ends of veths, the switches bridges of the kernel, source and destination a program.
+"""A case in real time: hosts are ends of veths, switches are bridges, one program sends and receives.
 
 Everything is in network namespaces of a tree of its own (`evaluation.live.alone`): the sources' ends and the
-bridges in one, the destinations' ends in another, so that no frame takes a short way inside the kernel. A veth has
-no rate and a bridge no queue, so frames never wait for each other there: what is measured are the hosts.
+bridges in one, the destinations' ends in another, so that no frame takes a short way in the kernel. A veth
+has no rate and a bridge no queue, so frames never wait for each other there: what is measured are the hosts.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _WRONG: Final = 2
 """Exit status for a machine that is not ready."""
 
 
-class NotHere(RunError):
-    """This machine's kernel has not what the case needs; the line says what."""
+class NotHereError(RunError):
+    """The machine's kernel has not what the case needs; the line says what."""
 
 
 def carry_live(sending: Sending) -> Sent:
-    """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHere`."""
+    """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHereError`."""
     return carry_alone(_carry, sending)
 
 
@@ -143,7 +143,7 @@ def _hold_until_due(interfaces: list[str], label: str) -> None:
         try:
             run(["tc", "qdisc", "replace", "dev", name, "root", *_ETF], what=name)
         except RunError as error:
-            raise NotHere(
+            raise NotHereError(
                 f"{label}: not measured, since this kernel has no queue ETF (CONFIG_NET_SCH_ETF): {error}"
             ) from None
 

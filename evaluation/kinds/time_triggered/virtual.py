@@ -1,11 +1,11 @@
 """A case in virtual time: the lab's switches, hosts that are numbers, cross traffic.
 
-No point of `evaluation.replay`: nothing is admitted here, and entries put frames into the queues of ports. What
-is sent is data of the same vocabulary, and a case is a task.
+No point of `evaluation.replay`: nothing is admitted here, and entries put frames into the queues of ports.
+What is sent is data of the same vocabulary, and a case is a task.
 
-Of an idle network the paper measured the whole, from program to program. What the network has of it is known here;
-the rest are the hosts: a constant, and half of the spread at each end. The half before the network moves the
-instant at which a frame is on the cable, so frames of one slot do not always meet.
+Of an idle network the paper measured the whole, from program to program. What the network has of it is known
+here; the rest are the hosts: a constant, and half of the spread at each end. The half before the network
+moves the instant at which a frame is on the cable, so frames of one slot do not always meet.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def carry(sending: Sending) -> Sent:
     ]
     cross = _cross(sending, lab)
     queue = _HIGHEST if case.priority else _LOWEST
-    network_ns = _network_ns(lab, senders, cross, queue, packets * period_ns, seed)
-    idle_ns = _network_ns(lab, [_alone(senders[0])], [], queue, period_ns, _IDLE_SEED)[0, 0]
+    network_ns = _network_ns(lab, senders, cross, queue=queue, duration_ns=packets * period_ns, seed=seed)
+    alone = [_alone(senders[0])]
+    idle_ns = _network_ns(lab, alone, [], queue=queue, duration_ns=period_ns, seed=_IDLE_SEED)[0, 0]
     constant_ns = round(hosts.least_us * NS_PER_US) - idle_ns
     if constant_ns < 0:
         raise RunError(f"{figure.name}: an idle network alone takes longer than hosts.least_us; correct it")
@@ -87,7 +88,7 @@ def carry(sending: Sending) -> Sent:
 def _half_of_spread_ns(
     hosts: HostTimes, random: np.random.Generator, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Half of what hosts take beyond the least: with the mean, deviation and range of the whole if two are added."""
+    """Half of what hosts take beyond the least: two, added, have its mean, deviation and range."""
     span_us = (hosts.most_us - hosts.least_us) / 2
     mean = (hosts.mean_us - hosts.least_us) / 2 / span_us
     variance = hosts.deviation_us**2 / 2 / span_us**2
@@ -114,7 +115,7 @@ def _cross(sending: Sending, lab: Lab) -> list[Sender]:
         lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
     )
     share_bps = trunk_bps * case.cross_percent / 100 / len(pairs) / len(figure.cross_frame_bytes)
-    senders = []
+    senders: list[Sender] = []
     for source, destination in pairs:
         for length in figure.cross_frame_bytes:
             # The load is of cables, which carry preambles and gaps, too.
@@ -138,9 +139,15 @@ def _cross(sending: Sending, lab: Lab) -> list[Sender]:
 
 
 def _network_ns(
-    lab: Lab, senders: Sequence[Sender], cross: Sequence[Sender], queue: int, duration_ns: int, seed: int
+    lab: Lab,
+    senders: Sequence[Sender],
+    cross: Sequence[Sender],
+    *,
+    queue: int,
+    duration_ns: int,
+    seed: int,
 ) -> NDArray[np.int64]:
-    """From the first bit at the source to the last at the destination, a row for each flow; `NEVER` if lost."""
+    """From the first bit sent to the last received, a row for each flow; `NEVER` if lost."""
     tables = {
         switch: [
             *(_entry(lab, switch, place, one, queue) for one in senders),
