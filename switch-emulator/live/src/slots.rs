@@ -83,7 +83,7 @@ pub struct Config {
     /// Network namespace of the destinations, as a file; without it the source's own.
     pub destination_namespace: Option<PathBuf>,
     /// What is sent.
-    #[serde(rename = "flow")]
+    #[serde(rename = "flow", default)]
     pub flows: Vec<FlowConfig>,
 }
 
