@@ -209,7 +209,7 @@ def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[
             )
         )
     slots = LinePanel(
-        title="how well slots were kept (frames without a stall)",
+        title="how well slots were kept (no stall)",
         x=ChartAxis(label="handed over behind the beginning of the slot [us]", low=0, linear_to=1),
         y=ChartAxis(label="frames [%]", low=0, high=100),
         curves=[
