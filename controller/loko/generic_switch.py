@@ -65,9 +65,16 @@ class GenericTable(Strict):
 
 
 class Forwarding(Strict):
-    """From a frame's last bit in until it is in its queue."""
+    """From a frame's last bit in, with cut-through its header's, until it is in its queue."""
 
     latency_ns: Count
+
+
+class CutThrough(Strict):
+    """Forwarding before the whole frame is there."""
+
+    header_bytes: Count
+    """What has to be there of a frame before it is looked up."""
 
 
 class Knot(Strict):
@@ -185,6 +192,7 @@ class GenericSwitch(Tolerant):
     forwarding: Forwarding | None = None
     """A fixed time, in place of a pipeline."""
     pipeline: Pipeline | None = None
+    cut_through: CutThrough | None = None
     lookup: Lookup | None = None
     software: Software | None = None
     priorities: Priorities | None = None

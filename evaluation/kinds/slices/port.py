@@ -15,8 +15,8 @@ import switch_emulator
 from numpy.typing import NDArray
 
 from evaluation.instruments.virtual_session import install
-from evaluation.kinds.slices.confined import carry_confined
-from evaluation.kinds.slices.htb_port import Request
+from evaluation.kinds.slices import htb_port
+from evaluation.live.alone import carry_alone
 from evaluation.runner import LOST, RunError
 from evaluation.traffic import Instants, Releases, Sender, flow_of
 from evaluation.virtual import SEQUENCE_OFFSET, add_sender, frame_of
@@ -100,14 +100,14 @@ def carry_live(port: Port, release: Release) -> tuple[Sent, float]:
         raise RunError("a policer of OVS-DPDK is replayed in virtual time only: choose --mode virtual")
     lab = load_lab(LAB)
     frame = frame_of(lab, _flow(0, release))
-    request = Request(
+    request = htb_port.Request(
         port=port,
         frame=frame,
         sequence_offset=SEQUENCE_OFFSET,
         instants_ns=release.instants_ns,
         slot_ns=on_wire(release.frame_bytes) * 8e9 / port.link_rate_bps,
     )
-    reply = carry_confined(request)
+    reply = carry_alone(htb_port.carry, request)
     if (reply.sent_ns == LOST).any():
         raise RunError("the tap at the sender missed frames: the machine is too busy for this traffic")
     return Sent(reply.sent_ns, reply.received_ns), reply.switch_cpu_s / reply.seconds

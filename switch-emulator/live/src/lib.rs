@@ -15,10 +15,11 @@
 //! | [`console`], [`pseudo_terminal`], [`eeprom`] | the boards' serial consoles, what they save |
 //! | [`stall`], [`histogram`], [`telemetry`], [`journal`], [`report`] | what is measured and told |
 //! | [`host_noise`] | how often the host keeps such a thread from running, measured beforehand |
+//! | [`slots`] | a source that sends by time slots, by sockets or by rings |
 //! | [`data_port`], [`readiness`] | interfaces: finding one, and those that have frames, among many |
 //! | [`link_watch`] | whether they have a carrier |
 //! | [`news`], [`waker`] | telling threads that something waits for them |
-//! | [`packet_socket`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`head_start`], [`send_lead`], [`warm_up`], [`realtime`] | the operating system |
+//! | [`packet_socket`], [`packet_ring`], [`ancillary`], [`checksum`], [`segmentation`], [`clock`], [`head_start`], [`send_lead`], [`warm_up`], [`realtime`] | the operating system |
 //!
 //! The system's limit `kernel.sched_rt_runtime_us` is set to -1 while the program runs, if that is permitted, and
 //! restored at its end (not after SIGKILL): without it the kernel refuses to pin a `SCHED_DEADLINE` thread.
@@ -41,6 +42,7 @@ pub mod host_noise;
 pub mod journal;
 pub mod link_watch;
 pub mod news;
+pub mod packet_ring;
 pub mod packet_socket;
 pub mod pseudo_terminal;
 pub mod readiness;
@@ -49,6 +51,7 @@ pub mod receive_port;
 pub mod report;
 pub mod segmentation;
 pub mod send_lead;
+pub mod slots;
 pub mod stall;
 pub mod stream;
 pub mod supervisor;

@@ -8,7 +8,7 @@ use rustix::process::{getppid, set_parent_process_death_signal, Signal};
 use zodiac_firmware::Duration;
 use zodiac_live::config::Config;
 use zodiac_live::error::{RunError, StartError};
-use zodiac_live::{host_noise, supervisor};
+use zodiac_live::{host_noise, slots, supervisor};
 
 const EXAMPLE: &str = r#"Example:
   zodiac-fx run lab.toml        with lab.toml:
@@ -58,6 +58,14 @@ enum Command {
         /// Configuration file (TOML)
         config: PathBuf,
     },
+    /// Send by time slots and receive, on interfaces of this machine; prints JSON, writes a row for each frame
+    #[command(
+        after_help = "Example:\n  zodiac-fx slots slots.toml        docs/tssdn.md says what is in the file"
+    )]
+    Slots {
+        /// Configuration file (TOML)
+        config: PathBuf,
+    },
     /// Measure how often this host keeps a data thread from running; prints JSON
     #[command(after_help = "Example:\n  zodiac-fx noise --cpu 1 --seconds 10")]
     Noise {
@@ -80,6 +88,7 @@ fn main() -> ExitCode {
             die_with_parent,
         } => run(&config, die_with_parent),
         Command::Check { config } => check(&config),
+        Command::Slots { config } => slots_of(&config),
         Command::Noise {
             cpu,
             seconds,
@@ -127,7 +136,16 @@ fn noise(cpu: Option<usize>, seconds: u64, threshold_us: u64) -> Result<(), RunE
         Duration::from_millis(seconds * 1_000),
         Duration::from_micros(threshold_us),
     )?;
-    let text = serde_json::to_string(&measured)
+    print_json(&measured)
+}
+
+fn slots_of(config: &std::path::Path) -> Result<(), RunError> {
+    end_with_parent()?;
+    print_json(&slots::run(&slots::Config::load(config)?)?)
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<(), RunError> {
+    let text = serde_json::to_string(value)
         .map_err(|error| RunError::Ended(format!("cannot write JSON: {error}")))?;
     println!("{text}");
     Ok(())

@@ -1,6 +1,7 @@
 //! Raw access to one interface: an `AF_PACKET` socket with kernel receive stamps.
 //!
-//! The only module with unsafe code beside [`realtime`](crate::realtime): no safe crate offers packet sockets.
+//! This module, [`packet_ring`](crate::packet_ring) and [`realtime`](crate::realtime) have the unsafe code: no safe crate offers
+//! packet sockets.
 #![allow(unsafe_code)]
 // The C library's types of constants and fields differ from system call to system call; all values are small.
 #![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
@@ -417,7 +418,7 @@ fn configure(socket: &Socket, index: u32) -> io::Result<()> {
 }
 
 /// Sets an option whose value is plain data.
-fn set_option<T: Copy>(
+pub(crate) fn set_option<T: Copy>(
     socket: &Socket,
     level: libc::c_int,
     name: libc::c_int,
@@ -455,7 +456,7 @@ pub fn sender(interface: &str) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn bind(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
+pub(crate) fn bind(socket: &Socket, index: u32, protocol: u16) -> io::Result<()> {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: sockaddr_ll is one of the kernel's socket addresses, which the storage is made for.
     let address = unsafe { storage.view_as::<libc::sockaddr_ll>() };

@@ -50,6 +50,12 @@ impl StallWatch {
         })
     }
 
+    /// When the thread last looked at the clock.
+    #[must_use]
+    pub fn last(&self) -> Instant {
+        self.last
+    }
+
     /// The thread slept until `now` because nothing was due, and nothing fell due meanwhile: that is no stall.
     pub fn rested(&mut self, now: Instant) {
         self.last = now;

@@ -107,7 +107,7 @@ pub(crate) trait Switch: fmt::Debug + Send {
     fn agent(&mut self) -> &mut Agent;
     /// What it has given out and nobody has taken yet.
     fn outputs(&mut self) -> &mut VecDeque<Output>;
-    /// A frame, without frame check sequence, has completely arrived on a port.
+    /// A frame, without frame check sequence, has arrived on a port: all of it, or what a cut-through switch waits for.
     fn frame(&mut self, now: Instant, port: u8, data: Vec<u8>);
     /// Does all that is due until now.
     fn advance(&mut self, now: Instant);

@@ -113,17 +113,21 @@ pub(crate) struct Link {
     pub(crate) arrival_slot: Slot,
     /// The cable is out.
     pub(crate) is_out: bool,
+    /// The other end waits for so much of a frame only.
+    header_bytes: Option<u64>,
     busy_until_ns: u64,
     in_flight: VecDeque<(u64, Cargo)>,
 }
 
 impl Link {
-    pub(crate) fn new(timing: Timing, end: End) -> Self {
+    /// `header_bytes`: what the other end waits for of a frame, behind its preamble; nothing if for all of it.
+    pub(crate) fn new(timing: Timing, end: End, header_bytes: Option<u64>) -> Self {
         Self {
             timing,
             end,
             arrival_slot: 0,
             is_out: false,
+            header_bytes,
             busy_until_ns: 0,
             in_flight: VecDeque::new(),
         }
@@ -140,9 +144,12 @@ impl Link {
         self.busy_until_ns = begin_ns + self.timing.slot_ns(frame_bytes);
     }
 
-    /// When a frame that begins at `begin_ns` has completely arrived at the other end.
+    /// When as much as the other end waits for has arrived there of a frame that begins at `begin_ns`.
     pub(crate) fn arrival_ns(&self, begin_ns: u64, frame_bytes: u64) -> u64 {
-        begin_ns + self.timing.wire_ns(frame_bytes) + self.timing.propagation_ns
+        let awaited_bytes = self
+            .header_bytes
+            .map_or(frame_bytes, |bytes| bytes.min(frame_bytes));
+        begin_ns + self.timing.wire_ns(awaited_bytes) + self.timing.propagation_ns
     }
 
     /// Puts a frame on its way; true if nothing else was, so that its arrival is what happens next here.

@@ -34,6 +34,8 @@ pub(crate) struct BoardNode {
     /// Its address if it keeps its connection itself, and the ports that carry it.
     pub(crate) on_network: Option<(Ipv4Addr, Vec<PortNumber>)>,
     link_rate_bps: u64,
+    /// What it waits for of a frame; nothing if for all of it.
+    header_bytes: Option<u64>,
     /// Outgoing link of each port, from port 1 on.
     pub(crate) links: Vec<Option<usize>>,
 }
@@ -161,6 +163,9 @@ impl Network {
         })?;
         let device = Device::Switch(switch);
         self.push_device(name, device, profile.ports(config));
+        if let Some(node) = self.boards.last_mut() {
+            node.header_bytes = profile.header_bytes();
+        }
         Ok(())
     }
 
@@ -173,6 +178,7 @@ impl Network {
             session: Session::default(),
             on_network: None,
             link_rate_bps,
+            header_bytes: None,
             links: vec![None; usize::from(ports)],
         });
     }
@@ -234,7 +240,11 @@ impl Network {
         }
         for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             let link = self.links.len();
-            self.links.push(Link::new(timing, to));
+            let header_bytes = match to {
+                End::Board(board, _) => self.boards[board].header_bytes,
+                End::Host(_) | End::Controller(..) => None,
+            };
+            self.links.push(Link::new(timing, to, header_bytes));
             match from {
                 End::Board(board, port) => {
                     self.boards[board].links[usize::from(port) - 1] = Some(link);

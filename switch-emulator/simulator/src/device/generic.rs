@@ -1,6 +1,7 @@
 //! A generic switch: some time for each frame, then a queue discipline before each port.
 //!
-//! A frame that has completely arrived is looked up, and comes to its port's discipline when the pipeline is through with it.
+//! A frame that has completely arrived (with cut-through: whose header has) is looked up, and comes to its port's discipline
+//! when the pipeline is through with it.
 //! From there it departs when the discipline gives it and the wire is free. Which
 //! queue of the port a frame waits in is what the action `enqueue` of its entry says; without one it is queue 0.
 //!

@@ -71,6 +71,14 @@ impl SwitchProfile {
         })
     }
 
+    /// How many bytes of a frame, behind its preamble, the switch waits for; nothing if for all of it.
+    pub(crate) fn header_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Linux(_) => None,
+            Self::Generic(profile) => profile.cut_through.map(|part| part.header_bytes),
+        }
+    }
+
     /// Number of front ports and their rate in bit/s.
     pub(crate) fn ports(&self, config: &SwitchConfig) -> (u8, u64) {
         match self {

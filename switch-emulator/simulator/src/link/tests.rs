@@ -23,11 +23,22 @@ fn refuses_rates_and_lengths_that_mean_nothing() {
     assert!(Timing::new(1e8, u64::MAX).is_err());
 }
 
+#[test]
+fn whoever_reads_the_header_only_has_a_frame_before_its_end() {
+    let timing = Timing::new(1e10, 500).expect("in range");
+    let arrival_ns = |header_bytes, frame_bytes| {
+        Link::new(timing, End::Host(0), header_bytes).arrival_ns(1_000, frame_bytes)
+    };
+    assert_eq!(arrival_ns(None, 1_518), 1_500 + 1_221);
+    assert_eq!(arrival_ns(Some(64), 1_518), 1_500 + 58);
+    assert_eq!(arrival_ns(Some(128), 64), 1_500 + 58);
+}
+
 proptest! {
     /// Frames keep their order and never overlap, whenever they are offered.
     #[test]
     fn first_in_first_out(offers in prop::collection::vec((0u64..10_000_000, 64u64..1519), 1..100)) {
-        let mut link = Link::new(Timing::new(1e8, 500).expect("in range"), End::Host(0));
+        let mut link = Link::new(Timing::new(1e8, 500).expect("in range"), End::Host(0), None);
         let mut offers = offers;
         offers.sort_unstable();
         let mut previous_end_ns = 0;

@@ -37,6 +37,9 @@ pub struct GenericSwitchProfile {
     /// The same, if it depends on the frame.
     #[serde(default)]
     pub pipeline: Option<PipelineProfile>,
+    /// Forwarding before the whole frame is there.
+    #[serde(default)]
+    pub cut_through: Option<CutThrough>,
     /// A look-up that all ports share.
     #[serde(default)]
     pub lookup: Option<LookupProfile>,
@@ -81,6 +84,15 @@ pub struct GenericTable {
     pub misses_tagged: bool,
 }
 
+/// Forwarding before the whole frame is there. All ports have one rate, so a frame never leaves faster than it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutThrough {
+    /// What has to be there of a frame, behind its preamble, before it is looked up.
+    #[serde(deserialize_with = "number")]
+    pub header_bytes: u64,
+}
+
 /// Strict priority before each port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,9 +112,27 @@ pub struct Priorities {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarding {
-    /// From a frame's last bit in until it is in its queue.
+    /// From a frame's last bit in until it is in its queue; with cut-through from the last bit of its header.
     #[serde(deserialize_with = "number")]
     pub latency_ns: u64,
+}
+
+impl CutThrough {
+    /// What has to hold of its values: whether it does, which key, and how to mend it.
+    fn rules(self, has_cpu: bool) -> [(bool, &'static str, &'static str); 2] {
+        [
+            (
+                (14..=1_518).contains(&self.header_bytes),
+                "cut_through.header_bytes",
+                "choose 14, an Ethernet header, to 1518",
+            ),
+            (
+                !has_cpu,
+                "cut_through",
+                "a CPU forwards whole frames: leave out [software] or [cut_through]",
+            ),
+        ]
+    }
 }
 
 impl GenericSwitchProfile {
@@ -204,11 +234,15 @@ impl GenericSwitchProfile {
         let pipeline = profile.pipeline.iter().flat_map(|part| part.rules(MAX_NS));
         let software = profile.software.iter().flat_map(|part| part.rules(MAX_NS));
         let agent = profile.agent.iter().flat_map(AgentProfile::rules);
+        let has_cpu = profile.software.is_some();
+        let cut_through = profile.cut_through.iter();
+        let cut_through = cut_through.flat_map(|part| part.rules(has_cpu));
         let mut rules = rules
             .into_iter()
             .chain(pipeline)
             .chain(software)
-            .chain(agent);
+            .chain(agent)
+            .chain(cut_through);
         match rules.find(|(holds, ..)| !holds) {
             Some((_, key, reason)) => Err(ProfileError::Value { key, reason }),
             None => Ok(profile),

@@ -276,6 +276,9 @@ fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
         assert!(text.contains(expected), "{text}");
         assert_eq!(text.lines().count(), 1);
     }
+    let cut_through = [CHIP, "[cut_through]\nheader_bytes = 64\n"].concat();
+    let error = GenericSwitchProfile::from_toml(&cut_through).unwrap_err();
+    assert!(error.to_string().contains("whole frames"), "{error}");
     let begin = CHIP.find("[software]").unwrap();
     let end = CHIP.find("[priorities]").unwrap();
     let without = [&CHIP[..begin], &CHIP[end..]].concat();

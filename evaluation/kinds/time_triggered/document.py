@@ -1,0 +1,97 @@
+"""The document of a figure whose hosts send by time slots."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.finding_checks import FindingFigure
+from loko.document import Strict
+
+Path = Literal["sockets", "timed-sockets", "packet-ring"]
+"""How frames get to the network in real time: UDP sockets, the same with a time for each frame (`SO_TXTIME`)
+and the queue ETF, or rings of packet sockets."""
+
+
+class HostTimes(Strict):
+    """What the hosts of an idle network take, with it: from program to program, as the paper measured it."""
+
+    least_us: float = Field(gt=0)
+    mean_us: float
+    deviation_us: float = Field(gt=0)
+    most_us: float
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.least_us < self.mean_us < self.most_us:
+            raise ValueError("mean_us must lie between least_us and most_us")
+        return self
+
+
+class Case(Strict):
+    """One row: so many flows, and how they send. Flow i goes from the i-th host at s1 to the i-th at s2."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    """The findings of the case begin with it."""
+    label: str
+    flows: Annotated[int, Field(ge=1, le=5)]
+    adjacent: bool = True
+    """Each flow has a slot of its own, one behind the other; or all have the same."""
+    priority: bool = True
+    """Time-triggered frames wait in the highest queue, everything else in the lowest."""
+    cross_percent: float = Field(default=0, ge=0, le=95)
+    """Mean load that the other hosts put on the cable between the switches. In virtual time only."""
+    cross_burst_frames: int = Field(default=1, ge=1)
+    """Frames that these hosts hand over at once, at the rate of their cables."""
+    path: Path = "packet-ring"
+    """In real time only."""
+    watch_us: float = Field(default=100, ge=0, le=10_000)
+    """How long before a slot the sender wakes up to look at the clock; 0: its timer wakes it for the slot. In
+    real time only."""
+
+
+class Quick(Strict):
+    """The small run of ``--quick``."""
+
+    packets: int = Field(ge=1)
+
+
+class TimeTriggeredFigure(FindingFigure):
+    """End-to-end delays of time-triggered flows, case by case."""
+
+    kind: Literal["time_triggered"]
+    lab: str
+    frame_bytes: Annotated[int, Field(ge=64, le=1518)]
+    period_us: float = Field(gt=0, le=1_000_000)
+    slot_us: float = Field(gt=0)
+    packets: int = Field(ge=1)
+    """Of each flow, in virtual time."""
+    live_packets: int = Field(default=1, ge=1)
+    """The same in real time."""
+    quick: Quick
+    hosts: HostTimes | None = None
+    """In virtual time only, where hosts are numbers."""
+    cross_frame_bytes: list[Annotated[int, Field(ge=64, le=1518)]] = Field(default=[])
+    """Of what disturbs: bursts at random instants from all hosts of s1 that send nothing else.
+
+    Each length has the same share of the load.
+    """
+    cases: list[Case] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if "virtual" in self.modes and self.hosts is None:
+            raise ValueError("hosts: what hosts take in virtual time is missing; add it")
+        if not self.cross_frame_bytes and any(case.cross_percent for case in self.cases):
+            raise ValueError("cross_frame_bytes: a case has cross traffic, and no length is given; add some")
+        if "live" in self.modes and any(case.cross_percent for case in self.cases):
+            raise ValueError(
+                "modes: cross traffic needs cables with a rate, which veths have not; leave live out"
+            )
+        longest = max((case.flows for case in self.cases if case.adjacent), default=0)
+        if longest * self.slot_us > self.period_us:
+            raise ValueError(
+                f"slot_us: {longest} slots of {self.slot_us:g} us are longer than the period; use fewer flows"
+            )
+        return self

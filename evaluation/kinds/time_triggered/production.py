@@ -1,0 +1,290 @@
+"""Sends by time slots, case by case, in virtual time or on this machine, and judges delays and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.chart import Chart, ChartAxis, Cloud, Curve, LinePanel, Panel, TimePanel
+from evaluation.kinds import IN_TASKS, Kind
+from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.sent import NS_PER_US, Sending, Sent
+from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
+from evaluation.kinds.time_triggered.virtual import carry
+from evaluation.options import Options, Progress
+from evaluation.outcome import OneByOne, Outcome
+from evaluation.replay.tasks import computed
+from evaluation.result import AxisLabel, HostResult, NoteResult, TableResult
+from evaluation.runner import RunError
+from loko.device import load_device
+from loko.lab import load_lab
+
+_SHARES: Final = 200
+"""Points of a distribution function."""
+_DOTS: Final = 4000
+"""Frames of a case that are drawn; all that met a stall are."""
+_US_PER_S: Final = 1e6
+_Chosen = NDArray[np.bool_] | NDArray[np.int64]
+"""Frames, by whether or by their places."""
+
+
+def parameters(figure: TimeTriggeredFigure, _options: Options) -> Mapping[str, Any]:
+    """The lab and its switch, on which the result depends beside the figure's document."""
+    profile = next(iter(load_lab(figure.lab).switches.values())).profile.name
+    return {"device": load_device(profile).model_dump(mode="json")}
+
+
+def compute(figure: TimeTriggeredFigure, options: Options, progress: Progress) -> tuple[Outcome, pa.Table]:
+    """Replay the figure."""
+    live = options.real_time
+    packets = figure.live_packets if live else figure.packets
+    if options.quick:
+        packets = min(packets, figure.quick.packets)
+    sendings = [Sending(figure, case, packets, options.seed) for case in figure.cases]
+    progress.begin(len(sendings), 0, "cases")
+    sent: dict[str, Sent] = {}
+    missing: list[NoteResult] = []
+    if live:
+        for sending in sendings:
+            try:
+                sent[sending.case.name] = carry_live(sending)
+            except NotHereError as error:
+                missing.append(NoteResult(where="sec 4", text=f"{str(error).rstrip('.')}."))
+            progress.advance(f"{figure.name}, {sending.case.label}")
+    else:
+        found = computed(
+            carry, sendings, options, lambda one: progress.advance(f"{figure.name}, {one.case.label}")
+        )
+        sent = dict(zip([case.name for case in figure.cases], found, strict=True))
+    figure = figure.model_copy(update={"cases": [case for case in figure.cases if case.name in sent]})
+    if empty := [name for name, one in sent.items() if not (one.came & ~one.stalled).any()]:
+        raise RunError(
+            f"{figure.name}: {empty[0]}: no frame arrived without a stall: run it while nothing else runs"
+        )
+    findings: dict[str, float] = {}
+    for case in figure.cases:
+        findings |= _live_findings(case, sent[case.name]) if live else _findings(case, sent[case.name])
+    lab = load_lab(figure.lab)
+    outcome = Outcome(
+        chart=Chart(
+            panels=_live_panels(figure, sent) if live else [_distributions(figure, sent)],
+            columns=2 if live else 1,
+            caption=f"{packets} frames a flow",
+        ),
+        findings=findings,
+        x=AxisLabel(name="end-to-end delay", unit="us"),
+        profile="" if live else next(iter(lab.switches.values())).profile.name,
+        table=_table(figure, sent, live=live),
+        seconds=packets * figure.period_us / _US_PER_S,
+        assumptions=_assumptions(figure, live=live),
+        host=_host(sent),
+        notes=[*_notes(sent), *missing],
+    )
+    return outcome, _rows(figure, sent)
+
+
+def _late_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+    """How long after the beginning of its slot a frame was handed over."""
+    return np.asarray(np.maximum(one.begun_ns - one.due_ns, 0)[chosen] / NS_PER_US)
+
+
+def _delays_us(one: Sent, chosen: _Chosen) -> NDArray[np.float64]:
+    """From the program at the source to the one at the destination.
+
+    What was handed over before its slot, for the kernel to hold, counts from the slot.
+    """
+    return (one.received_ns[chosen] - np.maximum(one.begun_ns, one.due_ns)[chosen]) / NS_PER_US
+
+
+def _statistics(name: str, delays_us: NDArray[np.float64]) -> dict[str, float]:
+    least, most = float(delays_us.min()), float(delays_us.max())
+    return {
+        f"{name}_mean_us": float(delays_us.mean()),
+        f"{name}_deviation_us": float(delays_us.std()),
+        f"{name}_least_us": least,
+        f"{name}_most_us": most,
+        f"{name}_jitter_us": most - least,
+    }
+
+
+def _findings(case: Case, one: Sent) -> dict[str, float]:
+    return {
+        **_statistics(case.name, _delays_us(one, one.came)),
+        f"{case.name}_lost_packets": float((~one.came).sum()),
+    }
+
+
+def _live_findings(case: Case, one: Sent) -> dict[str, float]:
+    """Of frames that met no stall; with how late they were handed over, and how long the kernel took them."""
+    quiet, name = one.came & ~one.stalled, f"live_{case.name}"
+    delays_us = _delays_us(one, quiet)
+    late_us = _late_us(one, quiet)
+    taken_us = (one.done_ns[quiet] - one.begun_ns[quiet]) / NS_PER_US
+    return {
+        **_statistics(name, delays_us),
+        f"{name}_p50_us": float(np.quantile(delays_us, 0.5)),
+        f"{name}_p99_us": float(np.quantile(delays_us, 0.99)),
+        f"{name}_late_p50_us": float(np.quantile(late_us, 0.5)),
+        f"{name}_late_p99_us": float(np.quantile(late_us, 0.99)),
+        f"{name}_late_most_us": float(late_us.max()),
+        f"{name}_taken_p50_us": float(np.quantile(taken_us, 0.5)),
+        f"{name}_lost_packets": float((~one.came & ~one.stalled).sum()),
+        f"{name}_stalled_percent": 100 * float(one.stalled.mean()),
+    }
+
+
+def _table(figure: TimeTriggeredFigure, sent: Mapping[str, Sent], *, live: bool) -> TableResult:
+    rows: list[list[str | float]] = []
+    for case in figure.cases:
+        one = sent[case.name]
+        chosen = one.came & ~one.stalled
+        delays_us = _delays_us(one, chosen)
+        row: list[str | float] = [
+            case.label,
+            len(one.flow),
+            int((~one.came).sum()),
+            *(
+                round(float(value), 2)
+                for value in (delays_us.mean(), delays_us.std(), delays_us.min(), delays_us.max())
+            ),
+        ]
+        if live:
+            late_us = _late_us(one, chosen)
+            row += [round(float(np.quantile(late_us, share)), 2) for share in (0.5, 0.99, 1)]
+            row += [int(one.stalled.sum())]
+        rows.append(row)
+    columns = ["case", "frames", "lost", "mean [us]", "deviation [us]", "least [us]", "most [us]"]
+    if live:
+        columns += ["behind the slot, median [us]", "99 % [us]", "most [us]", "left out: met a stall"]
+    return TableResult(columns=columns, rows=rows)
+
+
+def _distribution(label: str, values: NDArray[np.float64]) -> Curve:
+    shares = np.linspace(0, 1, min(_SHARES, len(values)))
+    return Curve(
+        label=label,
+        x=np.quantile(values, shares).tolist(),
+        y=(100 * shares).tolist(),
+        marker=False,
+        steps=True,
+    )
+
+
+def _distributions(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> LinePanel:
+    return LinePanel(
+        x=ChartAxis(label="end-to-end delay [us]"),
+        y=ChartAxis(label="frames [%]", low=0, high=100),
+        curves=[
+            _distribution(case.label, _delays_us(sent[case.name], sent[case.name].came))
+            for case in figure.cases
+        ],
+    )
+
+
+def _live_panels(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> list[Panel]:
+    """Delays over time with the stalls marked, for each case; and how late frames were handed over."""
+    panels: list[Panel] = []
+    for case in figure.cases:
+        one = sent[case.name]
+        clouds = []
+        for label, chosen in (
+            ("no stall", one.came & ~one.stalled),
+            ("met a stall of the host", one.came & one.stalled),
+        ):
+            places = np.flatnonzero(chosen)
+            if label == "no stall" and len(places) > _DOTS:
+                places = places[:: len(places) // _DOTS + 1]
+            delays_us = _delays_us(one, places)
+            clouds.append(Cloud(label=label, x=(one.due_ns[places] / 1e9).tolist(), y=delays_us.tolist()))
+        panels.append(
+            TimePanel(
+                title=case.label,
+                x=ChartAxis(label="slot at [s]"),
+                y=ChartAxis(label="end-to-end delay [us]", log=True),
+                clouds=clouds,
+            )
+        )
+    slots = LinePanel(
+        title="how well slots were kept (no stall)",
+        x=ChartAxis(label="handed over behind the beginning of the slot [us]", low=0, linear_to=1),
+        y=ChartAxis(label="frames [%]", low=0, high=100),
+        curves=[
+            _distribution(
+                case.label,
+                _late_us(sent[case.name], ~sent[case.name].stalled),
+            )
+            for case in figure.cases
+        ],
+    )
+    return [*panels, slots]
+
+
+def _assumptions(figure: TimeTriggeredFigure, *, live: bool) -> dict[str, float]:
+    """What the paper does not print."""
+    bursts = {case.cross_burst_frames for case in figure.cases if case.cross_percent}
+    if live or not bursts:
+        return {}
+    return {"longest_cross_burst_frames": float(max(bursts))}
+
+
+def _host(sent: Mapping[str, Sent]) -> HostResult:
+    stalls = [stall for one in sent.values() for stall in one.stalls]
+    if not stalls:
+        return HostResult()
+    return HostResult(
+        stalls=len(stalls), worst_stall_us=max(stall.duration_ns for stall in stalls) / NS_PER_US
+    )
+
+
+def _notes(sent: Mapping[str, Sent]) -> list[NoteResult]:
+    obtained = sorted({one.scheduling for one in sent.values() if one.scheduling})
+    if not obtained:
+        return []
+    return [
+        NoteResult(
+            where="sec 4", text=f"The source's thread ran with this scheduling: {'; '.join(obtained)}."
+        )
+    ]
+
+
+def _rows(figure: TimeTriggeredFigure, sent: Mapping[str, Sent]) -> pa.Table:
+    """A row for each frame."""
+    ones: Sequence[Sent] = [sent[case.name] for case in figure.cases]
+    names = [case.name for case in figure.cases for _ in range(len(sent[case.name].flow))]
+    columns = ("flow", "due_ns", "begun_ns", "done_ns", "received_ns", "stalled")
+    return pa.table(
+        {
+            "case": pa.array(names, pa.string()).dictionary_encode(),
+            **{name: np.concatenate([getattr(one, name) for one in ones]) for name in columns},
+        }
+    )
+
+
+_FRAMES_A_SECOND: Final = 50_000.0
+"""In virtual time, on one core."""
+_CROSS_SECONDS: Final = 20.0
+"""For each second of cross traffic."""
+_BUILD_S: Final = 1.5
+
+
+def _estimate_s(figure: TimeTriggeredFigure) -> dict[str, float]:
+    period_s = figure.period_us / _US_PER_S
+    virtual_s = sum(
+        figure.packets * case.flows / _FRAMES_A_SECOND
+        + (figure.packets * period_s * _CROSS_SECONDS if case.cross_percent else 0)
+        for case in figure.cases
+    )
+    live_s = len(figure.cases) * (_BUILD_S + figure.live_packets * period_s)
+    return {mode: one for mode, one in (("virtual", virtual_s), ("live", live_s)) if mode in figure.modes}
+
+
+KIND: Final = Kind(
+    document=TimeTriggeredFigure,
+    produce=OneByOne(compute, parameters),
+    estimate_s=_estimate_s,
+    honours=IN_TASKS,
+)

@@ -1,0 +1,101 @@
+"""What is sent in a case, and what became of it, in whatever mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.runner import Stall
+from loko.flow import Flow
+from loko.lab import Lab
+
+NS_PER_US: Final = 1_000
+_FIRST_PORT: Final = 5000
+_DESTINATION_PORT: Final = 6000
+"""Of all flows: where hosts are one machine, one socket takes them."""
+NEVER: Final = -1
+
+
+class Sending(NamedTuple):
+    """All that a case depends on."""
+
+    figure: TimeTriggeredFigure
+    case: Case
+    packets: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """Every frame, a row each, in ns; all instants since one moment."""
+
+    flow: NDArray[np.int64]
+    due_ns: NDArray[np.int64]
+    """Its slot begins."""
+    begun_ns: NDArray[np.int64]
+    """Its program handed it over."""
+    done_ns: NDArray[np.int64]
+    """It was on its way to the network."""
+    received_ns: NDArray[np.int64]
+    """The program at the other end had it; `NEVER` if it was lost."""
+    stalls: tuple[Stall, ...] = ()
+    """The host kept source or destination from running."""
+    scheduling: str = ""
+    """How the source was scheduled."""
+
+    @property
+    def came(self) -> NDArray[np.bool_]:
+        """Which were received."""
+        return np.asarray(self.received_ns != NEVER)
+
+    @property
+    def stalled(self) -> NDArray[np.bool_]:
+        """Which had a stall between the beginning of their slot and their arrival."""
+        begins = np.array(sorted(stall.start_ns for stall in self.stalls), dtype=np.int64)
+        by_begin = sorted(self.stalls, key=lambda stall: stall.start_ns)
+        ends = np.maximum.accumulate(
+            np.array([stall.start_ns + stall.duration_ns for stall in by_begin], dtype=np.int64)
+        )
+        until = np.maximum(self.done_ns, self.received_ns)
+        begun_before = np.searchsorted(begins, until, side="right")
+        latest_end = np.concatenate([[np.iinfo(np.int64).min], ends])[begun_before]
+        return np.asarray(latest_end >= self.due_ns)
+
+
+def flows_of(lab: Lab, case: Case, frame_bytes: int) -> list[Flow]:
+    """The flows of a case: from the i-th host at the first switch to the i-th at the second."""
+    sources, destinations = hosts_of(lab)
+    return [
+        Flow(
+            id=f"F{number + 1}",
+            source=sources[number],
+            destination=destinations[number],
+            udp_source=_FIRST_PORT + number,
+            udp_destination=_DESTINATION_PORT,
+            rate_bps=1,
+            burst_bytes=frame_bytes,
+            frame_bytes=frame_bytes,
+        )
+        for number in range(case.flows)
+    ]
+
+
+def hosts_of(lab: Lab) -> tuple[list[str], list[str]]:
+    """The hosts at the first and at the second switch, in the lab's order."""
+    first = next(iter(lab.switches))
+    near = {
+        end.node
+        for link in lab.links
+        for end, other in ((link.a, link.b), (link.b, link.a))
+        if other.node == first and end.node in lab.hosts
+    }
+    return [name for name in lab.hosts if name in near], [name for name in lab.hosts if name not in near]
+
+
+def offset_ns(figure: TimeTriggeredFigure, case: Case, number: int) -> int:
+    """When the slot of a flow begins in each period."""
+    return round(figure.slot_us * NS_PER_US) * (number if case.adjacent else 0)

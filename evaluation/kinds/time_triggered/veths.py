@@ -1,0 +1,191 @@
+"""A case in real time: hosts are ends of veths, switches are bridges, one program sends and receives.
+
+Everything is in network namespaces of a tree of its own (`evaluation.live.alone`): the sources' ends and the
+bridges in one, the destinations' ends in another, so that no frame takes a short way in the kernel. A veth
+has no rate and a bridge no queue, so frames never wait for each other there: what is measured are the hosts.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from evaluation.kinds.time_triggered.sent import (
+    NEVER,
+    NS_PER_US,
+    Sending,
+    Sent,
+    flows_of,
+    hosts_of,
+    offset_ns,
+)
+from evaluation.live.alone import carry_alone
+from evaluation.live.cores import CorePlan
+from evaluation.live.network_namespace import namespace_of
+from evaluation.live.programs import emulator, require, run
+from evaluation.runner import RunError, Stall
+from evaluation.virtual import frame_of
+from loko.lab import Lab, load_lab
+
+STALL_THRESHOLD_US: Final = 50
+_TRUNK: Final = "trunk"
+_COLUMNS: Final = 4
+"""Of the program's rows: slot, handed over, taken, received."""
+_ETF: Final = ("etf", "clockid", "CLOCK_TAI", "delta", "300000")
+"""The queue that lets frames go at their times; it takes them 0.3 ms before."""
+_WRONG: Final = 2
+"""Exit status for a machine that is not ready."""
+
+
+class NotHereError(RunError):
+    """The machine's kernel has not what the case needs; the line says what."""
+
+
+def carry_live(sending: Sending) -> Sent:
+    """What becomes of the frames of a case on this machine. Raises `RunError`, also as `NotHereError`."""
+    return carry_alone(_carry, sending)
+
+
+def _carry(sending: Sending, folder: Path) -> Sent:
+    figure, case, packets, _ = sending
+    lab = load_lab(figure.lab)
+    with _namespace() as destinations:
+        _build(lab, destinations)
+        if case.path == "timed-sockets":
+            _hold_until_due([flow.source for flow in flows_of(lab, case, figure.frame_bytes)], case.label)
+        rows = folder / "rows"
+        configuration = folder / "slots.toml"
+        configuration.write_text(_configuration(sending, lab, rows, destinations), encoding="utf-8")
+        done = subprocess.run(
+            [str(emulator()), "slots", str(configuration)], capture_output=True, text=True, check=False
+        )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or ["no message"]
+        wants = "; run 'make setup'" if done.returncode == _WRONG and "unrecognized" in done.stderr else ""
+        raise RunError(f"{figure.name}, {case.name}: {said[-1]}{wants}")
+    told = json.loads(done.stdout)
+    found = np.fromfile(rows, dtype="<i8").reshape(packets, case.flows, _COLUMNS)
+    # By flow, then by number, as in virtual time.
+    columns = found.transpose(1, 0, 2).reshape(-1, _COLUMNS).T
+    start_ns = int(columns[0].min())
+    stalls = [*told["stalls"], *told["destination_stalls"]]
+    return Sent(
+        flow=np.repeat(np.arange(case.flows), packets),
+        due_ns=columns[0] - start_ns,
+        begun_ns=columns[1] - start_ns,
+        done_ns=columns[2] - start_ns,
+        received_ns=np.where(columns[3] == NEVER, NEVER, columns[3] - start_ns),
+        stalls=tuple(Stall(start_ns=begin - start_ns, duration_ns=length) for begin, length in stalls),
+        scheduling=told["scheduling"],
+    )
+
+
+@contextmanager
+def _namespace() -> Iterator[Path]:
+    """Another network namespace, as a file."""
+    command = [require("unshare"), "--net", "sh", "-c", "echo there; exec sleep infinity"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            if holder.stdout is None or not holder.stdout.readline():
+                raise RunError("no network namespace for the destinations: the kernel refuses one")
+            yield namespace_of(holder.pid)
+        finally:
+            holder.kill()
+
+
+def _build(lab: Lab, destinations: Path) -> None:
+    """Hosts, bridges and cables; every station is known beforehand, so nothing asks for it."""
+    sources, sinks = hosts_of(lab)
+    first, second = lab.switches
+    pid = destinations.parts[2]
+    links = [f"link add {name} type bridge stp_state 0 mcast_snooping 0" for name in (first, second)]
+    links += [f"link add {_end(first, _TRUNK)} type veth peer name {_end(second, _TRUNK)}"]
+    for switch, hosts in ((first, sources), (second, sinks)):
+        links += [f"link set {_end(switch, _TRUNK)} master {switch}"]
+        for name in hosts:
+            links += [
+                f"link add {name} address {lab.hosts[name].mac} type veth peer name {_end(switch, name)}",
+                f"link set {_end(switch, name)} master {switch}",
+            ]
+    links += [f"link set {name} netns {pid}" for name in sinks]
+    known = []
+    for switch, here, there in ((first, sources, sinks), (second, sinks, sources)):
+        for name in here:
+            known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, name)} master static")
+        for name in there:
+            known.append(f"fdb add {lab.hosts[name].mac} dev {_end(switch, _TRUNK)} master static")
+    inside = [require("nsenter"), f"--net={destinations}"]
+    for prefix in ([], inside):
+        for scope in ("all", "default"):
+            settings = [f"net.ipv4.conf.{scope}.rp_filter=0"]
+            if Path("/proc/sys/net/ipv6").exists():
+                settings.append(f"net.ipv6.conf.{scope}.disable_ipv6=1")
+            run(["sysctl", "-q", "-w", *settings], what="quiet interfaces", prefix=prefix)
+    _batch("ip", links, what="hosts and bridges")
+    _batch("bridge", known, what="the bridges' stations")
+    ends = [
+        *(_end(first, name) for name in [*sources, _TRUNK]),
+        *(_end(second, name) for name in [*sinks, _TRUNK]),
+    ]
+    up = [f"link set {name} up" for name in [first, second, *ends]]
+    _batch("ip", [*up, *_addresses(lab, sources, sinks)], what="the sources")
+    _batch("ip", _addresses(lab, sinks, sources), what="the destinations", prefix=inside)
+
+
+def _hold_until_due(interfaces: list[str], label: str) -> None:
+    for name in interfaces:
+        try:
+            run(["tc", "qdisc", "replace", "dev", name, "root", *_ETF], what=name)
+        except RunError as error:
+            raise NotHereError(
+                f"{label}: not measured, since this kernel has no queue ETF (CONFIG_NET_SCH_ETF): {error}"
+            ) from None
+
+
+def _end(switch: str, name: str) -> str:
+    return f"{switch}-{name}"
+
+
+def _addresses(lab: Lab, here: list[str], there: list[str]) -> list[str]:
+    lines = []
+    for name in here:
+        lines += [f"link set {name} up", f"address add {lab.hosts[name].ip} dev {name}"]
+        for other in there:
+            station = lab.hosts[other]
+            lines.append(f"neighbour add {station.ip.ip} lladdr {station.mac} dev {name} nud permanent")
+    return lines
+
+
+def _batch(program: str, lines: list[str], *, what: str, prefix: list[str] | None = None) -> None:
+    run([program, "-batch", "-"], what=what, prefix=prefix or [], stdin="\n".join(lines) + "\n")
+
+
+def _configuration(sending: Sending, lab: Lab, rows: Path, destinations: Path) -> str:
+    """What the program is told (`zodiac-fx slots`, switch-emulator/live/src/slots.rs)."""
+    figure, case, packets, _ = sending
+    lines = [
+        f'path = "{case.path}"',
+        f"period_ns = {round(figure.period_us * NS_PER_US)}",
+        f"periods = {packets}",
+        f"watch_ns = {round(case.watch_us * NS_PER_US)}",
+        f"cpu = {CorePlan.here().emulator}",
+        'scheduling = "deadline"',
+        f"stall_threshold_us = {STALL_THRESHOLD_US}",
+        f'rows = "{rows}"',
+        f'destination_namespace = "{destinations}"',
+    ]
+    for number, flow in enumerate(flows_of(lab, case, figure.frame_bytes)):
+        lines += [
+            "[[flow]]",
+            f'source = "{flow.source}"',
+            f'destination = "{flow.destination}"',
+            f"offset_ns = {offset_ns(figure, case, number)}",
+            f'frame = "{frame_of(lab, flow).hex()}"',
+        ]
+    return "\n".join(lines) + "\n"

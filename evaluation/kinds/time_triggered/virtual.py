@@ -1,0 +1,196 @@
+"""A case in virtual time: the lab's switches, hosts that are numbers, cross traffic.
+
+No point of `evaluation.replay`: nothing is admitted here, and entries put frames into the queues of ports.
+What is sent is data of the same vocabulary, and a case is a task.
+
+Of an idle network the paper measured the whole, from program to program. What the network has of it is known
+here; the rest are the hosts: a constant, and half of the spread at each end. The half before the network
+moves the instant at which a frame is on the cable, so frames of one slot do not always meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.kinds.time_triggered.document import HostTimes
+from evaluation.kinds.time_triggered.sent import (
+    NEVER,
+    NS_PER_US,
+    Sending,
+    Sent,
+    flows_of,
+    hosts_of,
+    offset_ns,
+)
+from evaluation.runner import LOST, RunError
+from evaluation.traffic import RandomBursts, Sender, TimeTriggered, flow_of
+from evaluation.virtual import add_sender, lab_network
+from loko.entries import Enqueue, FlowEntry, flow_entry
+from loko.flow import Flow
+from loko.lab import Lab, load_lab
+
+_HIGHEST: Final = 7
+_LOWEST: Final = 0
+_PREAMBLE_BYTES: Final = 8
+_FIRST_CROSS: Final = 100
+"""Numbers of the flows of cross traffic begin here."""
+_DRAIN_NS: Final = 2_000_000
+_MANY_FRAMES: Final = 1_000_000
+"""Room before the line of a host that sends cross traffic: more than ever waits."""
+_IDLE_SEED: Final = 0
+
+
+def carry(sending: Sending) -> Sent:
+    """What becomes of the frames of a case. Raises `RunError`."""
+    figure, case, packets, seed = sending
+    lab = load_lab(figure.lab)
+    flows = flows_of(lab, case, figure.frame_bytes)
+    period_ns = round(figure.period_us * NS_PER_US)
+    hosts = figure.hosts
+    if hosts is None:
+        raise RunError(f"{figure.name}: no times of hosts are given; choose --mode live")
+    random = np.random.default_rng((seed, len(flows), case.adjacent))
+    shape = (len(flows), packets)
+    leaves_ns, takes_ns = (_half_of_spread_ns(hosts, random, shape) for _ in range(2))
+    senders = [
+        Sender.of(
+            number,
+            flow,
+            TimeTriggered(
+                offset_ns=offset_ns(figure, case, number), period_ns=period_ns, off_ns=leaves_ns[number]
+            ),
+        )
+        for number, flow in enumerate(flows)
+    ]
+    cross = _cross(sending, lab)
+    queue = _HIGHEST if case.priority else _LOWEST
+    network_ns = _network_ns(lab, senders, cross, queue=queue, duration_ns=packets * period_ns, seed=seed)
+    alone = [_alone(senders[0])]
+    idle_ns = _network_ns(lab, alone, [], queue=queue, duration_ns=period_ns, seed=_IDLE_SEED)[0, 0]
+    constant_ns = round(hosts.least_us * NS_PER_US) - idle_ns
+    if constant_ns < 0:
+        raise RunError(f"{figure.name}: an idle network alone takes longer than hosts.least_us; correct it")
+    flow_of_row = np.repeat(np.arange(len(flows)), packets)
+    due_ns = np.concatenate(
+        [offset_ns(figure, case, n) + period_ns * np.arange(packets) for n in range(len(flows))]
+    )
+    done_ns = due_ns + leaves_ns.ravel()
+    through_ns = network_ns.ravel()
+    received_ns = np.where(through_ns == NEVER, NEVER, done_ns + through_ns + constant_ns + takes_ns.ravel())
+    return Sent(flow=flow_of_row, due_ns=due_ns, begun_ns=due_ns, done_ns=done_ns, received_ns=received_ns)
+
+
+def _half_of_spread_ns(
+    hosts: HostTimes, random: np.random.Generator, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Half of what hosts take beyond the least: two, added, have its mean, deviation and range."""
+    span_us = (hosts.most_us - hosts.least_us) / 2
+    mean = (hosts.mean_us - hosts.least_us) / 2 / span_us
+    variance = hosts.deviation_us**2 / 2 / span_us**2
+    together = mean * (1 - mean) / variance - 1
+    if together <= 0:
+        raise RunError("hosts: no distribution of this range has so large a deviation_us; correct them")
+    drawn = random.beta(mean * together, (1 - mean) * together, shape)
+    return np.rint(drawn * span_us * NS_PER_US).astype(np.int64)
+
+
+def _alone(sender: Sender) -> Sender:
+    sends = sender.sends
+    assert isinstance(sends, TimeTriggered)
+    return replace(sender, sends=replace(sends, off_ns=np.zeros(0, dtype=np.int64)))
+
+
+def _cross(sending: Sending, lab: Lab) -> list[Sender]:
+    figure, case = sending.figure, sending.case
+    if case.cross_percent == 0:
+        return []
+    sources, destinations = hosts_of(lab)
+    pairs = list(zip(sources, destinations, strict=True))[case.flows :]
+    trunk_bps = next(
+        lab.rate_bps(link) for link in lab.links if {link.a.node, link.b.node} == {*lab.switches}
+    )
+    share_bps = trunk_bps * case.cross_percent / 100 / len(pairs) / len(figure.cross_frame_bytes)
+    senders: list[Sender] = []
+    for source, destination in pairs:
+        for length in figure.cross_frame_bytes:
+            # The load is of cables, which carry preambles and gaps, too.
+            rate_bps = share_bps * length / (length + _PREAMBLE_BYTES + 12)
+            flow = flow_of(
+                _FIRST_CROSS + len(senders),
+                source,
+                destination,
+                rate_bps=rate_bps,
+                burst_bytes=length,
+                frame_bytes=length,
+            )
+            sends = RandomBursts(
+                bucket=None,
+                offered_rate_bps=rate_bps,
+                burst_bytes=length * case.cross_burst_frames,
+                queue_bytes=length * _MANY_FRAMES,
+            )
+            senders.append(Sender.of(_FIRST_CROSS + len(senders), flow, sends, observed=False))
+    return senders
+
+
+def _network_ns(
+    lab: Lab,
+    senders: Sequence[Sender],
+    cross: Sequence[Sender],
+    *,
+    queue: int,
+    duration_ns: int,
+    seed: int,
+) -> NDArray[np.int64]:
+    """From the first bit sent to the last received, a row for each flow; `NEVER` if lost."""
+    tables = {
+        switch: [
+            *(_entry(lab, switch, place, one, queue) for one in senders),
+            *(_entry(lab, switch, place, one, _LOWEST) for one in cross),
+        ]
+        for place, switch in enumerate(lab.switches)
+    }
+    network = lab_network(lab, tables, seed=seed)
+    try:
+        for one in [*senders, *cross]:
+            add_sender(network, lab, one, seed=seed, duration_ns=duration_ns)
+        result = network.run(duration_ns=duration_ns, drain_ns=_DRAIN_NS)
+    except ValueError as error:
+        raise RunError(f"lab '{lab.name}': {error}") from None
+    rows = []
+    for one in senders:
+        mine = result.flow == one.flow
+        wire_ns = round((_PREAMBLE_BYTES + one.frame_bytes) * 8e9 / lab.rate_bps(lab.links[0]))
+        through_ns = result.received_ns[mine] - result.sent_ns[mine] + wire_ns
+        rows.append(np.where(result.received_ns[mine] == LOST, NEVER, through_ns))
+    return np.stack(rows)
+
+
+def _entry(lab: Lab, switch: str, place: int, sender: Sender, queue: int) -> FlowEntry:
+    """The entry at a switch: to the other one at the first, to the destination at the second."""
+    towards = sender.destination if place else list(lab.switches)[1]
+    port = next(
+        here.port
+        for link in lab.links
+        for here, there in ((link.a, link.b), (link.b, link.a))
+        if here.node == switch and there.node == towards
+    )
+    return replace(flow_entry(lab, _as_flow(sender), port), actions=(Enqueue(port, queue),))
+
+
+def _as_flow(sender: Sender) -> Flow:
+    return Flow(
+        id=f"flow-{sender.flow}",
+        source=sender.source,
+        destination=sender.destination,
+        udp_source=sender.udp_source,
+        udp_destination=sender.udp_destination,
+        rate_bps=1,
+        burst_bytes=sender.frame_bytes,
+        frame_bytes=sender.frame_bytes,
+    )

@@ -1,0 +1,72 @@
+"""Carries out one request in a process tree of its own, which the kernel removes with all its interfaces.
+
+``python -m evaluation.live.alone`` is the first process of the tree: request in, reply out.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from evaluation.live.confinement import NEW_TREE, SCRATCH
+from evaluation.live.exclusion import claim
+from evaluation.live.programs import require, run
+from evaluation.live.realtime_limit import RealtimeLimit
+from evaluation.runner import RunError
+
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+
+def carry_alone(carry: Callable[[Request, Path], Reply], request: Request) -> Reply:
+    """What a function of a module returns for a request and a folder for its files, in such a tree.
+
+    Raises `RunError` without root, while another live lab runs, and what the function raises as such.
+    """
+    if os.geteuid() != 0:
+        raise RunError("live runs make network namespaces, which needs root: run it with sudo")
+    command = [require("setpriv"), "--pdeathsig", "KILL", "--", require(NEW_TREE[0]), *NEW_TREE[1:]]
+    command += [sys.executable, "-m", _NAME]
+    with claim():
+        limit = RealtimeLimit()
+        try:
+            done = subprocess.run(
+                command,
+                input=pickle.dumps((carry, request)),
+                capture_output=True,
+                check=False,
+                pass_fds=limit.descriptors,
+            )
+        finally:
+            limit.wait()
+    if done.returncode != 0 or not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        raise RunError(f"the live run ended by itself (exit status {done.returncode}): {said[-1]}")
+    reply: Reply | RunError = pickle.loads(done.stdout)  # noqa: S301 - of our own process
+    if isinstance(reply, RunError):
+        raise reply
+    return reply
+
+
+def main() -> None:
+    """Serve the one request on standard input."""
+    carry, request = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - of our own process
+    try:
+        # A private file system for sockets and logs: it goes with the tree.
+        run(["mount", "-t", "tmpfs", "-o", "mode=0700", "loko", str(SCRATCH)], what="private files")
+        reply = carry(request, SCRATCH)
+    except RunError as error:
+        reply = error
+    sys.stdout.buffer.write(pickle.dumps(reply))
+    sys.stdout.buffer.flush()
+
+
+_NAME: Final = "evaluation.live.alone"
+
+if __name__ == "__main__":
+    main()

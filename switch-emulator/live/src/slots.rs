@@ -1,0 +1,745 @@
+//! A source that sends by time slots, the paths that its frames take to the network, and a destination beside it.
+//!
+//! Slots begin at whole multiples of the period on the wall clock (`CLOCK_REALTIME`), so hosts whose clocks are synchronised
+//! agree on them. The thread sleeps until shortly before a slot, then looks at the clock until it begins. What it notes of
+//! each frame: when the slot began, when it handed the frame over, when the kernel had taken it, and when the destination
+//! had it.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration as Span;
+
+use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::process::setpriority_process;
+use rustix::thread::{
+    clock_nanosleep_absolute, move_into_link_name_space, sched_setaffinity, CpuSet,
+    LinkNameSpaceType,
+};
+use rustix::time::{clock_gettime, clock_gettime_dynamic, ClockId, DynamicClockId, Timespec};
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, SockAddr, Socket, Type};
+use zodiac_firmware::{Duration, Instant};
+
+use crate::config::Scheduling;
+use crate::error::{RunError, StartError};
+use crate::packet_ring::PacketRing;
+use crate::packet_socket::set_option;
+use crate::realtime::{check_cpu, prepare_thread, UnlimitedRuntime};
+use crate::stall::StallWatch;
+
+const NS_PER_S: u64 = 1_000_000_000;
+/// Ethernet, IPv4 without options, UDP.
+const HEADERS_BYTES: usize = 42;
+/// Where a frame carries the addresses and ports that a UDP socket needs.
+const ADDRESSES_AT: usize = 26;
+const PORTS_AT: usize = 34;
+/// Where in the UDP payload mgen writes flow, from 1, and sequence number; so frames of both look alike.
+const FLOW_AT: usize = 4;
+const SEQUENCE_AT: usize = 8;
+const PAYLOAD_BYTES: usize = 12;
+/// From the start until the first slot: destination and interfaces are ready.
+const LEAD_NS: u64 = 200_000_000;
+/// From the last slot until the destination ends.
+const DRAIN: Span = Span::from_millis(200);
+/// How long the destination waits at a time.
+const PATIENCE: Span = Span::from_millis(50);
+/// Highest priority of an ordinary thread.
+const FIRST_OF_ALL: i32 = -20;
+/// A call of the kernel, or a wake-up, that takes longer is a stall.
+const LONG: Duration = Duration::from_millis(1);
+/// What was never received.
+const NEVER: u64 = u64::MAX;
+/// As many frames as a run may have.
+const MOST_FRAMES: u64 = 20_000_000;
+
+/// What a run is told (TOML).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How frames get to the network, and from it.
+    pub path: FramePath,
+    /// From one frame of a flow to the next.
+    pub period_ns: u64,
+    /// Periods.
+    pub periods: u64,
+    /// So long before a slot the sender wakes up and looks at the clock; 0: the timer alone decides.
+    pub watch_ns: u64,
+    /// Core of the source; without it the kernel chooses.
+    pub cpu: Option<usize>,
+    /// How the source is scheduled.
+    pub scheduling: Scheduling,
+    /// A longer gap between two looks at the clock is a stall.
+    pub stall_threshold_us: u64,
+    /// Where the rows are written: see [`Row`].
+    pub rows: PathBuf,
+    /// Network namespace of the destinations, as a file; without it the source's own.
+    pub destination_namespace: Option<PathBuf>,
+    /// What is sent.
+    #[serde(rename = "flow", default)]
+    pub flows: Vec<FlowConfig>,
+}
+
+/// How frames get to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FramePath {
+    /// UDP sockets of the kernel; the destination waits for what comes.
+    Sockets,
+    /// The same with a time for each frame (`SO_TXTIME`, `CLOCK_TAI`): the interface's queue ETF holds it until then. The
+    /// program hands it over when it wakes up.
+    TimedSockets,
+    /// Rings of packet sockets; the destination looks all the time.
+    PacketRing,
+}
+
+/// One flow.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// Interface by which it leaves.
+    pub source: String,
+    /// Interface by which it arrives, if that is on this machine, too: then for all flows.
+    pub destination: Option<String>,
+    /// When its slot begins, after each whole period.
+    pub offset_ns: u64,
+    /// The frame without FCS, in hexadecimal digits: Ethernet, IPv4, UDP.
+    pub frame: String,
+}
+
+/// What became of a frame; nanoseconds since 1970. Written as little-endian 64-bit words, this order, -1 for never.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Its slot begins.
+    due: u64,
+    /// The source handed it over.
+    begun: u64,
+    /// The kernel had taken it.
+    done: u64,
+    /// The destination had it.
+    received: u64,
+}
+
+/// Beginnings since 1970, and durations.
+type Spans = Vec<(u64, u64)>;
+
+/// What a run was like (JSON on standard output).
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// How the source was scheduled, as far as it could be had.
+    pub scheduling: String,
+    /// Why that is less than what was asked for, if it is.
+    pub warning: Option<String>,
+    /// Frames that the kernel did not take.
+    pub refused: u64,
+    /// Beginning since 1970, and duration: the source was kept from running.
+    pub stalls: Spans,
+    /// The same of a destination that looks all the time.
+    pub destination_stalls: Spans,
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// One line: what is wrong, where, and how to mend it.
+    pub fn load(path: &Path) -> Result<Self, StartError> {
+        let wrong =
+            |what: String| StartError::new(format!("configuration {}: {what}", path.display()));
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let config: Self = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        config.check().map_err(wrong)?;
+        Ok(config)
+    }
+
+    fn receives(&self) -> bool {
+        self.flows.iter().any(|flow| flow.destination.is_some())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !(1_000..=10 * NS_PER_S).contains(&self.period_ns) {
+            return Err("period_ns: choose 1000 to 10000000000".into());
+        }
+        if self.flows.is_empty() {
+            return Err("flow: nothing is sent; add a [[flow]]".into());
+        }
+        if self.periods == 0 || self.periods.saturating_mul(self.flows.len() as u64) > MOST_FRAMES {
+            return Err(format!("periods: choose 1 to {MOST_FRAMES} frames in all"));
+        }
+        if let Some(cpu) = self.cpu {
+            check_cpu(cpu).map_err(|error| error.to_string())?;
+        }
+        for flow in &self.flows {
+            let who = &flow.source;
+            if flow.offset_ns >= self.period_ns {
+                return Err(format!(
+                    "flow from {who}: offset_ns: choose less than period_ns"
+                ));
+            }
+            let frame = bytes_of(&flow.frame).ok_or_else(|| {
+                format!("flow from {who}: frame: give two hexadecimal digits for each byte")
+            })?;
+            if frame.len() < HEADERS_BYTES + PAYLOAD_BYTES || frame[12..14] != [8, 0] {
+                return Err(format!(
+                    "flow from {who}: frame: give Ethernet, IPv4, UDP and at least {PAYLOAD_BYTES} bytes"
+                ));
+            }
+            if flow.destination.is_some() != self.receives() {
+                return Err(format!(
+                    "flow from {who}: destination: give all flows one, or none"
+                ));
+            }
+            let port = &frame[PORTS_AT + 2..PORTS_AT + 4];
+            let first = bytes_of(&self.flows[0].frame).unwrap_or_default();
+            if self.receives()
+                && self.path != FramePath::PacketRing
+                && first.get(PORTS_AT + 2..PORTS_AT + 4) != Some(port)
+            {
+                return Err(format!(
+                    "flow from {who}: frame: one socket receives for all flows: give all one UDP destination port"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends and receives, writes the rows, and tells what the run was like.
+///
+/// # Errors
+/// Interfaces or memory cannot be had, or a thread failed.
+pub fn run(config: &Config) -> Result<Summary, RunError> {
+    let _unlimited = UnlimitedRuntime::obtain();
+    let frames: Vec<Vec<u8>> = config
+        .flows
+        .iter()
+        .filter_map(|flow| bytes_of(&flow.frame))
+        .collect();
+    let ways = config
+        .flows
+        .iter()
+        .zip(&frames)
+        .map(|(flow, frame)| Way::open(config.path, flow, frame))
+        .collect::<Result<Vec<_>, _>>()?;
+    let finished = Arc::new(AtomicBool::new(false));
+    let destination = config
+        .receives()
+        .then(|| Destination::open_there(config, &frames))
+        .transpose()?
+        .map(|destination| destination.start(Arc::clone(&finished)));
+    let source = Source {
+        ways,
+        frames,
+        watch: StallWatch::new(threshold(config), now()),
+        refused: 0,
+        stalls: Vec::new(),
+        hands_over_early: config.path == FramePath::TimedSockets,
+    };
+    let (cpu, scheduling) = (config.cpu, config.scheduling);
+    let plan = plan(config);
+    let watch_ns = config.watch_ns;
+    let sending = thread::spawn(move || -> Result<_, StartError> {
+        let obtained = prepare_thread(cpu, scheduling, false)?;
+        let mut source = source;
+        let rows = source.send(&plan, watch_ns);
+        Ok((obtained, rows, source))
+    });
+    let sent = sending.join();
+    thread::sleep(DRAIN);
+    finished.store(true, Ordering::Release);
+    let failed = |_| RunError::Ended("a thread failed; report this as a bug".into());
+    let (received, destination_stalls) = destination
+        .map(|destination| destination.join().map_err(failed))
+        .transpose()?
+        .unwrap_or_default();
+    let ((scheduling, warning), mut rows, source) = sent.map_err(failed)??;
+    for (row, received) in rows.iter_mut().zip(received) {
+        row.received = received;
+    }
+    write(&config.rows, &rows).map_err(|error| {
+        RunError::Ended(format!("cannot write {}: {error}", config.rows.display()))
+    })?;
+    Ok(Summary {
+        scheduling,
+        warning,
+        refused: source.refused,
+        stalls: source.stalls,
+        destination_stalls,
+    })
+}
+
+/// What is to be sent when: the flow's number and sequence number, and the beginning of its slot. In order of time.
+fn plan(config: &Config) -> Vec<(usize, u32, u64)> {
+    let first_ns = (now().as_nanos() + LEAD_NS).next_multiple_of(config.period_ns);
+    let mut order: Vec<_> = (0..config.flows.len()).collect();
+    order.sort_by_key(|flow| config.flows[*flow].offset_ns);
+    (0..config.periods)
+        .flat_map(|period| {
+            let begin_ns = first_ns + period * config.period_ns;
+            let slots = order.iter();
+            slots
+                .map(|flow| {
+                    (
+                        *flow,
+                        period as u32,
+                        begin_ns + config.flows[*flow].offset_ns,
+                    )
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Where a flow's frames leave.
+#[derive(Debug)]
+enum Way {
+    Socket(Socket),
+    Timed(Socket),
+    Ring(PacketRing),
+}
+
+impl Way {
+    fn open(path: FramePath, flow: &FlowConfig, frame: &[u8]) -> Result<Self, StartError> {
+        if path == FramePath::PacketRing {
+            return PacketRing::sending(&flow.source).map(Self::Ring);
+        }
+        let here = end(frame, ADDRESSES_AT, PORTS_AT);
+        let there = end(frame, ADDRESSES_AT + 4, PORTS_AT + 2);
+        let open = || -> io::Result<Socket> {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+            socket.bind_device(Some(flow.source.as_bytes()))?;
+            socket.bind(&here)?;
+            socket.connect(&there)?;
+            if path == FramePath::TimedSockets {
+                // struct sock_txtime: the clock, and no flags.
+                set_option(
+                    &socket,
+                    libc::SOL_SOCKET,
+                    libc::SO_TXTIME,
+                    &[libc::CLOCK_TAI, 0],
+                )?;
+            }
+            Ok(socket)
+        };
+        let way = match path {
+            FramePath::TimedSockets => Self::Timed,
+            _ => Self::Socket,
+        };
+        open().map(way).map_err(|error| {
+            StartError::new(format!(
+                "interface {}: no UDP socket: {error}; give the interface the frame's address first",
+                flow.source
+            ))
+        })
+    }
+
+    fn send(&mut self, frame: &[u8], due: u64) -> io::Result<()> {
+        match self {
+            Self::Timed(socket) => {
+                let ahead_ns = tai_ns() - now().as_nanos();
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(TxTime(1))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                control.push(SendAncillaryMessage::TxTime(due + ahead_ns));
+                let payload = [io::IoSlice::new(&frame[HEADERS_BYTES..])];
+                sendmsg(socket, &payload, &mut control, SendFlags::DONTWAIT)?;
+                Ok(())
+            }
+            Self::Socket(socket) => socket.send(&frame[HEADERS_BYTES..]).map(|_| ()),
+            Self::Ring(ring) => ring.send(frame),
+        }
+    }
+}
+
+struct Source {
+    ways: Vec<Way>,
+    frames: Vec<Vec<u8>>,
+    watch: StallWatch,
+    refused: u64,
+    stalls: Spans,
+    /// The kernel lets frames go when their slots begin.
+    hands_over_early: bool,
+}
+
+impl Source {
+    fn send(&mut self, plan: &[(usize, u32, u64)], watch_ns: u64) -> Vec<Row> {
+        let mut rows = vec![
+            Row {
+                due: NEVER,
+                begun: NEVER,
+                done: NEVER,
+                received: NEVER
+            };
+            plan.len()
+        ];
+        for &(flow, sequence, due) in plan {
+            let frame = &mut self.frames[flow];
+            number(&mut frame[HEADERS_BYTES..], flow, sequence);
+            self.wait(due, watch_ns);
+            let begun = self.look();
+            if self.ways[flow].send(&self.frames[flow], due).is_err() {
+                self.refused += 1;
+            }
+            let done = self.look_after(LONG);
+            let place = sequence as usize * self.ways.len() + flow;
+            rows[place] = Row {
+                due,
+                begun,
+                done,
+                received: NEVER,
+            };
+        }
+        rows
+    }
+
+    /// Sleeps until shortly before the slot, then looks at the clock until it begins.
+    fn wait(&mut self, due: u64, watch_ns: u64) {
+        let awake = due.saturating_sub(watch_ns);
+        if awake > now().as_nanos() {
+            sleep_until(awake);
+            self.watch.rested(Instant::from_nanos(awake));
+            self.look_after(LONG);
+        }
+        while !self.hands_over_early && self.look() < due {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The time, after the kernel had something to do, which is what is measured: only much longer than that is a stall.
+    fn look_after(&mut self, long: Duration) -> u64 {
+        let now = now();
+        if now.saturating_since(self.watch.last()) <= long {
+            self.watch.rested(now);
+        }
+        self.look()
+    }
+
+    fn look(&mut self) -> u64 {
+        let now = now();
+        if let Some(stall) = self.watch.observe(now) {
+            self.stalls
+                .push((stall.start.as_nanos(), stall.duration.as_nanos()));
+        }
+        now.as_nanos()
+    }
+}
+
+/// Where all flows' frames arrive.
+#[derive(Debug)]
+struct Destination {
+    ends: Ends,
+    flows: usize,
+    /// When each frame came, by flow and sequence number as in the rows.
+    received: Vec<u64>,
+    threshold: Duration,
+    cpu: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Ends {
+    Socket(Socket),
+    Rings(Vec<PacketRing>),
+}
+
+impl Destination {
+    /// Opens it in its network namespace: sockets stay in the one in which they were made.
+    fn open_there(config: &Config, frames: &[Vec<u8>]) -> Result<Self, StartError> {
+        let Some(namespace) = &config.destination_namespace else {
+            return Self::open(config, frames);
+        };
+        let enter = || -> io::Result<()> {
+            let there = fs::File::open(namespace)?;
+            move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let opening = scope.spawn(|| {
+                enter().map_err(|error| {
+                    StartError::new(format!(
+                        "destination_namespace {}: {error}",
+                        namespace.display()
+                    ))
+                })?;
+                Self::open(config, frames)
+            });
+            opening
+                .join()
+                .map_err(|_| StartError::new("a thread failed; report this as a bug"))?
+        })
+    }
+
+    fn open(config: &Config, frames: &[Vec<u8>]) -> Result<Self, StartError> {
+        let ends = match config.path {
+            FramePath::PacketRing => Ends::Rings(
+                config
+                    .flows
+                    .iter()
+                    .filter_map(|flow| flow.destination.as_deref())
+                    .map(PacketRing::receiving)
+                    .collect::<Result<_, _>>()?,
+            ),
+            FramePath::Sockets | FramePath::TimedSockets => {
+                let port = u16::from_be_bytes([frames[0][PORTS_AT + 2], frames[0][PORTS_AT + 3]]);
+                let open = || -> io::Result<Socket> {
+                    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+                    socket.set_read_timeout(Some(PATIENCE))?;
+                    socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port).into())?;
+                    Ok(socket)
+                };
+                Ends::Socket(open().map_err(|error| {
+                    StartError::new(format!("no UDP socket at port {port}: {error}"))
+                })?)
+            }
+        };
+        let frames = config.periods as usize * config.flows.len();
+        Ok(Self {
+            ends,
+            flows: config.flows.len(),
+            received: vec![NEVER; frames],
+            threshold: threshold(config),
+            cpu: config.cpu,
+        })
+    }
+
+    fn start(mut self, finished: Arc<AtomicBool>) -> JoinHandle<(Vec<u64>, Spans)> {
+        thread::spawn(move || {
+            self.keep_off();
+            // As the destinations of the report; without permission the stalls tell.
+            let _ = setpriority_process(None, FIRST_OF_ALL);
+            let stalls = match std::mem::replace(&mut self.ends, Ends::Rings(Vec::new())) {
+                Ends::Socket(socket) => self.wait(&socket, &finished),
+                Ends::Rings(rings) => self.look(rings, &finished),
+            };
+            (self.received, stalls)
+        })
+    }
+
+    /// Leaves the source its core, where there is another.
+    fn keep_off(&self) {
+        let (Some(taken), Ok(cores)) = (self.cpu, thread::available_parallelism()) else {
+            return;
+        };
+        let mut set = CpuSet::new();
+        for core in (0..cores.get()).filter(|core| *core != taken) {
+            set.set(core);
+        }
+        if set.count() > 0 {
+            let _ = sched_setaffinity(None, &set); // else both share it, and the stalls tell
+        }
+    }
+
+    fn wait(&mut self, mut socket: &Socket, finished: &AtomicBool) -> Spans {
+        let (mut stalls, mut payload) = (Vec::new(), [0; 2048]);
+        let patience = Patience::of_this_thread();
+        let mut waited_ns = patience.waited_ns();
+        while !finished.load(Ordering::Acquire) {
+            let Ok(length) = socket.read(&mut payload) else {
+                continue;
+            };
+            let at_ns = now().as_nanos();
+            self.take(&payload[..length], at_ns);
+            // It was woken, but another program had the core: no part of the path.
+            let before_ns = std::mem::replace(&mut waited_ns, patience.waited_ns());
+            let since_ns = waited_ns.saturating_sub(before_ns);
+            if since_ns > self.threshold.as_nanos() {
+                stalls.push((at_ns.saturating_sub(since_ns), since_ns));
+            }
+        }
+        stalls
+    }
+
+    fn look(&mut self, mut rings: Vec<PacketRing>, finished: &AtomicBool) -> Spans {
+        let (mut stalls, mut frame) = (Vec::new(), Vec::new());
+        let mut watch = StallWatch::new(self.threshold, now());
+        while !finished.load(Ordering::Acquire) {
+            for ring in &mut rings {
+                while ring.receive(&mut frame) {
+                    let at_ns = now().as_nanos();
+                    self.take(frame.get(HEADERS_BYTES..).unwrap_or_default(), at_ns);
+                }
+            }
+            if let Some(stall) = watch.observe(now()) {
+                stalls.push((stall.start.as_nanos(), stall.duration.as_nanos()));
+            }
+        }
+        stalls
+    }
+
+    fn take(&mut self, payload: &[u8], at_ns: u64) {
+        let word = |at: usize| {
+            let bytes = payload.get(at..at + 4)?;
+            Some(u32::from_be_bytes(bytes.try_into().ok()?) as usize)
+        };
+        let (Some(flow), Some(sequence)) = (word(FLOW_AT), word(SEQUENCE_AT)) else {
+            return;
+        };
+        if flow == 0 || flow > self.flows {
+            return;
+        }
+        if let Some(place) = self.received.get_mut(sequence * self.flows + flow - 1) {
+            *place = at_ns;
+        }
+    }
+}
+
+/// How long the kernel let this thread wait although it could have run (`/proc/thread-self/schedstat`).
+#[derive(Debug)]
+struct Patience(Option<fs::File>);
+
+impl Patience {
+    fn of_this_thread() -> Self {
+        Self(fs::File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// In all; 0 where the kernel does not tell.
+    fn waited_ns(&self) -> u64 {
+        let mut text = [0; 96];
+        let length = self
+            .0
+            .as_ref()
+            .and_then(|file| file.read_at(&mut text, 0).ok());
+        std::str::from_utf8(&text[..length.unwrap_or(0)])
+            .ok()
+            .and_then(|text| text.split_whitespace().nth(1)?.parse().ok())
+            .unwrap_or(0)
+    }
+}
+
+fn number(payload: &mut [u8], flow: usize, sequence: u32) {
+    payload[FLOW_AT..FLOW_AT + 4].copy_from_slice(&(flow as u32 + 1).to_be_bytes());
+    payload[SEQUENCE_AT..SEQUENCE_AT + 4].copy_from_slice(&sequence.to_be_bytes());
+}
+
+fn end(frame: &[u8], address_at: usize, port_at: usize) -> SockAddr {
+    let address: [u8; 4] = std::array::from_fn(|place| frame[address_at + place]);
+    let port = u16::from_be_bytes([frame[port_at], frame[port_at + 1]]);
+    SocketAddrV4::new(address.into(), port).into()
+}
+
+fn threshold(config: &Config) -> Duration {
+    Duration::from_micros(config.stall_threshold_us)
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    if digits.len() % 2 != 0 || !digits.is_ascii() {
+        return None;
+    }
+    (0..digits.len())
+        .step_by(2)
+        .map(|place| u8::from_str_radix(&digits[place..place + 2], 16).ok())
+        .collect()
+}
+
+fn now() -> Instant {
+    Instant::from_nanos(whole_ns(clock_gettime(ClockId::Realtime)))
+}
+
+/// The clock that ETF goes by: the wall clock without leap seconds.
+fn tai_ns() -> u64 {
+    clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| now().as_nanos(), whole_ns)
+}
+
+fn whole_ns(time: Timespec) -> u64 {
+    time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
+}
+
+fn sleep_until(at_ns: u64) {
+    let at = Timespec {
+        tv_sec: i64::try_from(at_ns / NS_PER_S).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(at_ns % NS_PER_S).unwrap_or_default(),
+    };
+    while clock_nanosleep_absolute(ClockId::Realtime, &at).is_err() {}
+}
+
+fn write(path: &Path, rows: &[Row]) -> io::Result<()> {
+    let mut file = io::BufWriter::new(fs::File::create(path)?);
+    for row in rows {
+        for word in [row.due, row.begun, row.done, row.received] {
+            file.write_all(&word.to_le_bytes())?;
+        }
+    }
+    file.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(path: &str, offsets_ns: &[u64]) -> Result<Config, String> {
+        let digits = ["00".repeat(12), "0800".into(), "00".repeat(46)].concat();
+        let flows: Vec<_> = offsets_ns
+            .iter()
+            .map(|offset_ns| {
+                format!(
+                    "[[flow]]\nsource = \"a\"\ndestination = \"b\"\noffset_ns = {offset_ns}\nframe = \"{digits}\"\n"
+                )
+            })
+            .collect();
+        let flows = flows.concat();
+        let text = format!(
+            "path = \"{path}\"\nperiod_ns = 1_000_000\nperiods = 2\nwatch_ns = 0\nscheduling = \"other\"\n\
+             stall_threshold_us = 50\nrows = \"/dev/null\"\n{flows}"
+        );
+        let config: Config = toml::from_str(&text).map_err(|error| error.to_string())?;
+        config.check().map(|()| config)
+    }
+
+    #[test]
+    fn slots_begin_at_whole_periods_in_order_of_time() {
+        let config = config("packet-ring", &[30_000, 15_000]).unwrap();
+        let plan = plan(&config);
+        let order: Vec<_> = plan
+            .iter()
+            .map(|(flow, sequence, _)| (*flow, *sequence))
+            .collect();
+        assert_eq!(order, [(1, 0), (0, 0), (1, 1), (0, 1)]);
+        let within: Vec<_> = plan.iter().map(|(.., due)| due % 1_000_000).collect();
+        assert_eq!(within, [15_000, 30_000, 15_000, 30_000]);
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_in_one_line() {
+        for (path, offsets_ns, expected) in [
+            (
+                "sockets",
+                &[1_000_000][..],
+                "offset_ns: choose less than period_ns",
+            ),
+            ("sockets", &[], "add a [[flow]]"),
+            ("dpdk", &[0], "unknown variant"),
+        ] {
+            let error = config(path, offsets_ns).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(config("sockets", &[0]).is_ok());
+    }
+
+    #[test]
+    fn a_slot_is_never_early_and_what_it_missed_is_a_stall() {
+        let mut source = Source {
+            ways: Vec::new(),
+            frames: Vec::new(),
+            watch: StallWatch::new(Duration::from_micros(50), now()),
+            refused: 0,
+            stalls: Vec::new(),
+            hands_over_early: false,
+        };
+        let due = now().as_nanos() + 2_000_000;
+        source.wait(due, 1_000_000);
+        assert!(now().as_nanos() >= due);
+        source.look();
+        let before = source.stalls.len();
+        thread::sleep(Span::from_millis(2));
+        source.look_after(Duration::from_millis(60_000));
+        assert_eq!(source.stalls.len(), before, "the kernel was at work");
+        thread::sleep(Span::from_millis(2));
+        source.wait(due, 1_000_000);
+        assert_eq!(source.stalls.len(), before + 1);
+    }
+}

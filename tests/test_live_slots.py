@@ -1,0 +1,49 @@
+"""A source that sends by time slots, on real interfaces: what it tells, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from live_harness import needs_root
+
+from evaluation.kinds.experiments import experiments
+from evaluation.kinds.time_triggered.document import Case
+from evaluation.kinds.time_triggered.sent import Sending
+from evaluation.kinds.time_triggered.veths import NotHereError, carry_live
+
+pytestmark = [pytest.mark.live, needs_root]
+
+TABLE2 = experiments()["tssdn/table2"]
+PACKETS = 100
+
+
+def case(**values: object) -> Case:
+    return Case.model_validate({"name": "a", "label": "a case", "flows": 2, **values})
+
+
+@pytest.mark.parametrize("path", ["sockets", "packet-ring"])
+def test_frames_leave_in_their_slots_and_arrive(path: str) -> None:
+    before = {one.name for one in Path("/sys/class/net").iterdir()}
+    sent = carry_live(Sending(TABLE2, case(path=path), PACKETS, 1))
+    first, second = np.split(sent.due_ns, 2)
+    assert (np.diff(first) == 1_000_000).all()
+    assert (second - first == 15_000).all()
+    assert (sent.begun_ns >= sent.due_ns).all(), "never early"
+    assert (sent.done_ns > sent.begun_ns).all()
+    assert sent.came[~sent.stalled].all()
+    assert (sent.received_ns > sent.begun_ns)[sent.came].all()
+    assert sent.came.mean() > 0.5
+    assert {one.name for one in Path("/sys/class/net").iterdir()} == before
+
+
+def test_a_kernel_without_etf_is_one_line() -> None:
+    said = ""
+    try:
+        sent = carry_live(Sending(TABLE2, case(path="timed-sockets", watch_us=800), PACKETS, 1))
+        assert (sent.received_ns >= sent.due_ns)[sent.came].all(), "held until the slot"
+    except NotHereError as error:
+        said = str(error)
+    assert not said or "no queue ETF" in said
+    assert "\n" not in said

@@ -1,0 +1,111 @@
+"""Time-triggered flows over cut-through switches: what a frame takes, whom it waits for, host stalls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from evaluation.kinds.experiments import experiments
+from evaluation.kinds.time_triggered.document import Case, TimeTriggeredFigure
+from evaluation.kinds.time_triggered.sent import NEVER, Sending, Sent, hosts_of
+from evaluation.kinds.time_triggered.virtual import carry
+from evaluation.runner import Stall
+from evaluation.traffic import Releases, Sender, flow_of
+from evaluation.virtual import add_sender, lab_network
+from loko.entries import flow_entry
+from loko.lab import load_lab
+
+LAB = load_lab("tssdn")
+TABLE3 = experiments()["tssdn/table3"]
+FIG4B = experiments()["tssdn/fig4b"]
+FRAME_US = 1.23
+"""What a frame of 1518 bytes keeps a cable of 10 Gbit/s from the next one for."""
+PACKETS = 300
+
+
+def delays_us(figure: TimeTriggeredFigure, case: Case, packets: int = PACKETS) -> np.ndarray:
+    sent = carry(Sending(figure, case, packets, 1))
+    assert sent.came.all()
+    return (sent.received_ns - sent.begun_ns) / 1e3
+
+
+def case(**values: object) -> Case:
+    return Case.model_validate({"name": "a", "label": "a", "flows": 1, **values})
+
+
+def test_an_idle_cut_through_switch_adds_its_header_and_its_latency() -> None:
+    switch = LAB.switches["s1"].profile
+    flow = flow_of(0, "A1", "B1", rate_bps=1e6, burst_bytes=1518, frame_bytes=1518)
+    tables = {"s1": [flow_entry(LAB, flow, 6)], "s2": [flow_entry(LAB, flow, 1)]}
+    network = lab_network(LAB, tables, seed=1)
+    sends = Releases(instants_ns=np.array([0, 1_000_000]))
+    add_sender(network, LAB, Sender.of(0, flow, sends))
+    result = network.run(duration_ns=2_000_000, drain_ns=1_000_000)
+    header_ns = int(np.ceil((8 + switch.cut_through.header_bytes.value) * 0.8))
+    expected_ns = 2 * (header_ns + switch.forwarding.latency_ns.value)
+    assert (result.received_ns - result.sent_ns).tolist() == [expected_ns] * 2
+    assert expected_ns < 2 * 1_221, "less than storing the frame twice would take"
+
+
+def test_frames_of_one_slot_wait_for_each_other_and_those_of_their_own_for_nobody() -> None:
+    alone = delays_us(TABLE3, case()).mean()
+    adjacent = delays_us(TABLE3, case(flows=5)).mean()
+    same = delays_us(TABLE3, case(flows=5, adjacent=False))
+    assert adjacent == pytest.approx(alone, abs=0.05)
+    # With no spread the last of five waits for four; on average two. Hosts that are apart wait less.
+    assert 1 * FRAME_US < same.mean() - alone < 2 * FRAME_US
+    assert same.max() < TABLE3.hosts.most_us + 4 * FRAME_US
+
+
+def test_priority_waits_for_one_frame_only() -> None:
+    plain = delays_us(FIG4B, case(cross_percent=80, cross_burst_frames=8, priority=False), 100)
+    first = delays_us(FIG4B, case(cross_percent=80, cross_burst_frames=8), 100)
+    assert first.max() <= FIG4B.hosts.most_us + FRAME_US
+    assert plain.max() > FIG4B.hosts.most_us + 5 * FRAME_US
+
+
+def test_hosts_take_what_they_are_said_to() -> None:
+    found = delays_us(TABLE3, case(), 3000)
+    hosts = TABLE3.hosts
+    assert found.mean() == pytest.approx(hosts.mean_us, abs=0.03)
+    assert found.std() == pytest.approx(hosts.deviation_us, abs=0.03)
+    assert hosts.least_us <= found.min() < found.max() <= hosts.most_us
+
+
+def test_the_hosts_of_a_switch_are_sources_those_of_the_other_destinations() -> None:
+    assert hosts_of(LAB) == (["A1", "A2", "A3", "A4", "A5"], ["B1", "B2", "B3", "B4", "B5"])
+
+
+def test_a_frame_met_a_stall_between_its_slot_and_its_arrival() -> None:
+    due = np.array([0, 100, 200, 300, 400])
+    sent = Sent(
+        flow=np.zeros(5, dtype=np.int64),
+        due_ns=due,
+        begun_ns=due,
+        done_ns=due + 10,
+        received_ns=np.array([50, 150, 250, NEVER, 450]),
+        # One before the second slot, one that covers the third, one at the last frame's very end.
+        stalls=(
+            Stall(start_ns=450, duration_ns=20),
+            Stall(start_ns=60, duration_ns=10),
+            Stall(start_ns=190, duration_ns=100),
+        ),
+    )
+    assert sent.stalled.tolist() == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"slot_us": 300}, "longer than the period"),
+        ({"modes": ["live"], "cross_frame_bytes": [64], "cases": [case(cross_percent=10)]}, "leave live out"),
+        ({"cross_frame_bytes": [], "cases": [case(cross_percent=10)]}, "no length is given"),
+        ({"hosts": None}, "what hosts take in virtual time is missing"),
+        ({"hosts": {"least_us": 7, "mean_us": 6, "deviation_us": 1, "most_us": 9}}, "mean_us must lie"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_in_words(change: dict[str, object], said: str) -> None:
+    document = {**TABLE3.model_dump(), "cases": [case(flows=5)], **change}
+    with pytest.raises(ValidationError, match=said):
+        TimeTriggeredFigure.model_validate(document)
