@@ -12,7 +12,7 @@ from typing import Final
 
 import dpkt
 
-from evaluation.instruments.numbered_frame import frame
+from evaluation.instruments.numbered_frame import Shape, frame
 from evaluation.instruments.numbered_table import IN_PORT
 from evaluation.predictability.table_iii import ACTIONS, OTHER_PORT, VALUES, is_tagged, like_entry
 from loko.controller.messages import barrier_request
@@ -82,7 +82,8 @@ def probe(combination: Combination, number: int) -> tuple[int, bytes]:
     """The port and the frame, without FCS, that the entry with this number matches and no other one."""
     match = combination.match
     udp = {"udp": _FIRST_UDP + number} if match in _BY_UDP else {}
-    data = bytearray(frame(FRAME_BYTES, 0, tagged=combination.tagged, **udp))
+    shape = Shape.TAGGED if combination.tagged else Shape.UDP
+    data = bytearray(frame(FRAME_BYTES, 0, shape=shape, **udp))
     if match == "port":
         return OTHER_PORT + number, bytes(data)
     if match == "dl-dst":

@@ -16,7 +16,7 @@ import numpy as np
 from os_ken.ofproto import ofproto_v1_3 as of
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from evaluation.bench.cases import IN_PORT, OUT_PORT, loading_s
+from evaluation.bench.cases import loading_s
 from evaluation.bench.device import Device
 from evaluation.bench.part import Combination, Extent, Part, Procedure
 from evaluation.bench.procedures.dp_time import lone_frames
@@ -30,6 +30,7 @@ from evaluation.instruments.numbered_frame import (
     VLAN,
     Shape,
 )
+from evaluation.instruments.numbered_table import IN_PORT, OUT_PORT
 from loko.controller.messages import serialized
 from loko.controller.messages13 import PROTOCOL
 
