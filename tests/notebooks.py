@@ -24,6 +24,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
         timeout=TIMEOUT_S,
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
+        coalesce_streams=True,  # in how many pieces a cell prints is chance
     )
     client.execute()
     notebook.metadata.pop("language_info", None)  # the version of Python, which is of no interest

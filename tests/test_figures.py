@@ -181,7 +181,7 @@ def test_names_with_and_without_paper() -> None:
     ]
     assert "loko/fig9a" not in [one.name for one in select([], FIGURES, "live")]
     assert "loko/fig9a" in [one.name for one in select([], FIGURES)]
-    with pytest.raises(InputError, match=r"figure 'fig99': unknown .known: loko/table2"):
+    with pytest.raises(InputError, match=r"figure 'fig99': unknown; did you mean fig9"):
         select(["fig99"], FIGURES)
 
 
