@@ -15,12 +15,19 @@ from board_network import CONTROLLER_PORT, DATAPATH_ID, BoardNetwork
 from programs import REST_PORT, Program
 from wiretap import Kind, Message, Wiretap
 
-from benchmarks.one_board import wait_for
+from benchmarks.one_board import Namespace, wait_for
 
 START_PATIENCE_S = 90.0
 """Frameworks load for a second, on a busy machine for much longer."""
 SETTLE_S = 0.2
 _LISTENING = "0A"
+
+
+def listens(place: Namespace) -> bool:
+    """Whether a controller listens in this namespace."""
+    lines = Path(f"/proc/{place.pid}/net/tcp").read_text().splitlines()[1:]
+    found = [line.split() for line in lines]
+    return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in found)
 
 
 class Bench:
@@ -98,9 +105,7 @@ class Bench:
     def _listens(self) -> bool:
         assert self._client is not None
         assert self._client.poll() is None, f"the controller has ended: {self.controller_log()}"
-        lines = Path(f"/proc/{self.network.controller.pid}/net/tcp").read_text().splitlines()[1:]
-        found = [line.split() for line in lines]
-        return any(words[1].endswith(f":{CONTROLLER_PORT:04X}") and words[3] == _LISTENING for words in found)
+        return listens(self.network.controller)
 
     def controller_log(self) -> str:
         """What the controller has written."""

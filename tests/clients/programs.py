@@ -81,14 +81,14 @@ def os_ken(*applications: str, echo: bool = False) -> Program:
     return Program(_EARLY_PYTHON, command)
 
 
-def faucet() -> Program:
-    """Faucet with `faucet.yaml`. It says what it does in `faucet.log`."""
+def faucet(configuration: str = "faucet.yaml") -> Program:
+    """Faucet with a configuration that lies beside this file. It says what it does in `faucet.log`."""
     program = INSTALLED / "faucet" / "bin" / "faucet"
 
     def command(folder: Path, address: str, port: int) -> Sequence[str]:
         settings = {
             "PATH": f"{program.parent}:{os.environ['PATH']}",  # it starts another program of its own
-            "FAUCET_CONFIG": HERE / "faucet.yaml",
+            "FAUCET_CONFIG": HERE / configuration,
             "FAUCET_LOG": folder / "faucet.log",
             "FAUCET_EXCEPTION_LOG": folder / "faucet-exception.log",
         }

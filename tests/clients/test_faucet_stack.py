@@ -1,0 +1,101 @@
+"""Faucet joins three boards into one switch, a stack, and leads round a cable of it that breaks."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from bench import START_PATIENCE_S, listens
+from board_network import CONTROLLER_PORT, address
+from programs import faucet
+
+from benchmarks.one_board import UNHURRIED, Boards, Namespace, board_table, wait_for
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.waits,
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
+]
+
+BOARDS = (1, 2, 3)
+WAY_S = 60.0
+"""Until Faucet has found its stack, or misses a cable; it looks every few seconds."""
+
+
+def next_to(board: int) -> int:
+    """The board at port 3 of this one, whose port 2 leads back."""
+    return board % len(BOARDS) + 1
+
+
+class Stack:
+    """The boards and a host at each, driven by Faucet."""
+
+    def __init__(self, inside: Namespace, hosts: dict[int, Namespace]) -> None:
+        self._inside, self._hosts = inside, hosts
+
+    def reaches(self, source: int, target: int) -> bool:
+        """Whether one of three echo requests is answered."""
+        command = ["ping", "-q", "-i", "0.2", "-c", "3", "-W", "1", address(target)]
+        asking = subprocess.run(self._hosts[source].command(*command), check=False, stdout=subprocess.DEVNULL)
+        return asking.returncode == 0
+
+    def wait_for_way(self, source: int, target: int) -> None:
+        """Wait until it does."""
+        wait_for(lambda: self.reaches(source, target), f"way from {source} to {target}", WAY_S)
+
+    def cut(self, board: int) -> None:
+        """Take the cable behind port 3 away. Hosts ask for each other's addresses anew."""
+        self._inside.run("ip", "link", "set", f"s{board}-eth3", "down")
+        for host in self._hosts.values():
+            host.run("ip", "neighbour", "flush", "all")
+
+
+@pytest.fixture
+def stack(program: Path, tmp_path: Path) -> Iterator[Stack]:
+    controller = faucet("faucet-stack.yaml")
+    if missing := controller.missing():
+        pytest.skip(missing)
+    ends = [(f"h{board}", f"s{board}-eth1") for board in BOARDS]
+    cables = [(f"s{board}-eth3", f"s{next_to(board)}-eth2") for board in BOARDS]
+    with ExitStack() as open_:
+        inside = open_.enter_context(Namespace([*ends, *cables]))
+        hosts = {board: open_.enter_context(Namespace([])) for board in BOARDS}
+        for board, host in hosts.items():
+            inside.run("ip", "link", "set", f"h{board}", "netns", str(host.pid))
+            host.run("ip", "address", "add", f"{address(board)}/24", "dev", f"h{board}")
+            host.run("ip", "link", "set", f"h{board}", "up")
+        log = open_.enter_context((tmp_path / "controller.log").open("wb"))
+        command = controller.command(tmp_path, "127.0.0.1", CONTROLLER_PORT)
+        running = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *inside.command(*command)], stdout=log, stderr=log
+        )
+        open_.callback(running.wait)
+        open_.callback(running.kill)
+        wait_for(lambda: listens(inside), "Faucet that listens", START_PATIENCE_S)
+        tables = "".join(
+            board_table(
+                f"s{board}",
+                f"127.0.0.1:{CONTROLLER_PORT}",
+                {port: f"s{board}-eth{port}" for port in (1, 2, 3)},
+                seed=board,
+                settings=f'mac = "70:b3:d5:6c:00:0{board}"\n',
+            )
+            for board in BOARDS
+        )
+        open_.enter_context(Boards(program, inside, tmp_path, tables, process=UNHURRIED))
+        yield Stack(inside, hosts)
+
+
+def test_hosts_of_all_boards_reach_each_other_also_when_a_cable_breaks(stack: Stack) -> None:
+    for source, target in itertools.combinations(BOARDS, 2):
+        stack.wait_for_way(source, target)
+    stack.cut(1)
+    stack.wait_for_way(1, 2)
+    stack.cut(3)
+    assert not stack.reaches(1, 2), "a board without cables is reached by nobody"
+    stack.wait_for_way(2, 3)
