@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, CancelledError, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from multiprocessing import forkserver, get_context, parent_process
 from threading import Thread
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from loko.document import InputError
 
@@ -93,21 +95,38 @@ def each_done(
         yield from _by_processes(function, tasks, jobs)
 
 
-def _by_processes(
-    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
+class _Pool(Protocol):
+    """What computes tasks. When it is lost, all that it was given is lost with it."""
+
+    def submit(self, function: Callable[[Task], Result], task: Task) -> Any:
+        """Have a task computed; gives its future."""
+
+    def completed(self) -> Iterable[Any]:
+        """The futures as they are done, also of what is submitted meanwhile, until none is left."""
+
+
+def _in_pools(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    ahead: int,
+    opened: Callable[[], AbstractContextManager[_Pool]],
+    losses: tuple[type[Exception], ...],
+    lost: str,
 ) -> Generator[tuple[int, Result]]:
-    # Not forked from here: the progress bar has a thread.
-    prepare(function.__module__)
+    """As `each_done`: `ahead` tasks are given to a pool, and what is left of one that is lost to the next.
+
+    The errors `losses` tell that it is. `lost` is said if that happens again and again.
+    """
     coming = enumerate(tasks)
-    left = dict(islice(coming, _AHEAD * jobs))
+    left = dict(islice(coming, ahead))
     in_vain = 0
     while left:
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
-        try:
-            places = {pool.submit(function, task): place for place, task in left.items()}
-            while places:
-                done, _ = wait(places, return_when=FIRST_COMPLETED)
-                for future in done:
+        with opened() as pool:
+            try:
+                places = {pool.submit(function, task): place for place, task in left.items()}
+                for future in pool.completed():
+                    # Once its result is here, nobody need keep it.
                     place = places.pop(future)
                     result = future.result()
                     del left[place]
@@ -116,15 +135,56 @@ def _by_processes(
                         left[following] = task
                         places[pool.submit(function, task)] = following
                     yield place, result
-        except BrokenProcessPool:  # the others of the pool go with the one that was killed
-            in_vain += 1
-            if in_vain == MOST_IN_VAIN:
-                raise InputError(
-                    f"--jobs {jobs}: processes were killed {in_vain} times before any had finished, perhaps"
-                    " for lack of memory; choose fewer"
-                ) from None
+            except losses:
+                in_vain += 1
+                if in_vain == MOST_IN_VAIN:
+                    raise InputError(lost) from None
+
+
+class _Processes:
+    """Of this machine."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+        self._waiting: set[Future[Any]] = set()
+
+    @classmethod
+    @contextmanager
+    def opened(cls, jobs: int) -> Iterator[Self]:
+        """So many of them."""
+        pool = ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=_serve)
+        try:
+            yield cls(pool)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def submit(self, function: Callable[[Task], Result], task: Task) -> Future[Result]:
+        """As `_Pool.submit`."""
+        future = self._pool.submit(function, task)
+        self._waiting.add(future)
+        return future
+
+    def completed(self) -> Iterator[Future[Any]]:
+        """As `_Pool.completed`."""
+        while self._waiting:
+            done, self._waiting = wait(self._waiting, return_when=FIRST_COMPLETED)
+            yield from done
+
+
+def _by_processes(
+    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
+) -> Generator[tuple[int, Result]]:
+    # Not forked from here: the progress bar has a thread.
+    prepare(function.__module__)
+    yield from _in_pools(
+        function,
+        tasks,
+        ahead=_AHEAD * jobs,
+        opened=partial(_Processes.opened, jobs),
+        losses=(BrokenProcessPool,),  # the others of the pool go with the one that was killed
+        lost=f"--jobs {jobs}: processes were killed {MOST_IN_VAIN} times before any had finished, perhaps"
+        " for lack of memory; choose fewer",
+    )
 
 
 def _serve() -> None:
@@ -143,6 +203,40 @@ def _end_with(starter: Any) -> None:
     os._exit(1)
 
 
+class _Cluster:
+    """The workers of a Dask scheduler, which forgets what a client has given it when that is gone."""
+
+    def __init__(self, distributed: Any, client: Any) -> None:
+        self._client = client
+        self._completed = distributed.as_completed()
+
+    @classmethod
+    @contextmanager
+    def opened(cls, distributed: Any, scheduler: str) -> Iterator[Self]:
+        """A session with it. Raises `InputError` if nobody answers."""
+        try:
+            client = distributed.Client(scheduler, timeout=_ANSWER_TIMEOUT)
+        except (OSError, ValueError) as error:
+            raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
+        try:
+            yield cls(distributed, client)
+        finally:
+            with suppress(Exception):  # one that was lost may fail at a connection that it has begun anew
+                client.close()
+            client.status = "closed"  # else it would try again when it is forgotten
+
+    def submit(self, function: Callable[[Task], Result], task: Task) -> Any:
+        """As `_Pool.submit`."""
+        future = self._client.submit(function, task, pure=False)
+        self._completed.add(future)
+        return future
+
+    def completed(self) -> Iterable[Any]:
+        """As `_Pool.completed`."""
+        completed: Iterable[Any] = self._completed
+        return completed
+
+
 def _by_dask(
     function: Callable[[Task], Result], tasks: Iterable[Task], scheduler: str | None
 ) -> Generator[tuple[int, Result]]:
@@ -155,45 +249,17 @@ def _by_dask(
         raise InputError(
             "--executor dask: the package 'distributed' is missing: pip install distributed"
         ) from None
-    coming = enumerate(tasks)
-    left = dict(islice(coming, _AHEAD_ON_A_CLUSTER))
-    in_vain = 0
-    while left:
-        with _client(distributed, scheduler) as client:
-            try:
-                places = {client.submit(function, task, pure=False): place for place, task in left.items()}
-                completed = distributed.as_completed(list(places))
-                for future in completed:
-                    # Once it is here, the cluster need not keep it.
-                    place = places.pop(future)
-                    result = future.result()
-                    del left[place]
-                    in_vain = 0
-                    for following, task in islice(coming, 1):
-                        left[following] = task
-                        submitted = client.submit(function, task, pure=False)
-                        places[submitted] = following
-                        completed.add(submitted)
-                    yield place, result
-            except distributed.KilledWorker as error:
-                raise InputError(
-                    f"--scheduler {scheduler}: workers were killed again and again ({error}); give them"
-                    " more memory"
-                ) from None
-            except (CancelledError, distributed.comm.CommClosedError):
-                # The cluster forgets what a client has given it when that is gone.
-                in_vain += 1
-                if in_vain == MOST_IN_VAIN:
-                    raise InputError(
-                        f"--scheduler {scheduler}: the connection was lost {in_vain} times before any task"
-                        " was done; see to the scheduler, then repeat the command: what is kept is not"
-                        " computed again"
-                    ) from None
-
-
-def _client(distributed: Any, scheduler: str) -> Any:
-    """A session with the cluster. Raises `InputError` if nobody answers."""
     try:
-        return distributed.Client(scheduler, timeout=_ANSWER_TIMEOUT)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
+        yield from _in_pools(
+            function,
+            tasks,
+            ahead=_AHEAD_ON_A_CLUSTER,
+            opened=partial(_Cluster.opened, distributed, scheduler),
+            losses=(CancelledError, distributed.comm.CommClosedError),
+            lost=f"--scheduler {scheduler}: the connection was lost {MOST_IN_VAIN} times before any task"
+            " was done; see to the scheduler, then repeat the command: what is kept is not computed again",
+        )
+    except distributed.KilledWorker as error:
+        raise InputError(
+            f"--scheduler {scheduler}: workers were killed again and again ({error}); give them more memory"
+        ) from None

@@ -30,38 +30,35 @@ testcontroller() {
     cd "$root"
 }
 
-# Ryu's own set-up program needs an early setuptools, which needs a Python before 3.12.
-python_controllers() {
-    local python="$clients/python/bin/python" key
-    if ! "$system_python" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 12))'; then
-        say "note: Ryu 4.34 needs Python 3.9 to 3.11, and $system_python is another; the tests with it are skipped"
-        return
-    fi
-    key=$(fingerprint $tests/requirements-build.lock $tests/requirements.lock)-$("$system_python" --version | tr ' ' '-')
-    if done_before clients "$key" && "$python" -c '' 2>/dev/null; then return; fi
-    changing "installing Ryu and an early os-ken in ${clients#"$root/"}"
-    begin clients
-    logged clients uv venv --quiet --clear --python "$system_python" "$clients/python"
-    logged clients retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
-    logged clients retried uv pip install --python "$python" --require-hashes --no-build-isolation -r $tests/requirements.lock
-    remember clients "$key"
+# lacks_python LOWEST ABOVE WHAT: whether the system's Python is none of 3.LOWEST to 3.ABOVE - 1; says then what is skipped.
+lacks_python() {
+    if "$system_python" -c "import sys; sys.exit(not (3, $1) <= sys.version_info < (3, $2))"; then return 1; fi
+    say "note: $3, and $system_python is another; the tests with it are skipped"
 }
 
-# Apart from the others: it needs another os-ken. What it builds from source needs the same as Ryu.
+# built_here STEP FOLDER WHAT LOCK: an environment of its own for packages that are built from source as Ryu is.
+built_here() {
+    local step=$1 home="$clients/$2" what=$3 lock=$4 python="$clients/$2/bin/python" key
+    key=$(fingerprint $tests/requirements-build.lock "$lock")-$("$system_python" --version | tr ' ' '-')
+    if done_before "$step" "$key" && "$python" -c '' 2>/dev/null; then return; fi
+    changing "installing $what in ${clients#"$root/"}"
+    begin "$step"
+    logged "$step" uv venv --quiet --clear --python "$system_python" "$home"
+    logged "$step" retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
+    logged "$step" retried uv pip install --python "$python" --require-hashes --no-build-isolation -r "$lock"
+    remember "$step" "$key"
+}
+
+# Ryu's own set-up program needs an early setuptools, which needs a Python before 3.12.
+python_controllers() {
+    if lacks_python 9 12 "Ryu 4.34 needs Python 3.9 to 3.11"; then return; fi
+    built_here clients python "Ryu and an early os-ken" $tests/requirements.lock
+}
+
+# Apart from the others: it needs another os-ken.
 faucet() {
-    local python="$clients/faucet/bin/python" key
-    if ! "$system_python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))'; then
-        say "note: Faucet is pinned for Python 3.10 and 3.11, and $system_python is another; the tests with it are skipped"
-        return
-    fi
-    key=$(fingerprint $tests/requirements-build.lock $tests/faucet.lock)-$("$system_python" --version | tr ' ' '-')
-    if done_before faucet "$key" && "$python" -c '' 2>/dev/null; then return; fi
-    changing "installing Faucet in ${clients#"$root/"}"
-    begin faucet
-    logged faucet uv venv --quiet --clear --python "$system_python" "$clients/faucet"
-    logged faucet retried uv pip install --python "$python" --require-hashes -r $tests/requirements-build.lock
-    logged faucet retried uv pip install --python "$python" --require-hashes --no-build-isolation -r $tests/faucet.lock
-    remember faucet "$key"
+    if lacks_python 10 12 "Faucet is pinned for Python 3.10 and 3.11"; then return; fi
+    built_here faucet faucet Faucet $tests/faucet.lock
 }
 
 schemathesis() {
@@ -79,10 +76,7 @@ schemathesis() {
 # The oldest Ansible that the playbooks are for: that of Debian 12, which knows no newer Python either.
 oldest_ansible() {
     local lock=setup/requirements-ansible.lock python="$clients/oldest-ansible/bin/python" key
-    if ! "$system_python" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 12))'; then
-        say "note: Ansible 2.14 needs Python 3.9 to 3.11, and $system_python is another; the tests with it are skipped"
-        return
-    fi
+    if lacks_python 9 12 "Ansible 2.14 needs Python 3.9 to 3.11"; then return; fi
     key=$(fingerprint $lock)-$("$system_python" --version | tr ' ' '-')
     if done_before oldest-ansible "$key" && "$python" -c '' 2>/dev/null; then return; fi
     changing "installing the oldest Ansible that the playbooks are for in ${clients#"$root/"}"
