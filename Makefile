@@ -9,7 +9,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help setup clients browser evaluate teardown quick test lint lint-python types lint-yaml lint-shell lint-rust \
     rust unit python oldest-ansible waits live oftest random fuzz smoke roles anywhere bench evidence endurance \
-    topologies drawings notebooks wheel images containerlab bundle vagrant-box vagrant-smoke lock clean
+    topologies drawings notebooks site wheel images containerlab bundle vagrant-box vagrant-smoke lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -31,7 +31,7 @@ teardown: setup ## Remove whatever a run left behind
 	@$(WITH) ansible-playbook -i playbooks/inventories/emulator playbooks/teardown.yml
 
 # Each step is a target of its own; those that use one core are run beside each other.
-LINTS := lint-python+types+lint-yaml+lint-shell lint-rust
+LINTS := lint-python+types+lint-yaml+lint-shell+lint-docs lint-rust
 
 quick: ## Format, lint, types, unit tests of Rust and Python: what to run after each change
 	@setup/in-turn.sh quick setup $(LINTS) rust unit
@@ -57,6 +57,10 @@ lint-yaml: setup ## yamllint, ansible-lint
 lint-shell: setup ## shellcheck
 	@shellcheck setup/*.sh setup/with-tools setup/container/start-board .ci/run playbooks/roles/*/files/*.sh \
 	    tests/*.sh tests/roles/*.sh switch-emulator/fuzz/run.sh
+
+# What the references say comes from the code, too.
+lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
+	@setup/unchanged.sh site README.md CONTRIBUTING.md docs controller/loko evaluation -- $(MAKE) --no-print-directory site
 
 lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
@@ -135,6 +139,9 @@ drawings: setup ## Draw the cablings of docs/hardware.md, and the rooms of docs/
 
 wheel: setup ## Write dist/loko_testbed-….whl for `pip install` on other machines
 	@setup/wheel.sh
+
+site: setup ## Build the documentation as a site, dist/site/index.html; a link that leads nowhere is an error
+	@$(WITH) sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . dist/site
 
 notebooks: setup ## Run the notebooks of docs/notebooks and keep what they print
 	@$(WITH) python tests/notebooks.py
