@@ -60,7 +60,7 @@ lint-shell: setup ## shellcheck
 
 # What the references say comes from the code, too.
 lint-docs: setup ## The documentation can be built as a site, and its links lead somewhere
-	@setup/unchanged.sh site README.md CONTRIBUTING.md docs controller/loko evaluation -- $(MAKE) --no-print-directory site
+	@setup/unchanged.sh site README.md CHANGELOG.md CONTRIBUTING.md docs controller/loko evaluation -- $(MAKE) --no-print-directory site
 
 lint-rust: setup ## rustfmt, clippy
 	@$(CARGO) fmt --check
@@ -129,8 +129,9 @@ endurance: setup ## Watch a live board's memory for an hour; shorter with ARGS='
 topologies: setup ## Write the topology file of containerlab for each lab that can be had in containers
 	@for lab in two-switch ring labs/ring/five.yml; do $(WITH) loko lab clab $$lab --write; done
 
-drawings: setup ## Draw the cablings of docs/hardware.md, and the rooms of docs/architecture.md
+drawings: setup ## Draw what the pages show of cables, rooms, frames and curves
 	@$(WITH) python tests/rooms.py
+	@$(WITH) python -m evaluation.pictures.explained docs/images
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/one-real-board.yml --out docs/images/cabling-mixed.svg
 	@$(WITH) loko lab draw two-switch --cabling labs/two-switch/two-real-boards.yml \
 	    --out docs/images/cabling-two-switch.svg

@@ -20,7 +20,7 @@ copyright = "the Loko testbed's authors"  # noqa: A001
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "navigation", "command_reference"]
 
 exclude_patterns = [".*", "controller", "dist", "evaluation", "labs", "results", "switch-emulator", "tests"]
-include_patterns = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/site/*.md"]
+include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/site/*.md"]
 root_doc = "docs/README"
 language = "en"
 default_role = "literal"  # as the docstrings use it

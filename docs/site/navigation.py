@@ -25,7 +25,11 @@ def sections(index: str) -> dict[str, list[str]]:
 def _add_toctrees(app: Sphinx, name: str, source: list[str]) -> None:
     if name != app.config.root_doc:
         return
-    for title, pages in {"Begin": ["../README"], **sections(source[0]), "Reference": _REFERENCE}.items():
+    for title, pages in {
+        "Begin": ["../README", "../CHANGELOG"],
+        **sections(source[0]),
+        "Reference": _REFERENCE,
+    }.items():
         listed = "\n".join(pages)
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{listed}\n```\n"
 
