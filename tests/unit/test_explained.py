@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from evaluation.pictures.explained import ENTRIES, FRAME_BYTES, main, way
 from loko.device import load_profile
 from loko.scenario import Action, Match, Scenario
