@@ -17,6 +17,7 @@ from typing import Final
 from loko.calculus import TokenBucket, bytes_in
 from loko.device import Profile, openflow_13
 from loko.document import InputError
+from loko.generic_switch import GenericSwitch
 from loko.quantity import Count
 from loko.scenario import OpenFlow, Unknown
 
@@ -185,7 +186,7 @@ def described(traffic: ControlTraffic) -> str:
 
 
 def interference(
-    profile: Profile,
+    profile: Profile | GenericSwitch,
     traffic: ControlTraffic,
     entries: int | Unknown,
     openflow: OpenFlow = OpenFlow.V1_0,
@@ -195,6 +196,8 @@ def interference(
     Every guarantee rests on this: the board's own part is in it whatever the controller sends. Unknown
     entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
+    if isinstance(profile, GenericSwitch):  # its agent has a processor of its own
+        return NO_INTERFERENCE
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
     messages = TimeBucket(
