@@ -28,7 +28,7 @@ _LARGEST_LOAD = 4.0
 
 
 def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:
-    """Two runs: every host sends all that it may, then bursts that meet at the switches. Raises `RunError`."""
+    """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`."""
     case = Case(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
     duration_ns = round(seconds * 1e9)
     rng = np.random.default_rng(seed)

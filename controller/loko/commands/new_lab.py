@@ -83,8 +83,14 @@ def new_lab(
         refuse_existing([folder / "lab.yml"], force=force)
         if rate is not None and profile is not None:
             raise InputError("--rate and --profile both say what the device is; leave one out")
-        device = None if rate is None else _simple(lab_name, rate, latency, buffer, ports, link_rate)
-        drawing = _drawing(shape, source, lab_name, switches, hosts, fanout)
+        device = (
+            None
+            if rate is None
+            else _simple(
+                lab_name, rate=rate, latency=latency, buffer=buffer, ports=ports, link_rate=link_rate
+            )
+        )
+        drawing = _drawing(shape, source, name=lab_name, switches=switches, hosts=hosts, fanout=fanout)
         files = _files(drawing, shape, folder, profile or _ZODIAC, device)
         lab = write_lab(folder, files, force=force)
     count = f"{len(lab.switches)} switches, {len(lab.hosts)} hosts"
@@ -112,7 +118,7 @@ def _name_of(folder: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "lab"
 
 
-def _simple(name: str, rate: str, latency: str, buffer: str, ports: int, link_rate: str) -> str:
+def _simple(name: str, *, rate: str, latency: str, buffer: str, ports: int, link_rate: str) -> str:
     return simple_device(
         name=f"{name}-device",
         rate_bps=int(_read("--rate", rate, units.rate_bps)),
@@ -131,9 +137,15 @@ def _read(option: str, text: str, reader: Callable[[object], _Value]) -> _Value:
 
 
 def _drawing(
-    shape: Shape | None, source: Path | None, name: str, switches: int | None, hosts: int | None, fanout: int
+    shape: Shape | None,
+    source: Path | None,
+    *,
+    name: str,
+    switches: int | None,
+    hosts: int | None,
+    fanout: int,
 ) -> Drawing:
-    """A shape, or what a file has; hosts come to a file's switches if it has none, or if they are asked for."""
+    """A shape, or what a file has; a file's switches get hosts if it has none, or if they are asked for."""
     if hosts is not None:
         refuse_hosts(hosts)
     if source is None:
