@@ -93,7 +93,7 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
     "replay": Elsewhere(
         "evaluation.adversary.commands",
         "replay",
-        "Replay flows on a lab in virtual time, and compare every packet with what is guaranteed.",
+        "Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.",
     ),
     "schema": Elsewhere(
         "loko.commands.schema", "schema", "Print the JSON Schema of a file that people write, for editors."

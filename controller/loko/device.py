@@ -370,7 +370,8 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 def load_device(name_or_path: str | Path) -> Device:
     """Load a profile of any kind by name or by path. Raises `InputError` in one line."""
-    return _read_device(profile_file(name_or_path))
+    path = profile_file(name_or_path)
+    return _read_device(path, path.stat().st_mtime_ns, path.stat().st_size)
 
 
 def profile_file(name_or_path: str | Path) -> Path:
@@ -405,7 +406,8 @@ def profile_text(name_or_path: str | Path, **values: float) -> str:
 
 
 @lru_cache
-def _read_device(path: Path) -> Device:
+def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
+    """The device in a file, which is read again only when it has changed."""
     kind = read(path, _Head).kind
     device: Device
     if kind == "linux-switch":

@@ -50,9 +50,10 @@ def replay(
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Replay the flows that fit a lab in virtual time. Status 1 if a guarantee was broken.
+    """Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.
 
     In one run every host sends all that it may, in another the bursts of all flows meet at the switches.
+    Status 1 if a guarantee was broken.
 
     Example: loko replay two-switch flows.yml --seconds 2
     """

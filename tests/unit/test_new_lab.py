@@ -252,28 +252,42 @@ def test_no_packet_of_a_simple_device_is_later_than_its_guarantee(rate, buffer, 
     assert all(flow.kept and flow.sent for result in results for flow in result.flows)
 
 
-def test_a_simple_device_loses_frames_just_above_its_buffer():
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("rate", [8, 95, 400])
+def test_a_simple_device_that_is_full_is_nearly_as_late_as_its_guarantee(rate, buffer):
+    """All bursts of a full switch meet before one port."""
     loko(
-        "lab",
-        "new",
-        "line",
-        "--switches",
-        "1",
-        "--hosts",
-        "3",
-        "--out",
-        "mine",
-        "--rate",
-        "1 Mbit/s",
-        "--buffer",
-        "4 frames",
+        *("lab", "new", "line", "--switches", "1", "--hosts", "6", "--out", "mine"),
+        *("--rate", f"{rate} Mbit/s", "--buffer", buffer, "--latency", "30 us"),
     )
-    flow = {"udp_source": 1, "udp_destination": 2, "rate": "100 kbit/s", "frame": "306 bytes"}
-    ends = {"h1a": "h1c", "h1b": "h1c"}
-    many = [{"id": a, "source": a, "destination": b, "burst": "4 frames", **flow} for a, b in ends.items()]
+    many = [
+        {
+            "id": f"f{number}",
+            "source": f"h1{'abcde'[number % 5]}",
+            "destination": "h1f",
+            "udp_source": 5000 + number,
+            "udp_destination": 6000,
+            "rate": f"{15 * rate} kbit/s",
+            "burst": f"{1 + number % 2} frames",
+            "frame": "300 bytes",
+        }
+        for number in range(20)
+    ]
     Path("flows.yml").write_text(yaml.safe_dump(many))
-    refused = plan("mine", "flows.yml").refused
-    assert [one.flow.id for one in refused] == ["h1a", "h1b"]
+    planned = plan("mine", "flows.yml", allocation="full-rate")
+    assert planned.refused
+    results = replayed(planned.lab, planned, seconds=0.5, seed=1)
+    assert all(flow.kept and flow.sent for result in results for flow in result.flows)
+    assert max(result.worst for result in results) > 0.6
+
+
+def test_bursts_that_the_buffer_cannot_hold_are_refused():
+    loko("lab", "new", "line", "--switches", "1", "--hosts", "2", "--out", "mine", "--rate", "1 Mbit/s")
+    flow = {"udp_source": 1, "udp_destination": 2, "rate": "100 kbit/s", "frame": "306 bytes"}
+    ends = {"id": "f", "source": "h1a", "destination": "h1b"}
+    for burst, fits in (("60 frames", True), ("64 frames", False)):
+        Path("flows.yml").write_text(yaml.safe_dump([{**ends, **flow, "burst": burst}]))
+        assert bool(plan("mine", "flows.yml").accepted) is fits
 
 
 def test_the_model_of_a_simple_device_is_the_documented_one():

@@ -81,8 +81,8 @@ impl Server {
 
     /// When a frame that arrives now is through; nothing if it finds no room.
     pub(super) fn take(&mut self, now_ns: u64, frame_bytes: u64) -> Option<u64> {
-        let now_ps = u128::from(now_ns) * PS_PER_NS;
-        while let Some((_, bytes)) = self.held.front().filter(|(at_ps, _)| *at_ps <= now_ps) {
+        let arrived_ps = u128::from(now_ns) * PS_PER_NS;
+        while let Some((_, bytes)) = self.held.front().filter(|(at_ps, _)| *at_ps <= arrived_ps) {
             self.held_bytes -= bytes;
             self.held.pop_front();
         }
@@ -97,7 +97,7 @@ impl Server {
             return None;
         }
         let work_ps = (u128::from(frame_bytes) * BYTE_PS).div_ceil(u128::from(rate_bps));
-        self.free_ps = self.free_ps.max(now_ps) + work_ps;
+        self.free_ps = self.free_ps.max(arrived_ps) + work_ps;
         self.held.push_back((self.free_ps, frame_bytes));
         self.held_bytes += frame_bytes;
         Some((self.free_ps / PS_PER_NS) as u64)
