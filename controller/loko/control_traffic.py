@@ -224,6 +224,18 @@ def driver_traffic(changes_per_s: float) -> ControlTraffic:
     return MappingProxyType({Message.CHANGE: MessageRate(per_s=2 * changes_per_s)})
 
 
+def served_traffic(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:
+    """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less."""
+    own = driver_traffic(changes_per_s)
+    for kind in own.keys() & others.keys():
+        if others[kind].per_s < own[kind].per_s:
+            raise InputError(
+                f"--control {kind.value}={others[kind].per_s:g}: the driver sends up to"
+                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or lower --changes-per-s"
+            )
+    return {**own, **others}
+
+
 def silences_keepalive(traffic: ControlTraffic) -> bool:
     """Whether the switch driver is at work, and often enough: then no board ever asks for a sign of life.
 

@@ -415,6 +415,8 @@ class _Checker:
         self._path = path
         self._file = file
         self._cabling = cabling
+        self._files = OnDemand(self._profile_file)
+        """Where the profiles are, by how the file names them."""
         self._devices = OnDemand(load_device)
         self._names = {name: name for name in (*file.hosts, *file.switches)}
         """Each name once: a path is looked for in less time if equal names are the same object."""
@@ -450,21 +452,17 @@ class _Checker:
         self._refuse_miscabled(lab)
         return lab
 
-    def _profile_file(self, name: str) -> Path:
-        """Of a name, or of a path, which is looked for beside the lab's file first."""
-        written = self._file.switches[name].profile
+    def _profile_file(self, written: str) -> Path:
+        """Of a name, or of a path from the lab's file; what is not there may be a path from here."""
+        if "/" not in written and not written.endswith(".toml"):
+            return profile_file(written)
         beside = self._path.parent / written
-        try:
-            return profile_file(beside if "/" in written or beside.is_file() else written)
-        except InputError as error:
-            if not beside.is_file() and Path(written).is_file():
-                return Path(written).resolve()
-            raise self._error(f"switches.{name}.profile", str(error)) from None
+        return profile_file(beside if beside.is_file() else written)
 
     def _switch(self, name: str) -> Switch:
         file = self._file.switches[name]
-        path = self._profile_file(name)
         try:
+            path = self._files[file.profile]
             profile = self._devices[path]
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
