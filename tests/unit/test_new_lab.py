@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -385,3 +386,15 @@ def test_a_file_that_is_not_there_is_told_of():
 
 def _as_json(path):
     return json.loads(json.dumps(yaml.safe_load(path.read_text())))
+
+
+def test_what_the_pages_print_is_typed_in():
+    text = (ROOT / "docs/own-labs.md").read_text()
+    block = text.partition("\n    loko lab new")[2].partition("\n\n")[0]
+    words = [shlex.split(line, comments=True) for line in f"loko lab new{block}".splitlines()]
+    assert [one[:2] for one in words] == [["loko", it] for it in ("lab", "flows", "plan", "replay")]
+    for one in words:
+        loko(*one[1:])
+    devices = (ROOT / "docs/devices.md").read_text()
+    (line,) = set(re.findall(r"`loko (lab new line --rate [^`]+)`", devices))
+    loko(*shlex.split(line))
