@@ -467,6 +467,8 @@ class _Checker:
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
         config = dict(file.config)
+        if self._file.ring is not None and not isinstance(profile, Profile):
+            config = {"mac": config["mac"], **self._file.ring.stated_config}
         if self._file.control_port == 0 and isinstance(profile, Profile):
             ports = list(range(1, profile.ports.count.value + 1))
             if "openflow_ports" not in config and "native_ports" not in config:

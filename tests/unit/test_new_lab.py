@@ -212,6 +212,14 @@ def test_a_profile_beside_the_lab_is_found_from_anywhere(tmp_path, monkeypatch):
     assert load_lab("other/ring").switches["s1"].profile.name == "mine-device"
 
 
+def test_the_short_form_of_a_ring_takes_another_device():
+    loko("lab", "new", "ring", "--rate", "95 Mbit/s", "--out", "mine")
+    ring = {"switches": 3, "hosts_per_switch": 2, "profile": "device.toml"}
+    Path("mine/lab.yml").write_text(yaml.safe_dump({"name": "mine", "title": "Short", "ring": ring}))
+    loko("flows", "example", "mine", "--out", "flows.yml")
+    assert "every guarantee was kept" in loko("replay", "mine", "flows.yml", "--seconds", "0.1")
+
+
 def test_without_a_control_port_all_four_ports_of_a_board_carry_flows():
     loko("lab", "new", "line", "--switches", "1", "--hosts", "4", "--out", "star")
     assert load_lab("star").switches["s1"].config["openflow_ports"] == [1, 2, 3, 4]
