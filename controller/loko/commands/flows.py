@@ -36,7 +36,7 @@ def example(
     rate: Annotated[str, typer.Option(help="Of each flow.")] = "100 kbit/s",
     burst: Annotated[str, typer.Option(help="Of each flow.")] = "1 frame",
     frame: Annotated[str, typer.Option(help="Size of every frame, with FCS.")] = "306 bytes",
-    out: Annotated[Path | None, typer.Option(help="File to write.  [default: print them]")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: print them.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ) -> None:
     """Write flows between the hosts of a lab, to be changed into those that you need.

@@ -41,16 +41,18 @@ def new_lab(
         Path | None,
         typer.Option("--from", help="Read the network from GraphML, NetJSON or a containerlab topology."),
     ] = None,
-    switches: Annotated[int | None, typer.Option(help="How many switches.  [default: 4]")] = None,
+    switches: Annotated[int | None, typer.Option(help="How many switches. Default: 4.")] = None,
     hosts: Annotated[
         int | None,
-        typer.Option(help="Hosts at each switch, of a tree at each leaf.  [default: 1; of a file, its own]"),
+        typer.Option(help="Hosts at each switch, of a tree at each leaf. Default: 1, or what the file has."),
     ] = None,
     fanout: Annotated[int, typer.Option(min=1, help="Of a tree: switches below each.")] = 2,
-    out: Annotated[Path | None, typer.Option(help="Folder to write.  [default: the lab's name]")] = None,
-    name: Annotated[str | None, typer.Option(help="The lab's name.  [default: the folder's]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write. Default: the shape, or the file's name.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The lab's name. Default: the folder's.")] = None,
     profile: Annotated[
-        str | None, typer.Option(help="The switches' device: a profile's name or path.  [default: zodiac-fx]")
+        str | None, typer.Option(help="The switches' device: a profile's name or path. Default: zodiac-fx.")
     ] = None,
     rate: Annotated[
         str | None, typer.Option(help="A simple device instead: what it forwards of all ports, as 95 Mbit/s.")
