@@ -13,12 +13,12 @@ import typer
 
 from loko import units
 from loko.commands.choices import wrong_input_ends
+from loko.device import load_device
 from loko.document import InputError
 from loko.generic_switch import GenericSwitch
 from loko.new_lab.imported import imported
 from loko.new_lab.network import Drawing, Shape, drawn, refuse_hosts, with_hosts
 from loko.new_lab.written import (
-    device_named,
     lab_text,
     profile_in,
     refuse_existing,
@@ -176,4 +176,4 @@ def _files(
     each = len(drawing.hosts) // max(len(drawing.switches), 1)
     if shape is Shape.RING and profile == _ZODIAC and each <= _RING_HOSTS:
         return {"lab.yml": ring_text(drawing.name, len(drawing.switches), each)}
-    return {"lab.yml": lab_text(drawing, device_named(profile), profile_in(folder, profile))}
+    return {"lab.yml": lab_text(drawing, load_device(profile), profile_in(folder, profile))}

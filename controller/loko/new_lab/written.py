@@ -12,14 +12,13 @@ from typing import Any, Final
 
 import yaml
 
-from loko.device import Device, Profile, load_device, profile_file
+from loko.device import Device, Profile, profile_file
 from loko.document import PROFILES, InputError
 from loko.lab import Lab, load_lab
 from loko.new_lab.network import Drawing
 from loko.schemas import SCHEMA_FOLDER, schema_line, schema_of
 from loko.units import Size
 
-_BOARDS: Final = 4000
 _HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
 
 
@@ -125,11 +124,6 @@ def refuse_existing(paths: list[Path], *, force: bool) -> None:
     for path in paths:
         if path.exists() and not force:
             raise InputError(f"{path}: is there already; choose another place, or replace it with --force")
-
-
-def device_named(profile: str) -> Device:
-    """By name or path. Raises `InputError`."""
-    return load_device(profile)
 
 
 def _switch(number: int, device: Device, profile: str) -> dict[str, object]:
