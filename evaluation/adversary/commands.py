@@ -15,12 +15,13 @@ from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judg
 from evaluation.adversary.case import Case
 from evaluation.adversary.release import LEAD_NS, critical, instants
 from evaluation.runner import RunError
-from loko.commands.choices import wrong_input_ends
+from loko.commands.choices import AllocationOption, wrong_input_ends
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
 from loko.front import plan
 from loko.lab import Lab, load_lab
 from loko.planning import Plan
+from loko.schemes import SchemeName
 
 _NS_PER_MS = 1e6
 _LARGEST_LOAD = 4.0
@@ -46,6 +47,8 @@ def replay(
     lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
     flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
     *,
+    scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
+    allocation: AllocationOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -59,9 +62,9 @@ def replay(
     """
     with wrong_input_ends():
         the_lab = load_lab(lab)
-        planned = plan(the_lab, flows)
+        planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
         if not planned.accepted:
-            raise InputError(f"{flows}: none of its flows fits; 'loko plan {lab} {flows}' says why")
+            raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
         try:
             results = replayed(the_lab, planned, seconds=seconds, seed=seed)
         except RunError as error:

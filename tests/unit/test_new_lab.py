@@ -228,6 +228,18 @@ def test_without_a_control_port_all_four_ports_of_a_board_carry_flows():
     assert all(flow["sent"] and not flow["lost"] for run in told["runs"] for flow in run["flows"])
 
 
+def test_a_replay_says_which_guarantees_are_broken():
+    flows = LABS / "two-switch/flows.yml"
+    told = loko("replay", "two-switch", flows, "--scheme", "silo", "--seconds", "0.2", status=1)
+    assert "broken: H1-H3, H3-H1" in told
+    assert "2 flows were refused and sent nothing" in told
+    assert "every guarantee was kept" in loko(
+        "replay", "two-switch", flows, "--scheme", "packets", "--seconds", "0.2"
+    )
+    wrong = loko("replay", "two-switch", flows, "--allocation", "half", status=2)
+    in_one_line(wrong, "allocation 'half' is unknown")
+
+
 BUFFERS = ["16 frames", "6 kB"]
 
 
