@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 WRONG_INPUT: Final = 2
 INTERRUPTED: Final = 130
 _PACKAGE: Final = "loko-testbed"
+_PYTHONS_WARNING: Final = warnings.showwarning
 
 
 class Elsewhere(NamedTuple):
@@ -82,7 +84,20 @@ COMMANDS: Final[Mapping[str, Elsewhere]] = {
         "verify",
         "Check an archive: every checksum, then a replay of figures in virtual time, compared byte by byte.",
     ),
-    "lab": Elsewhere("evaluation.live.commands", "lab_app", "Start, show and stop a lab that keeps running."),
+    "lab": Elsewhere(
+        "evaluation.live.commands",
+        "lab_app",
+        "Write a lab of your own; start, show and stop a lab that keeps running.",
+    ),
+    "flows": Elsewhere("loko.commands.flows", "flows_app", "Write flows to begin with."),
+    "replay": Elsewhere(
+        "evaluation.adversary.commands",
+        "replay",
+        "Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.",
+    ),
+    "schema": Elsewhere(
+        "loko.commands.schema", "schema", "Print the JSON Schema of a file that people write, for editors."
+    ),
     "bench": Elsewhere(
         "evaluation.bench.commands", "bench_app", "Measure a switch and derive its profile (step 1 of Loko)."
     ),
@@ -164,6 +179,7 @@ def _options(
 def main() -> None:
     """Run the command line. Wrong input ends with one line and status 2, never with a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
+    warnings.showwarning = _warn
     try:
         status = app(standalone_mode=False, obj=_this_program, prog_name="loko")
     except TyperException as error:
@@ -177,6 +193,14 @@ def main() -> None:
     if status == INTERRUPTED:  # typer returns it for a KeyboardInterrupt in a command
         typer.echo("interrupted; repeat the command to go on from what is complete", err=True)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _warn(message: Warning | str, category: type[Warning], *others: Any, **named: Any) -> None:
+    """Tell of ours in a line, and of those of libraries as Python does."""
+    if issubclass(category, UserWarning) and category.__module__.startswith("loko."):
+        typer.echo(f"warning: {message}", err=True)
+    else:
+        _PYTHONS_WARNING(message, category, *others, **named)
 
 
 def _command_of(error: TyperException) -> str:

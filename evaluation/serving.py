@@ -20,7 +20,7 @@ from loko.commands.choices import (
     OpenFlowOption,
     mix_of,
 )
-from loko.control_traffic import CHANGES_PER_S, ControlTraffic, driver_traffic, parse_control
+from loko.control_traffic import CHANGES_PER_S, parse_control, served_traffic
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, match_of
 from loko.lab import Backend, Lab, load_lab
@@ -223,7 +223,7 @@ def _by_admission(lab: Lab, given: _AdmissionOptions, openflow: OpenFlow) -> _Gr
         choice,
         scenario,
         mix=expected,
-        traffic=_reserved(changes_per_s, parse_control(given.control or ())),
+        traffic=served_traffic(changes_per_s, parse_control(given.control or ())),
         target_ns=None if given.target_ms is None else given.target_ms * 1e6,
         fillers=fillers,
     )
@@ -262,18 +262,6 @@ def _by_slots(lab: Lab, file: Path, openflow: OpenFlow, others: Mapping[str, obj
         "openflow": openflow.value,
     }
     return _Granted(slots, options, found.changes_per_s, 0)
-
-
-def _reserved(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:
-    """What the driver sends, and whatever else is said to be sent. Raises `InputError` for less."""
-    own = driver_traffic(changes_per_s)
-    for kind in own.keys() & others.keys():
-        if others[kind].per_s < own[kind].per_s:
-            raise InputError(
-                f"--control {kind.value}={others[kind].per_s:g}: the driver sends up to"
-                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or lower --changes-per-s"
-            )
-    return {**own, **others}
 
 
 def _place_of(lab: Lab) -> Callable[[], AbstractContextManager[None]]:

@@ -82,7 +82,7 @@ class VirtualRunner:
         self._capacity_factor = capacity_factor
         self._openflow = openflow
         self._profile_of = {
-            name: profile_of.get(name, switch.profile.name) for name, switch in lab.switches.items()
+            name: profile_of.get(name, switch.emulated_as) for name, switch in lab.switches.items()
         }
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -294,7 +294,7 @@ def lab_network(
     for name, switch in lab.switches.items():
         version = {} if openflow is OpenFlow.V1_0 else {"openflow_version": _WIRE_VERSION_1_3}
         config = {**switch.config, **control_settings(lab), **settings.get(name, {}), **version}
-        network.add_board(name, profile=profile_of.get(name, switch.profile.name), config=config)
+        network.add_board(name, profile=profile_of.get(name, switch.emulated_as), config=config)
     for name in lab.hosts:
         network.add_host(name)
     for link in lab.links:

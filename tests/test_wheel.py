@@ -121,6 +121,13 @@ def test_it_models_and_plans(loko):
     assert "1 of 1 fit" in loko("plan", "ring", "-", input=FLOWS)
 
 
+def test_it_writes_a_lab_plans_and_replays_it(loko):
+    loko("lab", "new", "line", "--switches", "2", "--rate", "95 Mbit/s", "--out", "my lab")
+    loko("flows", "example", "my lab", "--out", "my lab/flows.yml")
+    assert "2 of 2 fit" in loko("plan", "my lab", "my lab/flows.yml")
+    assert "every guarantee was kept" in loko("replay", "my lab", "my lab/flows.yml", "--seconds", "0.1")
+
+
 def test_it_brings_the_emulator_and_its_profiles(environments):
     script = """
 import switch_emulator

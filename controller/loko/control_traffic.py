@@ -17,6 +17,7 @@ from typing import Final
 from loko.calculus import TokenBucket, bytes_in
 from loko.device import Profile, openflow_13
 from loko.document import InputError
+from loko.generic_switch import GenericSwitch
 from loko.quantity import Count
 from loko.scenario import OpenFlow, Unknown
 
@@ -185,7 +186,7 @@ def described(traffic: ControlTraffic) -> str:
 
 
 def interference(
-    profile: Profile,
+    profile: Profile | GenericSwitch,
     traffic: ControlTraffic,
     entries: int | Unknown,
     openflow: OpenFlow = OpenFlow.V1_0,
@@ -195,6 +196,8 @@ def interference(
     Every guarantee rests on this: the board's own part is in it whatever the controller sends. Unknown
     entries mean a full table. Raises `InputError` if the control traffic alone overloads the CPU.
     """
+    if isinstance(profile, GenericSwitch):  # its agent has a processor of its own
+        return NO_INTERFERENCE
     count = profile.table.entries.value if isinstance(entries, Unknown) else entries
     costs = {message: message_ns(profile, message, count, openflow) for message in traffic}
     messages = TimeBucket(
@@ -219,6 +222,18 @@ def driver_traffic(changes_per_s: float) -> ControlTraffic:
     if not changes_per_s:
         return HEARTBEAT
     return MappingProxyType({Message.CHANGE: MessageRate(per_s=2 * changes_per_s)})
+
+
+def served_traffic(changes_per_s: float, others: ControlTraffic) -> ControlTraffic:
+    """What `loko serve` sends, and whatever else is said to be sent. Raises `InputError` for less."""
+    own = driver_traffic(changes_per_s)
+    for kind in own.keys() & others.keys():
+        if others[kind].per_s < own[kind].per_s:
+            raise InputError(
+                f"--control {kind.value}={others[kind].per_s:g}: the driver sends up to"
+                f" {own[kind].per_s:g}/s; reserve at least that, leave it out, or lower --changes-per-s"
+            )
+    return {**own, **others}
 
 
 def silences_keepalive(traffic: ControlTraffic) -> bool:

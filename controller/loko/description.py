@@ -7,12 +7,13 @@ from enum import Enum
 from loko.allocation import ALLOCATION_RULES, allocate
 from loko.control_traffic import NO_INTERFERENCE, ControlTraffic, interference, message_ns
 from loko.device import Profile
+from loko.generic_switch import GenericSwitch
 from loko.scenario import Case, Scenario, Unknown
 from loko.service_curve import Processing, Rounding, service_curve
 
 
 def describe_model(
-    profile: Profile,
+    profile: Profile | GenericSwitch,
     scenario: Scenario,
     rounding: Rounding = Rounding.FLOOR,
     traffic: ControlTraffic | None = None,
@@ -52,7 +53,9 @@ def describe_model(
                     "kind": message.value,
                     "per_s": rate.per_s,
                     "burst": rate.burst,
-                    "cost_ns": message_ns(profile, message, entries, scenario.openflow),
+                    "cost_ns": 0.0
+                    if isinstance(profile, GenericSwitch)
+                    else message_ns(profile, message, entries, scenario.openflow),
                 }
                 for message, rate in (traffic or {}).items()
             ],

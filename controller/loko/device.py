@@ -8,6 +8,8 @@ p_CPU = base + per_byte l + visited entries + actions.
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -17,7 +19,7 @@ from pydantic import BaseModel, Field
 from loko.document import PROFILES, InputError, Strict, find, read
 from loko.generic_switch import GenericSwitch
 from loko.linux_switch import LinuxSwitch
-from loko.quantity import Count, Factor
+from loko.quantity import Count, Factor, Quantity
 from loko.tolerance import Tolerant
 
 
@@ -310,6 +312,11 @@ def deterministic(device: Device) -> Profile:
     """The device as one that Loko can model. Raises `InputError` if it gives no worst case."""
     if isinstance(device, Profile):
         return device
+    if isinstance(device, GenericSwitch) and device.is_simple:
+        raise InputError(
+            f"profile '{device.name}': of a rate, a latency and a buffer only Loko's own scheme can tell a"
+            " guarantee; take '--scheme loko', or a device such as zodiac-fx (docs/devices.md)"
+        )
     if isinstance(device, GenericSwitch):
         raise InputError(
             f"profile '{device.name}': what it guarantees depends on the queues of its ports; describe them"
@@ -320,6 +327,11 @@ def deterministic(device: Device) -> Profile:
         " forwarding at any time, and Loko needs deterministic processing (section 7);"
         " choose a device such as zodiac-fx"
     )
+
+
+def bounded(device: Device) -> Profile | GenericSwitch:
+    """The device as one that has a service curve for all its ports. Raises `InputError` if it has none."""
+    return device if isinstance(device, GenericSwitch) and device.is_simple else deterministic(device)
 
 
 def with_less_buffer(profile: Profile, units: int) -> Profile:
@@ -358,12 +370,17 @@ def load_profile(name_or_path: str | Path) -> Profile:
 
 def load_device(name_or_path: str | Path) -> Device:
     """Load a profile of any kind by name or by path. Raises `InputError` in one line."""
-    return _read_device(profile_file(name_or_path))
+    path = profile_file(name_or_path)
+    return _read_device(path, path.stat().st_mtime_ns, path.stat().st_size)
 
 
 def profile_file(name_or_path: str | Path) -> Path:
     """Where a profile is written. Raises `InputError` in one line if there is none."""
     return find(name_or_path, PROFILES, ".toml", "profile").resolve()
+
+
+class OutsideRange(UserWarning):
+    """A number of a profile lies outside the range that its source allows: it is used all the same."""
 
 
 class _Head(BaseModel):
@@ -389,10 +406,34 @@ def profile_text(name_or_path: str | Path, **values: float) -> str:
 
 
 @lru_cache
-def _read_device(path: Path) -> Device:
+def _read_device(path: Path, _changed_ns: int, _bytes: int) -> Device:
+    """The device in a file, which is read again only when it has changed."""
     kind = read(path, _Head).kind
+    device: Device
     if kind == "linux-switch":
-        return read(path, LinuxSwitch)
-    if kind == "generic-switch":
-        return read(path, GenericSwitch)
-    return read(path, Profile)
+        device = read(path, LinuxSwitch)
+    elif kind == "generic-switch":
+        device = read(path, GenericSwitch)
+    else:
+        device = read(path, Profile)
+    for name, number in _numbers(device):
+        if number.strays:
+            warnings.warn(
+                f"{path}: {name}: value {number.value} lies outside its range {list(number.range or ())};"
+                " the source does not support it",
+                OutsideRange,
+                stacklevel=2,
+            )
+    return device
+
+
+def _numbers(part: object, name: str = "") -> Iterator[tuple[str, Count | Factor]]:
+    """The numbers of a profile, each by the names of the sections that lead to it."""
+    if isinstance(part, Quantity):
+        yield name, part
+    elif isinstance(part, BaseModel):
+        for key in type(part).model_fields:
+            yield from _numbers(getattr(part, key), f"{name}.{key}" if name else key)
+    elif isinstance(part, list):
+        for place, one in enumerate(part):
+            yield from _numbers(one, f"{name}.{place}")

@@ -1,7 +1,7 @@
 """The profile of a generic switch (`kind = "generic-switch"`): some time a frame, then a port's queues.
 
 The simulator carries such switches (docs/devices.md); each part is there or not. What a port's queues
-guarantee is in `loko.slices`.
+guarantee is in `loko.slices`; what a server for all ports guarantees, in `loko.service_curve`.
 """
 
 from __future__ import annotations
@@ -115,6 +115,23 @@ class Lookup(Strict):
     waiting_frames: Count
 
 
+class Server(Strict):
+    """What forwards the frames of all ports one after another, with a buffer before it."""
+
+    rate_bps: Count
+    """Of frames with their FCS, of all ports together."""
+    buffer_bytes: Count | None = None
+    """Bytes of whole frames that it holds, with the one that it works on."""
+    buffer_frames: Count | None = None
+    """The same, counted in frames."""
+
+    @model_validator(mode="after")
+    def _has_one_buffer(self) -> Self:
+        if (self.buffer_bytes is None) == (self.buffer_frames is None):
+            raise ValueError("give either buffer_bytes or buffer_frames")
+        return self
+
+
 class Software(Strict):
     """The CPU, which forwards what the chip cannot."""
 
@@ -194,6 +211,7 @@ class GenericSwitch(Tolerant):
     pipeline: Pipeline | None = None
     cut_through: CutThrough | None = None
     lookup: Lookup | None = None
+    server: Server | None = None
     software: Software | None = None
     priorities: Priorities | None = None
     buffer: Buffer | None = None
@@ -205,3 +223,9 @@ class GenericSwitch(Tolerant):
         if (self.forwarding is None) == (self.pipeline is None):
             raise ValueError("give either [forwarding], a fixed time, or [pipeline]")
         return self
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is a server, a fixed latency, and ports: then it has a service curve."""
+        others = (self.pipeline, self.cut_through, self.lookup, self.software, self.priorities, self.buffer)
+        return self.server is not None and not any(others)

@@ -13,14 +13,14 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from loko.allocation import allocation_name
 from loko.cabling import Cards, disagreement, load_cabling
-from loko.device import Device, load_device, profile_file
-from loko.document import LABS, InputError, Strict, error_at, find, read
+from loko.device import Device, Profile, load_device, profile_file
+from loko.document import LABS, PROFILES, InputError, Strict, error_at, find, read
 from loko.mix import Mix
 from loko.on_demand import OnDemand
 from loko.ring import Ring, Setting
@@ -87,6 +87,12 @@ class Switch:
     backend: Backend = Backend.FIRMWARE
     cards: Cards = field(default_factory=dict)
     """Of a real board: by port, the network card of this machine at the other end of its cable."""
+
+    @property
+    def emulated_as(self) -> str:
+        """The profile as the emulator takes it: its name, or its path if it did not come with the testbed."""
+        own = self.profile_file is not None and self.profile_file.parent != PROFILES.resolve()
+        return str(self.profile_file) if own else self.profile.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +351,7 @@ class _LabFile(Strict):
     switches: dict[str, _SwitchFile] = Field(min_length=1)
     hosts: dict[str, _HostFile] = Field(min_length=1)
     links: list[_LinkFile] = Field(min_length=1)
-    control_port: int = Field(ge=0)
+    control_port: int = Field(default=0, ge=0)
     control: Literal["session", "network"] = "session"
     controller: str | None = None
     allocation: str | None = None
@@ -383,6 +389,15 @@ class _LabFile(Strict):
         return self
 
 
+def lab_schema() -> dict[str, Any]:
+    """The JSON Schema of a lab's file: a ring, or its switches, hosts and links."""
+    schema = _LabFile.model_json_schema()
+    parts = ["switches", "hosts", "links"]
+    schema["required"] = [key for key in schema["required"] if key not in parts]
+    schema["anyOf"] = [{"required": ["ring"]}, {"required": parts}]
+    return schema
+
+
 def _with_cabling(file: _LabFile, path: Path) -> _LabFile:
     """The lab's file with the real boards of a cabling."""
     switches = dict(file.switches)
@@ -400,6 +415,8 @@ class _Checker:
         self._path = path
         self._file = file
         self._cabling = cabling
+        self._files = OnDemand(self._profile_file)
+        """Where the profiles are, by how the file names them."""
         self._devices = OnDemand(load_device)
         self._names = {name: name for name in (*file.hosts, *file.switches)}
         """Each name once: a path is looked for in less time if equal names are the same object."""
@@ -435,12 +452,27 @@ class _Checker:
         self._refuse_miscabled(lab)
         return lab
 
+    def _profile_file(self, written: str) -> Path:
+        """Of a name, or of a path from the lab's file; what is not there may be a path from here."""
+        if "/" not in written and not written.endswith(".toml"):
+            return profile_file(written)
+        beside = self._path.parent / written
+        return profile_file(beside if beside.is_file() else written)
+
     def _switch(self, name: str) -> Switch:
         file = self._file.switches[name]
         try:
-            profile = self._devices[file.profile]
+            path = self._files[file.profile]
+            profile = self._devices[path]
         except InputError as error:
             raise self._error(f"switches.{name}.profile", str(error)) from None
+        config = dict(file.config)
+        if self._file.ring is not None and not isinstance(profile, Profile):
+            config = {"mac": config["mac"], **self._file.ring.stated_config}
+        if self._file.control_port == 0 and isinstance(profile, Profile):
+            ports = list(range(1, profile.ports.count.value + 1))
+            if "openflow_ports" not in config and "native_ports" not in config:
+                config |= {"openflow_ports": ports, "native_ports": []}
         if self._file.control_port > profile.ports.count.value:
             raise self._error("control_port", f"{name} has ports 1 to {profile.ports.count.value}")
         mac = file.config.get("mac")
@@ -453,8 +485,8 @@ class _Checker:
             name=name,
             datapath_id=int(file.datapath_id.replace(":", ""), 16),
             profile=profile,
-            profile_file=profile_file(file.profile),
-            config=MappingProxyType(dict(file.config)),
+            profile_file=path,
+            config=MappingProxyType(config),
             backend=file.backend,
             cards=MappingProxyType(dict(file.cards)),
         )

@@ -14,7 +14,8 @@ from loko.control_traffic import (
     interference,
     ring_units,
 )
-from loko.device import Profile, deterministic, with_less_buffer
+from loko.device import Profile, bounded, with_less_buffer
+from loko.generic_switch import GenericSwitch
 from loko.lab import Lab
 from loko.on_demand import OnDemand
 from loko.scenario import Scenario
@@ -34,7 +35,7 @@ class Allocator:
         With `AS_PRINTED` nothing is. Raises `InputError` if a switch gives no worst case.
         """
         self._lab, self._scenario, self._traffic = lab, scenario, traffic
-        self._alone: OnDemand[str, tuple[Profile, Interference, SwitchService]] = OnDemand(
+        self._alone: OnDemand[str, tuple[Profile | GenericSwitch, Interference, SwitchService]] = OnDemand(
             self._without_messages
         )
         self._beside: OnDemand[tuple[str, int], SwitchService] = OnDemand(self._with_less_buffer)
@@ -79,8 +80,8 @@ class Allocator:
     def _reserves_buffer(self) -> bool:
         return self._lab.controller is not None and self._traffic is not AS_PRINTED
 
-    def _without_messages(self, switch: str) -> tuple[Profile, Interference, SwitchService]:
-        profile = deterministic(self._lab.switches[switch].profile)
+    def _without_messages(self, switch: str) -> tuple[Profile | GenericSwitch, Interference, SwitchService]:
+        profile = bounded(self._lab.switches[switch].profile)
         taken = (
             NO_INTERFERENCE
             if self._traffic is AS_PRINTED
@@ -91,7 +92,9 @@ class Allocator:
     def _beside_control(self, switch: str, delay_ns: float) -> SwitchService:
         """Without what messages take of the receive buffer. With less no frame waits longer."""
         assert self._traffic is not AS_PRINTED
-        profile, _, _ = self._alone[switch]
+        profile, _, service = self._alone[switch]
+        if isinstance(profile, GenericSwitch):  # its messages take no room of the frames
+            return service
         entries, openflow = self._scenario.entries, self._scenario.openflow
         units = ring_units(profile, self._traffic, entries, openflow, delay_ns=delay_ns)
         return self._beside[switch, units]
@@ -99,6 +102,7 @@ class Allocator:
     def _with_less_buffer(self, of: tuple[str, int]) -> SwitchService:
         switch, units = of
         profile, _, _ = self._alone[switch]
+        assert isinstance(profile, Profile)
         return service_curve(with_less_buffer(profile, units), self._scenario)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, Literal, Self, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from loko.document import Strict
 
@@ -35,11 +35,10 @@ class Quantity(Strict, Generic[_Number]):
     procedure: str = ""
     """Of a measured number: the procedures of `loko bench` that tell it."""
 
-    @model_validator(mode="after")
-    def _lies_in_its_range(self) -> Self:
-        if self.range is not None and not self.range[0] <= self.value <= self.range[1]:
-            raise ValueError(f"value {self.value} lies outside its range {list(self.range)}")
-        return self
+    @property
+    def strays(self) -> bool:
+        """Whether the value lies outside its range, as when somebody tries another one."""
+        return self.range is not None and not self.range[0] <= self.value <= self.range[1]
 
 
 Count = Quantity[int]

@@ -47,6 +47,11 @@ class Ring(Strict):
         return switches
 
     @property
+    def stated_config(self) -> dict[str, Setting]:
+        """The settings that somebody wrote; the others are of a Zodiac FX, and no other device takes them."""
+        return self.config if "config" in self.model_fields_set else {}
+
+    @property
     def next_port(self) -> int:
         """Port that leads to the next switch; the one after it leads back."""
         return self.hosts_per_switch + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,10 +13,15 @@ from loko.calculus import RateLatency, time_ns
 from loko.control_traffic import Interference
 from loko.device import ActionCost, ActionCosts, Profile, openflow_13
 from loko.document import InputError
+from loko.generic_switch import GenericSwitch, Server
 from loko.scenario import Action, Case, OpenFlow, Scenario, Unknown
 
 _PS_PER_NS: Final = 1000
 _VLAN_TAG_BYTES: Final = 4
+_BESIDE_BYTES: Final = 8 + 12
+"""Of a frame on a wire: preamble and gap."""
+_PORT_FRAMES: Final = 1000
+"""What a port of a simple device holds; its server may be faster than the wire."""
 _TAGGING_ACTIONS: Final = frozenset({Action.SET_VLAN_ID, Action.SET_VLAN_PCP})
 
 
@@ -58,11 +64,13 @@ class Processing:
         return min(self.case.frame_bytes * 8e9 / self.cpu_ns, self.link_throughput_bps)
 
 
-def processing(profile: Profile, case: Case) -> Processing:
+def processing(profile: Profile | GenericSwitch, case: Case) -> Processing:
     """Processing time of one frame, by the cost model of the profile and equation 7.
 
     In OpenFlow 1.3 the longest: how long it takes depends on which fields of the other entries hold.
     """
+    if isinstance(profile, GenericSwitch):
+        return _simple_processing(profile, case)
     if case.openflow is OpenFlow.V1_3:
         return _processing(profile, case, _search_13_ps(profile, case, dearest=True))
     return _processing(profile, case, _search_ps(profile, case))
@@ -103,6 +111,33 @@ def _processing(profile: Profile, case: Case, search_ps: Mapping[str, int]) -> P
         ),
         link_throughput_bps=length / (length + overhead_bytes) * ports.link_rate_bps.value,
     )
+
+
+def _simple_processing(profile: GenericSwitch, case: Case) -> Processing:
+    """Of a simple device: the server and the wire each take l at the slower of their rates.
+
+    docs/devices.md ("A simple device") has the proof.
+    """
+    if case.openflow is not OpenFlow.V1_0:
+        raise InputError(f"{profile.name}: speaks OpenFlow 1.0 only; leave --openflow out")
+    length, link_bps = case.frame_bytes, profile.ports.link_rate_bps.value
+    rate_bps = min(_server(profile).rate_bps.value, link_bps * length / (length + _BESIDE_BYTES))
+    terms = [Term(name="server or wire, at the slower one's rate", value_ns=length * 8e9 / rate_bps)]
+    latency_ns = 0 if profile.forwarding is None else profile.forwarding.latency_ns.value
+    return Processing(
+        case=case,
+        cpu_terms=tuple(terms),
+        link_terms=(
+            Term(name="latency", value_ns=float(latency_ns)),
+            Term(name="the sender's wire", value_ns=(length + _BESIDE_BYTES) * 8e9 / link_bps),
+        ),
+        link_throughput_bps=math.inf,
+    )
+
+
+def _server(profile: GenericSwitch) -> Server:
+    assert profile.server is not None, "loko.device.bounded lets no others through"
+    return profile.server
 
 
 def _search_ps(profile: Profile, case: Case) -> dict[str, int]:
@@ -169,12 +204,19 @@ def capacity_frames(profile: Profile, frame_bytes: int, rounding: Rounding = Rou
     return profile.buffer.packets.value + waiting
 
 
-def capacity_bytes(profile: Profile, sizes: Sequence[int], rounding: Rounding = Rounding.FLOOR) -> int:
+def capacity_bytes(
+    profile: Profile | GenericSwitch, sizes: Sequence[int], rounding: Rounding = Rounding.FLOOR
+) -> int:
     """A backlog up to which no frame is lost, whatever mixture of these sizes it consists of.
 
     For one size it is the capacity in frames times the size. Of several sizes, small frames may waste units
     that a large one then lacks, so it can be less than the least of these (docs/model.md, section 3).
     """
+    if isinstance(profile, GenericSwitch):
+        server = _server(profile)
+        frames = _PORT_FRAMES if server.buffer_frames is None else server.buffer_frames.value
+        of_frames = min(frames, _PORT_FRAMES) * min(sizes)
+        return of_frames if server.buffer_bytes is None else min(server.buffer_bytes.value, of_frames)
     if max(_units(profile, size) for size in sizes) > profile.buffer.units.value:
         return 0  # every frame passes the units, and this one finds too few
     of_one_size = min(capacity_frames(profile, size, rounding) * size for size in sizes)
@@ -206,7 +248,7 @@ def _least_waiting_bytes(profile: Profile, sizes: Sequence[int], units: int) -> 
 class SwitchService:
     """What a switch guarantees to all its flows together in a scenario (section 4), and why."""
 
-    profile: Profile
+    profile: Profile | GenericSwitch
     scenario: Scenario
     slowest: Processing
     """The case with the least throughput: it sets R."""
@@ -244,6 +286,8 @@ class SwitchService:
         T0 counts the processing of a frame that b/R counts too; the board's own interruptions fit in that, or
         they replace it. Messages of the controller come on top.
         """
+        if isinstance(self.profile, GenericSwitch):
+            return self.processing_ns
         cpu, chip = self.profile.cpu, self.profile.integrated_switch
         wait_ns = (cpu.loop_ps.value + 2 * chip.transit_ps.value) / _PS_PER_NS
         links_ns = sum(term.value_ns for term in self.longest.link_terms)
@@ -268,7 +312,9 @@ class SwitchService:
         )
 
 
-def service_curve(profile: Profile, scenario: Scenario, rounding: Rounding = Rounding.FLOOR) -> SwitchService:
+def service_curve(
+    profile: Profile | GenericSwitch, scenario: Scenario, rounding: Rounding = Rounding.FLOOR
+) -> SwitchService:
     """The worst case over all that the scenario leaves open.
 
     R and T0 may come from different cases: with unknown sizes the smallest frame has the least throughput,

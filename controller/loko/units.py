@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 _WRITTEN: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµμ/]+)\s*")
 _RATES_BPS: Final = {
@@ -66,13 +66,17 @@ def size(written: object) -> Size:
     return Size(frames=amount) if read.unit in _FRAMES else Size(bytes=amount)
 
 
-Rate = Annotated[float, BeforeValidator(rate_bps)]
+def _written(example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*[A-Za-z]\s*$", "examples": [example]})
+
+
+Rate = Annotated[float, BeforeValidator(rate_bps), _written("2.3 Mbit/s")]
 """In bit/s, of what is written with a unit."""
-Time = Annotated[float, BeforeValidator(time_ns)]
+Time = Annotated[float, BeforeValidator(time_ns), _written("5 ms")]
 """In nanoseconds."""
-FrameSize = Annotated[int, BeforeValidator(frame_bytes)]
+FrameSize = Annotated[int, BeforeValidator(frame_bytes), _written("306 bytes")]
 """In bytes."""
-Burst = Annotated[Size, BeforeValidator(size)]
+Burst = Annotated[Size, BeforeValidator(size), _written("2 frames")]
 
 
 class _Read(NamedTuple):

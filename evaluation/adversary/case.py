@@ -8,11 +8,13 @@ from functools import cached_property
 
 from loko.admission import Admitted
 from loko.control_traffic import ControlTraffic
-from loko.device import deterministic
+from loko.device import bounded
 from loko.flow import Flow
 from loko.lab import Lab
 from loko.scenario import OpenFlow, of_lokos_tables
 from loko.service_curve import service_curve
+
+_PREAMBLE_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +50,8 @@ class Case:
                 entries=self.entries, packet_sizes_bytes=(size,), openflow=self.openflow
             )
             for name, switch in self.lab.switches.items():
-                profile = deterministic(switch.profile)
-                wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + size)
+                profile = bounded(switch.profile)
+                wire_ns = (_PREAMBLE_BYTES + size) * 8e9 / profile.ports.link_rate_bps.value
                 found[name, size] = service_curve(profile, scenario).processing_ns + wire_ns
         return found
 

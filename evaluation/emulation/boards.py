@@ -19,8 +19,8 @@ import switch_emulator
 
 from loko.controller.framing import segments_of, whole_messages
 from loko.controller.wire import SEGMENT_BYTES
-from loko.device import Profile
-from loko.document import PROFILES, InputError
+from loko.device import Profile, profile_file
+from loko.document import InputError
 from loko.lab import Lab, Switch
 
 _IDLE_S: Final = 0.05
@@ -153,7 +153,7 @@ class EmulatedBoard:
 
 def free_of_control_cost(profile: str, folder: Path) -> str:
     """A copy of a profile whose control plane costs nothing: its path."""
-    text = (PROFILES / f"{profile}.toml").read_text(encoding="utf-8")
+    text = profile_file(profile).read_text(encoding="utf-8")
     lines, section = [], ""
     for line in text.splitlines():
         if line.startswith("["):
@@ -163,7 +163,7 @@ def free_of_control_cost(profile: str, folder: Path) -> str:
             lines.append(f'{name} = {{ value = 0, source = "assumption", note = "switched off" }}')
         else:
             lines.append(line)
-    path = folder / f"{profile}.toml"
+    path = folder / f"{Path(profile).stem}.toml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tomllib.loads(path.read_text(encoding="utf-8"))
     return str(path)
@@ -183,7 +183,8 @@ def power_up(lab: Lab, *, free_control: bool) -> dict[str, switch_emulator.Board
     with tempfile.TemporaryDirectory() as folder:
         boards = {}
         for number, (name, switch) in enumerate(lab.switches.items()):
-            profile = profile_of(switch).name
+            profile_of(switch)
+            profile = switch.emulated_as
             if free_control:
                 profile = free_of_control_cost(profile, Path(folder))
             config = {**switch.config, "control": "session"}

@@ -71,7 +71,7 @@ def board_tables(
     return [
         "[[board]]",
         f"name = {json.dumps(switch.name)}",
-        f"profile = {json.dumps(switch.profile.name)}",
+        f"profile = {json.dumps(switch.emulated_as)}",
         f"controller = {json.dumps(controller)}",
         f"seed = {seed}",
         f"console = {json.dumps(console)}",

@@ -25,6 +25,7 @@ from evaluation.live.state import LABS, require_root
 from evaluation.options import Builder
 from evaluation.runner import RunError
 from loko.commands.choices import OpenFlowOption
+from loko.commands.new_lab import new_lab
 from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES
@@ -38,7 +39,10 @@ _ONLY_ADMITTED: Final = (
     " file; a ping is none of them (docs/live-lab.md)"
 )
 
-lab_app = typer.Typer(no_args_is_help=True, help="Start, show and stop a lab that keeps running.")
+lab_app = typer.Typer(
+    no_args_is_help=True, help="Write a lab of your own; start, show and stop a lab that keeps running."
+)
+lab_app.command("new")(new_lab)
 
 
 @contextmanager

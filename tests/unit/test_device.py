@@ -197,11 +197,6 @@ def test_profile_by_path(tmp_path: Path) -> None:
             'source = "rumour"',
             "ports.count.source: Input should be 'paper', 'fit', 'count',",
         ),
-        (
-            "value = 2_070_000",
-            "value = 1",
-            "integrated_switch.transit_ps: value 1 lies outside its range [2070000",
-        ),
         ("range = [28_906_800, 32_349_900]", "range = 3", "cpu.base_ps.range: Input should be a valid tuple"),
         ("format = 1", "format = 2", "format: Input should be 1"),
         ("[ports]", "[ports", "not valid TOML"),
@@ -235,7 +230,7 @@ def test_a_device_of_another_kind_loads_but_gives_no_worst_case() -> None:
         ('kind = "linux-switch"', 'kind = "abacus"', "kind: Input should be 'linux-switch'"),
         ('kind = "linux-switch"', "kind = 1", "kind: Input should be 'linux-switch'"),
         ("tag_bytes", "tag_byte", "switch_chip: unknown key 'tag_byte'"),
-        ("value = 512", "value = 1", "cpu.ring_frames: value 1 lies outside its range [256, 1024]"),
+        ("value = 512", 'value = "1"', "cpu.ring_frames.value: Input should be a valid integer"),
     ],
 )
 def test_wrong_profile_of_another_kind_is_one_line(tmp_path: Path, old, new, says) -> None:

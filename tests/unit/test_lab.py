@@ -115,7 +115,6 @@ def test_switches_of_different_rates_cannot_be_connected(tmp_path: Path) -> None
         ("  H2:", "  H1:", "lab.yml:18: key 'H1' is there twice; remove one"),
         ("title: ", "title: 2020-13-01 #", "not valid YAML: month must be in 1..12"),
         ("title: ", "title: " + "[" * 5000, "nested too deeply"),
-        ("control_port: 4", "", "control_port: Field required"),
     ],
 )
 def test_mistake_is_one_line_that_says_where(tmp_path: Path, old, new, says) -> None:

@@ -13,7 +13,7 @@ from loko.commands.choices import ControlOption, wrong_input_ends
 from loko.commands.slices import print_slices
 from loko.control_traffic import parse_control
 from loko.description import describe_model
-from loko.device import load_profile
+from loko.device import bounded, load_device
 from loko.document import InputError
 from loko.scenario import UNKNOWN, Action, Match, OpenFlow, Priorities, Scenario, Unknown, UsedEntry
 from loko.service_curve import Rounding
@@ -81,7 +81,7 @@ def model(
             openflow=openflow or OpenFlow.V1_0,
         )
         traffic = None if control is None else parse_control(control)
-        values = describe_model(load_profile(profile), scenario, buffer_rounding, traffic)
+        values = describe_model(bounded(load_device(profile)), scenario, buffer_rounding, traffic)
     if as_json:
         typer.echo(json.dumps(values, indent=2))
     else:

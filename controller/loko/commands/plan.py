@@ -29,7 +29,15 @@ from loko.commands.forwarding import (
 )
 from loko.commands.guarantee_sheet import Terms, refuse_sheet, tool_of, write_sheet
 from loko.commands.plan_tables import as_csv, print_changes, print_comparison, print_plan
-from loko.control_traffic import HEARTBEAT, NO_MESSAGES, ControlTraffic, described, parse_control
+from loko.control_traffic import (
+    CHANGES_PER_S,
+    HEARTBEAT,
+    NO_MESSAGES,
+    ControlTraffic,
+    described,
+    parse_control,
+    served_traffic,
+)
 from loko.controller.manners import refuse_version
 from loko.document import InputError
 from loko.entries import EVALUATION_ENTRIES, match_of
@@ -94,6 +102,14 @@ def plan(
         ),
     ] = Forwarding.PER_FLOW,
     control: ControlOption = None,
+    changes_per_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Plan what 'loko serve' with the same option guarantees, whose own number is"
+            f" {CHANGES_PER_S:g}: reserve so many changes of each table. Default: tables stay as they are.",
+        ),
+    ] = None,
     echoes_per_s: Annotated[
         float | None,
         typer.Option(
@@ -154,6 +170,7 @@ def plan(
             entries=entries,
             control=control,
             echoes_per_s=echoes_per_s,
+            changes_per_s=changes_per_s,
             fillers=fillers,
             openflow=openflow,
             forwarding=forwarding,
@@ -230,6 +247,7 @@ class _Asked:
     entries: int
     control: list[str] | None
     echoes_per_s: float | None
+    changes_per_s: float | None
     fillers: int | None
     openflow: OpenFlow
     forwarding: Forwarding
@@ -239,6 +257,8 @@ class _Asked:
     @property
     def traffic(self) -> ControlTraffic:
         """What the controller may send."""
+        if self.changes_per_s is not None:
+            return served_traffic(self.changes_per_s, parse_control(self.control or ()))
         silent = NO_MESSAGES if self.echoes_per_s is not None else HEARTBEAT
         return silent if self.control is None else parse_control(self.control)
 
@@ -246,8 +266,13 @@ class _Asked:
         """Raises `InputError` if the scheme does not know what is to be reserved."""
         if self.echoes_per_s is not None and self.control is not None:
             raise InputError("--echoes-per-s reserves as the paper does; leave --control out, or the other")
+        if self.echoes_per_s is not None and self.changes_per_s is not None:
+            raise InputError(
+                "--echoes-per-s reserves as the paper does; leave --changes-per-s out, or the other"
+            )
         knows = scheme in _RESERVING and (scheme is SchemeName.LOKO or self.echoes_per_s is None)
-        if not knows and (self.echoes_per_s is not None or self.control is not None):
+        told = (self.echoes_per_s, self.control, self.changes_per_s)
+        if not knows and any(one is not None for one in told):
             raise InputError(f"--scheme {scheme.value}: does not know this control traffic; leave it out")
 
     def refuse_forwarding(self, choices: Sequence[Choice], sheet: Path | None) -> None:
@@ -339,8 +364,13 @@ class _Asked:
             mix=expected,
             traffic=self.traffic,
             control=echo_traffic(self.echoes_per_s or 0.0),
-            fillers=self.fillers,
+            fillers=self._fillers,
         )
+
+    @property
+    def _fillers(self) -> int | None:
+        """A service has those of its lab; nothing else fills its tables up."""
+        return self.lab.fillers if self.fillers is None and self.changes_per_s is not None else self.fillers
 
 
 def _print(answers: Sequence[_Answer], asked: _Asked) -> None:

@@ -38,6 +38,7 @@ from evaluation.result import (
 )
 from evaluation.runner import RunError
 from evaluation.senders import SenderSettings
+from loko.device import deterministic
 from loko.document import InputError
 
 
@@ -210,7 +211,7 @@ def _result(plan: ChosenSweep, points: Mapping[float, TalliedPoint]) -> FigureRe
         )
         for label in sweep.observed
     ]
-    profile = setting.allocation.service.profile
+    profile = deterministic(setting.allocation.service.profile)
     factor = options.capacity_factor
     if factor is None:
         factor = profile.cpu.capacity_factor.value

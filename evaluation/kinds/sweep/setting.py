@@ -11,6 +11,7 @@ from evaluation.senders import SenderSettings
 from evaluation.traffic import Sender, flow_of
 from loko.allocation import Allocation
 from loko.control_traffic import Message, MessageRate
+from loko.device import deterministic
 from loko.document import InputError
 from loko.lab import Lab
 from loko.network import Hop, RoutedFlow, shortest_path
@@ -63,7 +64,8 @@ def prepare(sweep: Sweep) -> Setting:
         raise InputError(f"{sweep.name}: flows cross different numbers of switches; split the figure")
     count = hops.pop()
     service = allocation.service
-    wire_ns = service.profile.wire_ns(service.profile.ports.preamble_bytes.value + sweep.frame_bytes)
+    profile = deterministic(service.profile)
+    wire_ns = profile.wire_ns(profile.ports.preamble_bytes.value + sweep.frame_bytes)
     return Setting(
         sweep=sweep,
         lab=lab,

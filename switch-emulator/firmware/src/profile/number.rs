@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Where a number comes from.
@@ -24,6 +24,10 @@ struct Sourced<T> {
     value: T,
     #[expect(dead_code, reason = "read to refuse an unknown source")]
     source: Source,
+    #[expect(
+        dead_code,
+        reason = "read to refuse a range that is no pair of such numbers"
+    )]
     range: Option<[T; 2]>,
     #[serde(default)]
     #[expect(dead_code, reason = "read to refuse a note that is no text")]
@@ -80,7 +84,8 @@ impl Number for f64 {
 /// `procedure` too if it was measured; for `deserialize_with`.
 ///
 /// # Errors
-/// The reader's, if it is no number of that type, its source is unknown, or it lies outside of its range.
+/// The reader's, if it is no number of that type, or its source is unknown. The range says how sure a number is: somebody who
+/// tries another device may leave it, and the programs that read profiles warn of it.
 pub fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -102,14 +107,9 @@ pub fn number<'de, D: Deserializer<'de>, T: Number + Deserialize<'de>>(
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            let Sourced { value, range, .. } =
+            let found =
                 Sourced::<T>::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-            match range {
-                Some([low, high]) if value < low || value > high => Err(A::Error::custom(format!(
-                    "value {value} lies outside its range [{low}, {high}]"
-                ))),
-                _ => Ok(value),
-            }
+            Ok(found.value)
         }
     }
 

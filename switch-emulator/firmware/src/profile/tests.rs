@@ -100,9 +100,12 @@ fn mistakes_are_named_with_line_and_key() {
     );
     let range = refusal(
         "units = ",
-        "units = { value = 1, source = \"paper\", range = [2, 3] }",
+        "units = { value = 1, source = \"paper\", range = [2] }",
     );
-    assert!(range.contains("outside its range [2, 3]"), "{range}");
+    assert!(
+        range.contains("2 elements in sequence") || range.contains("array of length 2"),
+        "{range}"
+    );
     let key = refusal(
         "units = ",
         "units = { value = 1, source = \"paper\", rnage = [1, 3] }",

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `pipeline` | how long the switch chip works on a frame |
 //! | `lookup` | a look-up that takes fewer frames a second than the ports bring |
+//! | `server` | what forwards the frames of all ports one after another, at a rate in bit/s |
 //! | `software` | the CPU, which forwards what the chip cannot |
 //! | `buffer_pool` | a memory that all queues share |
 //! | `openflow::agent` | how entries get from the agent to the chip |
@@ -33,6 +34,7 @@ mod buffer_pool;
 mod lookup;
 mod pipeline;
 mod profile;
+mod server;
 mod software;
 
 use buffer_pool::BufferPool;
@@ -40,6 +42,7 @@ use lookup::Lookup;
 use pipeline::{Entering, Pipeline};
 use profile::Forwarding;
 pub use profile::GenericSwitchProfile;
+use server::Server;
 use software::Software;
 
 /// Streams of random numbers: one for each part that draws any.
@@ -75,6 +78,7 @@ pub(crate) struct GenericSwitch {
     agent: Agent,
     pipeline: Pipeline,
     lookup: Option<Lookup>,
+    server: Option<Server>,
     software: Option<Software>,
     pool: Option<BufferPool>,
     wire: Timing,
@@ -145,6 +149,7 @@ impl GenericSwitch {
                 Stream::new(seed, stream::PIPELINE),
             ),
             lookup: profile.lookup.map(Lookup::new),
+            server: profile.server.map(Server::new),
             software: profile
                 .software
                 .map(|software| Software::new(software, Stream::new(seed, stream::SOFTWARE))),
@@ -241,12 +246,16 @@ impl Switch for GenericSwitch {
             Some(lookup) => lookup.take(now_ns),
             None => Some(now_ns),
         };
+        let came_bytes = size_on_wire(data.len());
+        let at_ns = match (&mut self.server, at_ns) {
+            (Some(server), Some(at_ns)) => server.take(at_ns, came_bytes),
+            (_, at_ns) => at_ns,
+        };
         let Some(at_ns) = at_ns else {
             self.counters.dropped_switch += 1;
             return;
         };
         self.counters.processed += 1;
-        let came_bytes = size_on_wire(data.len());
         let treatment = self.agent.treatment(now_ns, &data, port);
         let (verdict, by_port) = (treatment.verdict, treatment.by_port);
         let in_software = treatment.path == Path::Software;

@@ -6,6 +6,7 @@ use zodiac_firmware::{number, ProfileError};
 use super::buffer_pool::BufferProfile;
 use super::lookup::LookupProfile;
 use super::pipeline::PipelineProfile;
+use super::server::ServerProfile;
 use super::software::SoftwareProfile;
 use crate::device::openflow::agent::AgentProfile;
 use crate::device::openflow::rules::{Path, TableModel, TableRule};
@@ -43,6 +44,9 @@ pub struct GenericSwitchProfile {
     /// A look-up that all ports share.
     #[serde(default)]
     pub lookup: Option<LookupProfile>,
+    /// What forwards the frames of all ports one after another.
+    #[serde(default)]
+    pub server: Option<ServerProfile>,
     /// The CPU, if it forwards too.
     #[serde(default)]
     pub software: Option<SoftwareProfile>,
@@ -188,6 +192,11 @@ impl GenericSwitchProfile {
                 "choose 1 to 10000000000 frames_per_s, and at most 1000000 waiting_frames",
             ),
             (
+                profile.server.is_none() || profile.lookup.is_none() && profile.cut_through.is_none(),
+                "server",
+                "it takes whole frames, and looks them up itself: leave [server] out, or [lookup] and [cut_through]",
+            ),
+            (
                 profile.priorities.is_none_or(|priorities| {
                     (1..=64).contains(&priorities.queues)
                         && (1..=1_000_000).contains(&priorities.limit_frames)
@@ -237,8 +246,10 @@ impl GenericSwitchProfile {
         let has_cpu = profile.software.is_some();
         let cut_through = profile.cut_through.iter();
         let cut_through = cut_through.flat_map(|part| part.rules(has_cpu));
+        let server = profile.server.iter().flat_map(|part| part.rules());
         let mut rules = rules
             .into_iter()
+            .chain(server)
             .chain(pipeline)
             .chain(software)
             .chain(agent)

@@ -265,6 +265,16 @@ fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
             "profile, priorities: choose 1 to 64 queues",
         ),
         (
+            "[priorities]",
+            "[server]\nrate_bps = 1_000_000\n[priorities]",
+            "profile, server: give either buffer_bytes or buffer_frames",
+        ),
+        (
+            "[priorities]",
+            "[server]\nrate_bps = 999\nbuffer_frames = 1\n[priorities]",
+            "profile, server.rate_bps: choose 1000",
+        ),
+        (
             "least_ns = 1_000_000",
             "least_ns = 0",
             "profile, software.least_ns: choose 1 ns to most_ns",
@@ -284,4 +294,31 @@ fn a_profile_of_parts_that_do_not_fit_is_refused_in_one_line() {
     let without = [&CHIP[..begin], &CHIP[end..]].concat();
     let error = GenericSwitchProfile::from_toml(&without).unwrap_err();
     assert!(error.to_string().contains("add [software]"), "{error}");
+}
+
+#[test]
+fn a_server_forwards_all_ports_together_and_then_the_latency_passes() {
+    let text = r#"
+        format = 1
+        kind = "generic-switch"
+        name = "simple"
+        title = "Simple"
+        ports = { count = 3, link_rate_bps = 1_000_000_000 }
+        table = { entries = 8 }
+        server = { rate_bps = 100_000_000, buffer_frames = 2 }
+        forwarding = { latency_ns = 20_000 }
+        "#;
+    let profile = GenericSwitchProfile::from_toml(text).unwrap();
+    let mut switch = GenericSwitch::new(&profile, &SwitchConfig::default(), 1).unwrap();
+    for message in [add(&from_port(1), 1, &[3]), add(&from_port(2), 1, &[3])] {
+        switch.segment(Instant::ZERO, &message);
+    }
+    while switch.poll_output().is_some() {}
+    send(&mut switch, 1_000, 1, 1);
+    send(&mut switch, 1_000, 2, 2);
+    let work_ns = FRAME * 80;
+    let found = departures(&mut switch);
+    let first_ns = 1_000 + work_ns + LATENCY_NS;
+    assert_eq!(found, [(first_ns, 3, 1), (first_ns + work_ns, 3, 2)]);
+    assert_eq!(switch.counters().dropped_switch, 1);
 }

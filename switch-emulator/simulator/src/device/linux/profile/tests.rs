@@ -34,7 +34,7 @@ fn mistakes_are_named_in_one_line() {
         ("kind = \"linux-switch\"", "kind = 1", "invalid type"),
         ("kind = \"linux-switch\"\n", "", "line"), // then it is no Zodiac FX either
         ("tag_bytes", "tag_byts", "unknown field `tag_byts`"),
-        ("value = 512", "value = 0", "lies outside its range"),
+        ("value = 512", "value = 0", "cpu.ring_frames: choose 1"),
         ("count = {", "count = 65 #{", "ports.count: choose 1 to 64"),
         (
             "ring_frames = {",

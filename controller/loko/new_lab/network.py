@@ -1,0 +1,114 @@
+"""What a new lab is drawn from: switches, hosts and cables, without ports and addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import networkx as nx
+
+from loko.document import InputError
+
+_MOST_SWITCHES: Final = 4000
+"""As a ring; the boards' maker has addresses for 4,096."""
+_MOST_HOSTS: Final = 250
+"""At one switch; its hosts share the last byte of their addresses."""
+
+
+class Shape(StrEnum):
+    """Networks that need no drawing."""
+
+    LINE = "line"
+    RING = "ring"
+    TREE = "tree"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """Names of nodes, and the cables between them. A host has one cable, to a switch."""
+
+    name: str
+    title: str
+    switches: tuple[str, ...]
+    hosts: tuple[str, ...]
+    cables: tuple[tuple[str, str], ...]
+
+    def check(self) -> None:
+        """Raise `InputError` for what no lab can be: one line."""
+        seen: set[str] = set()
+        for node in (*self.hosts, *self.switches):
+            if node in seen:
+                raise InputError(f"{self.title}: two nodes are named '{node}'; rename one")
+            seen.add(node)
+        graph = nx.MultiGraph()
+        graph.add_nodes_from(seen)
+        graph.add_edges_from(self.cables)
+        if not self.switches or not self.hosts:
+            missing = "switch" if not self.switches else "host"
+            raise InputError(f"{self.title}: has no {missing}; a lab needs hosts at switches (--hosts)")
+        for host in self.hosts:
+            if graph.degree[host] != 1:
+                raise InputError(f"{self.title}: host '{host}' has {graph.degree[host]} cables; give it one")
+        if not nx.is_connected(graph):
+            start = next(iter(self.switches))
+            lost = min(seen - nx.node_connected_component(graph, start))
+            raise InputError(f"{self.title}: {lost} cannot be reached from {start}; connect the network")
+
+
+def drawn(shape: Shape, *, name: str, switches: int, hosts: int, fanout: int) -> Drawing:
+    """A line, ring or tree of switches s1, s2, … with hosts: at all of them, of a tree at its leaves only.
+
+    Raises `InputError` if there are too few or too many of anything.
+    """
+    least = {Shape.LINE: 1, Shape.RING: 3, Shape.TREE: 1}[shape]
+    if not least <= switches <= _MOST_SWITCHES:
+        raise InputError(
+            f"--switches {switches}: a {shape} has {least} to {_MOST_SWITCHES}; choose among these"
+        )
+    refuse_hosts(hosts)
+    if shape is Shape.LINE:
+        graph = nx.path_graph(switches)
+    elif shape is Shape.RING:
+        graph = nx.cycle_graph(switches)
+    else:
+        graph = nx.full_rary_tree(fanout, switches)
+    bearing = [node for node in graph if shape is not Shape.TREE or all(far < node for far in graph[node])]
+    bare = Drawing(
+        name=name,
+        title=f"{shape.capitalize()} of {switches} switches",
+        switches=tuple(f"s{node + 1}" for node in graph),
+        hosts=(),
+        cables=tuple((f"s{a + 1}", f"s{b + 1}") for a, b in graph.edges),
+    )
+    return with_hosts(bare, hosts, at=[f"s{node + 1}" for node in bearing])
+
+
+def with_hosts(drawing: Drawing, hosts: int, at: list[str]) -> Drawing:
+    """The drawing with so many hosts at each of these switches: h1, h2, …, or h1a, h1b, … of several."""
+    found = list(drawing.hosts)
+    cables = []
+    for switch in at:
+        number = drawing.switches.index(switch) + 1
+        for which in range(hosts):
+            host = f"h{number}" if hosts == 1 else f"h{number}{_letters(which)}"
+            found.append(host)
+            cables.append((host, switch))
+    return Drawing(
+        name=drawing.name,
+        title=drawing.title,
+        switches=drawing.switches,
+        hosts=tuple(found),
+        cables=(*cables, *drawing.cables),
+    )
+
+
+def refuse_hosts(hosts: int) -> None:
+    """Raise `InputError` for more hosts at a switch than there are addresses for, or for none."""
+    if not 1 <= hosts <= _MOST_HOSTS:
+        raise InputError(f"--hosts {hosts}: choose 1 to {_MOST_HOSTS} at a switch")
+
+
+def _letters(which: int) -> str:
+    high, low = divmod(which, 26)
+    return (chr(ord("a") + high - 1) if high else "") + chr(ord("a") + low)

@@ -1,0 +1,151 @@
+"""A drawing as a lab's files: ports and addresses are given, the text is checked, then all is written."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from loko.device import Device, Profile, profile_file
+from loko.document import PROFILES, InputError
+from loko.lab import Lab, load_lab
+from loko.new_lab.network import Drawing
+from loko.schemas import SCHEMA_FOLDER, schema_line, schema_of
+from loko.units import Size
+
+_HOSTS: Final = ipaddress.IPv4Network("10.0.0.0/8")
+
+
+def simple_device(
+    *, name: str, rate_bps: int, latency_ns: int, room: Size, ports: int, link_rate_bps: int
+) -> str:
+    """The profile of a simple device (docs/devices.md), as a file's text."""
+    key, value = ("frames", room.frames) if room.frames else ("bytes", room.bytes)
+    return f"""# A simple device: a rate, a latency and a buffer for all ports together (docs/devices.md).
+# A number is a table {{ value, source, range, note }}; units are in the names.
+format = 1
+kind = "generic-switch"
+name = "{name}"
+title = "Simple device"
+
+[ports]
+count = {{ value = {ports}, source = "assumption" }}
+link_rate_bps = {{ value = {link_rate_bps}, source = "assumption" }}
+
+[table]
+entries = {{ value = 1000, source = "assumption" }}
+
+[server]
+rate_bps = {{ value = {rate_bps}, source = "assumption" }}
+buffer_{key} = {{ value = {int(value)}, source = "assumption" }}
+
+[forwarding]
+latency_ns = {{ value = {latency_ns}, source = "assumption" }}
+"""
+
+
+def lab_text(drawing: Drawing, device: Device, profile: str) -> str:
+    """What a lab's file says. Raises `InputError` if a switch has more cables than the device has ports."""
+    drawing.check()
+    ports = device.ports.count.value
+    used = dict.fromkeys(drawing.switches, 0)
+
+    def end(node: str) -> str:
+        if node not in used:
+            return node
+        used[node] += 1
+        return f"{node}:{used[node]}"
+
+    links = [{"a": end(a), "b": end(b)} for a, b in drawing.cables]
+    for switch, count in used.items():
+        if count > ports:
+            raise InputError(
+                f"{drawing.title}: {switch} needs {count} ports, and {device.name} has {ports};"
+                " take fewer hosts or cables, or another device (--profile, --rate)"
+            )
+    return _text(
+        {
+            "name": drawing.name,
+            "title": drawing.title,
+            "switches": {
+                switch: _switch(number, device, profile) for number, switch in enumerate(drawing.switches, 1)
+            },
+            "hosts": {host: _host(number) for number, host in enumerate(drawing.hosts, 1)},
+            "links": links,
+        }
+    )
+
+
+def ring_text(name: str, switches: int, hosts: int) -> str:
+    """The short form for Zodiac FX: it stands for switches, hosts and links."""
+    ring = {"switches": switches, "hosts_per_switch": hosts, "one_way": False}
+    return _text({"name": name, "title": f"Ring of {switches} switches", "ring": ring})
+
+
+def profile_in(folder: Path, profile: str) -> str:
+    """How a lab in this folder names a profile: by its name, or by the path from there."""
+    file = profile_file(profile)
+    return profile if file.parent == PROFILES.resolve() else os.path.relpath(file, folder.resolve())
+
+
+def write_lab(folder: Path, files: Mapping[str, str], *, force: bool) -> Lab:
+    """Write a lab's files, with the schema that editors complete it by. All or none, and only if they fit.
+
+    Raises `InputError` if one is there already, unless `force` replaces it, or if they are no lab.
+    """
+    texts = {
+        **files,
+        f"{SCHEMA_FOLDER}/lab.json": _json("lab"),
+        f"{SCHEMA_FOLDER}/flows.json": _json("flows"),
+    }
+    refuse_existing([folder / name for name in files], force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".loko-new-") as new:
+        for name, text in texts.items():
+            path = Path(new) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        load_lab(Path(new) / "lab.yml")  # paths from a folder beside are the same
+        folder.mkdir(exist_ok=True)
+        for name in texts:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (Path(new) / name).replace(folder / name)
+    return load_lab(folder / "lab.yml")
+
+
+def refuse_existing(paths: list[Path], *, force: bool) -> None:
+    """Raise `InputError` for the first file that is there already, unless it may be replaced."""
+    for path in paths:
+        if path.exists() and not force:
+            raise InputError(f"{path}: is there already; choose another place, or replace it with --force")
+
+
+def _switch(number: int, device: Device, profile: str) -> dict[str, object]:
+    block, place = divmod(number - 1, 250)
+    if isinstance(device, Profile):
+        mac = f"70:b3:d5:6c:{block:02x}:{place + 1:02x}"
+        config: dict[str, object] = {"mac": mac, "ofchecks": False}  # section 3.1
+        return {"datapath_id": f"00:00:{mac}", "profile": profile, "config": config}
+    return {"datapath_id": f"00:00:02:b1:00:00:{block:02x}:{place + 1:02x}", "profile": profile}
+
+
+def _host(number: int) -> dict[str, str]:
+    high, low = divmod(number - 1, 250)
+    address = _HOSTS.network_address + (high << 8) + low + 1
+    third, second = divmod(high, 256)[::-1]
+    return {"mac": f"02:00:00:{second:02x}:{third:02x}:{low + 1:02x}", "ip": f"{address}/{_HOSTS.prefixlen}"}
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    body = yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=None, width=110)
+    return f"{schema_line('lab')}\n{body}"
+
+
+def _json(what: str) -> str:
+    return json.dumps(schema_of(what), indent=1) + "\n"

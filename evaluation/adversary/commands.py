@@ -1,0 +1,100 @@
+"""The command `loko replay`: flows on a lab in virtual time, against what is guaranteed to them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.adversary.carriage import DRAIN_NS, CarriageResult, bursts, judged, released, runner_of
+from evaluation.adversary.case import Case
+from evaluation.adversary.release import LEAD_NS, critical, instants
+from evaluation.runner import RunError
+from loko.commands.choices import AllocationOption, wrong_input_ends
+from loko.document import InputError
+from loko.entries import EVALUATION_ENTRIES
+from loko.front import plan
+from loko.lab import Lab, load_lab
+from loko.planning import Plan
+from loko.schemes import SchemeName
+
+_NS_PER_MS = 1e6
+_LARGEST_LOAD = 4.0
+"""Of a flow's rate: it sends all that its token bucket lets through."""
+
+
+def replayed(lab: Lab, planned: Plan, *, seconds: float, seed: int) -> list[CarriageResult]:
+    """Two runs: hosts send all that they may, then bursts that meet at the switches. Raises `RunError`."""
+    case = Case(lab=lab, scheme=planned.scheme, admitted=planned.accepted, entries=EVALUATION_ENTRIES)
+    duration_ns = round(seconds * 1e9)
+    rng = np.random.default_rng(seed)
+    aimed_ns = range(LEAD_NS, max(duration_ns, LEAD_NS + 1), 100_000_000)
+    meeting = released(case, instants(case, aimed_ns, [critical(case, rng) for _ in aimed_ns]))
+    found = []
+    with runner_of(case) as runner:
+        for traffic in (bursts(case, load=_LARGEST_LOAD), meeting):
+            powered = runner.powered(seed=seed)
+            found.append(judged(case, powered.run(traffic, duration_ns=duration_ns, drain_ns=DRAIN_NS)))
+    return found
+
+
+def replay(
+    lab: Annotated[str, typer.Argument(help="Name or path of a lab, such as two-switch.")],
+    flows: Annotated[str, typer.Argument(help="YAML, JSON or CSV list of flows; - is standard input.")],
+    *,
+    scheme: Annotated[SchemeName, typer.Option(help="Admission scheme.")] = SchemeName.LOKO,
+    allocation: AllocationOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Of each of two runs.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Replay the flows that fit a lab in virtual time, and compare every packet with its guarantee.
+
+    In one run every host sends all that it may, in another the bursts of all flows meet at the switches.
+    Status 1 if a guarantee was broken.
+
+    Example: loko replay two-switch flows.yml --seconds 2
+    """
+    with wrong_input_ends():
+        the_lab = load_lab(lab)
+        planned = plan(the_lab, flows, scheme=scheme, allocation=allocation)
+        if not planned.accepted:
+            raise InputError(f"{flows}: none of its flows fits; 'loko plan' with these options says why")
+        try:
+            results = replayed(the_lab, planned, seconds=seconds, seed=seed)
+        except RunError as error:
+            raise InputError(str(error)) from None
+    if as_json:
+        typer.echo(json.dumps({"lab": the_lab.name, "runs": [asdict(one) for one in results]}, indent=2))
+    else:
+        _print(planned, results)
+    if any(one.broken or one.events for one in results):
+        raise typer.Exit(1)
+
+
+def _print(planned: Plan, results: list[CarriageResult]) -> None:
+    table = Table(title=f"{planned.lab.name}: in virtual time, against the guarantee", title_justify="left")
+    for column in ("flow", "sent", "lost", "longest ms", "guarantee ms"):
+        table.add_column(column, justify="left" if column == "flow" else "right")
+    for number, admitted in enumerate(planned.accepted):
+        seen = [result.flows[number] for result in results]
+        table.add_row(
+            admitted.flow.id,
+            str(sum(one.sent for one in seen)),
+            str(sum(one.lost for one in seen)),
+            f"{max(one.worst for one in seen) * admitted.guarantee_ns / _NS_PER_MS:.3f}",
+            f"{admitted.guarantee_ns / _NS_PER_MS:.3f}",
+        )
+    console = Console()
+    console.print(table)
+    broken = {one.flow for result in results for one in result.broken}
+    if planned.refused:
+        console.print(f"{len(planned.refused)} flows were refused and sent nothing")
+    console.print("every guarantee was kept" if not broken else f"broken: {', '.join(sorted(broken))}")
+    for event in dict.fromkeys(event for result in results for event in result.events):
+        console.print(event, soft_wrap=True)

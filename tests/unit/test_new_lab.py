@@ -1,0 +1,420 @@
+"""Labs of one's own: `loko lab new`, `loko flows example`, `loko replay`, and the schemas of files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from evaluation.adversary.commands import replayed
+from evaluation.cli import app
+from loko.device import load_device
+from loko.document import LABS, InputError
+from loko.front import plan
+from loko.lab import load_lab
+from loko.new_lab.imported import imported
+from loko.schemas import SCHEMAS, schema_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key attr.name="label" attr.type="string" for="node" id="label"/>
+<key attr.name="type" attr.type="string" for="node" id="type"/>
+<graph edgedefault="undirected">
+<node id="0"><data key="label">Bern Ost</data></node><node id="1"><data key="label">Basel</data></node>
+<node id="2"><data key="label">PC</data><data key="type">host</data></node>
+<edge source="0" target="1"/><edge source="0" target="1"/><edge source="0" target="2"/></graph></graphml>
+"""
+NETJSON = {
+    "type": "NetworkGraph",
+    "nodes": [{"id": "172.16.40.24"}, {"id": "172.16.40.60", "label": "roof"}],
+    "links": [{"source": "172.16.40.24", "target": "172.16.40.60", "cost": 1.0}],
+}
+CLAB = """
+topology:
+  defaults: {kind: linux}
+  nodes: {sw1: {kind: bridge}, sw2: {image: switch}, a:, b: {image: alpine}}
+  links:
+    - endpoints: ["sw1:eth1", "sw2:eth1"]
+    - endpoints: ["a:eth1", "sw1:eth2"]
+    - endpoints: ["b:eth1", "sw2:eth2"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of its own, whose path has a space."""
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def loko(*words, status=0, **options):
+    """What the command prints: stdout, and if it fails, the error."""
+    done = CliRunner().invoke(app, [str(word) for word in words], **options)
+    assert done.exit_code == status, done.output
+    return done.stderr if status == 2 else done.stdout
+
+
+def in_one_line(told, *parts):
+    lines = [line for line in told.splitlines() if line.startswith("error:")]
+    assert len(lines) == 1, told
+    assert all(part in lines[0] for part in parts), told
+    return lines[0]
+
+
+def test_a_new_ring_goes_all_the_way_from_another_folder():
+    loko("lab", "new", "ring", "--switches", "4", "--out", "my lab")
+    loko("flows", "example", "my lab", "--out", "my lab/flows.yml")
+    assert "4 of 4 fit" in loko("plan", "my lab", "my lab/flows.yml")
+    assert "every guarantee was kept" in loko("replay", "my lab", "my lab/flows.yml", "--seconds", "0.2")
+
+
+@pytest.mark.parametrize(
+    ("words", "switches", "hosts"),
+    [
+        (["line", "--switches", "1", "--hosts", "2"], 1, 2),
+        (["line", "--switches", "3", "--hosts", "2"], 3, 6),
+        (["ring", "--hosts", "2"], 4, 8),
+        (["ring", "--switches", "3", "--rate", "95 Mbit/s", "--hosts", "3"], 3, 9),
+        (["tree", "--switches", "7"], 7, 4),
+        (["tree", "--switches", "4", "--fanout", "3", "--hosts", "3"], 4, 9),
+        (["line", "--switches", "300", "--hosts", "1"], 300, 300),
+    ],
+)
+def test_shapes_are_as_large_as_was_asked_for(words, switches, hosts):
+    loko("lab", "new", *words, "--out", "mine")
+    lab = load_lab("mine")
+    assert (len(lab.switches), len(lab.hosts), lab.name) == (switches, hosts, "mine")
+    assert lab.control_port == 4 * (words == ["ring"])
+
+
+def test_whoever_gives_nothing_is_asked():
+    loko("lab", "new", "--out", "asked", input="tree\n3\n2\n")
+    assert (len(load_lab("asked").switches), len(load_lab("asked").hosts)) == (3, 4)
+    assert not Path("line").exists()
+    in_one_line(loko("lab", "new", input="", status=2), "no shape given")
+    in_one_line(loko("lab", "new", input="star\n", status=2), "shape 'star': choose line, ring or tree")
+
+
+def test_networks_of_other_programs_are_read():
+    Path("net.graphml").write_text(GRAPHML)
+    Path("net.json").write_text(json.dumps(NETJSON))
+    Path("net.clab.yml").write_text(CLAB)
+    for name, switches, hosts, cables in (
+        ("net.graphml", {"Bern-Ost", "Basel"}, {"PC"}, 3),
+        ("net.json", {"172.16.40.24", "roof"}, {"h1", "h2"}, 3),
+        ("net.clab.yml", {"sw1", "sw2"}, {"a", "b"}, 3),
+    ):
+        loko("lab", "new", "--from", name, "--out", "found", "--force")
+        lab = load_lab("found")
+        assert (set(lab.switches), set(lab.hosts), len(lab.links)) == (switches, hosts, cables)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("x.graphml", "no graph", ["x.graphml: is not GraphML", "syntax error"]),
+        ("x.graphml", "<graphml/>", ["x.graphml: is not GraphML"]),
+        ("x.json", "[]", ["x.json", "valid dictionary"]),
+        ("x.json", '{"type": "DeviceConfiguration", "nodes": [], "links": []}', ["give a NetworkGraph"]),
+        ("x.json", '{"type": "NetworkGraph", "nodes": [{"id": "a"}]}', ["x.json:1: links: Field required"]),
+        ("x.yml", "topology: {nodes: {a: }, links: [{endpoints: ['a:1']}]}", ["x.yml:1", "at least 2 items"]),
+        (
+            "x.yml",
+            "topology: {nodes: {a: }, links: [{endpoints: ['a:1', 'b:1']}]}",
+            ["'b', which is no node"],
+        ),
+        ("x.yml", "topology: {nodes: {a: }, links: [{endpoints: ['a:1', 'a:2']}]}", ["from 'a' to itself"]),
+        (
+            "x.yml",
+            "topology: {nodes: {a: {kind: bridge}, b: {kind: bridge}}}",
+            ["b cannot be reached from a"],
+        ),
+        ("x.yml", "topology: {nodes: {}}", ["x.yml: has no switch"]),
+        ("x.txt", "", ["x.txt: is none of GraphML"]),
+        ("x.json", NETJSON | {"nodes": [{"id": "a"}, {"id": "a"}], "links": []}, ["two nodes are named 'a'"]),
+        (
+            "x.json",
+            NETJSON | {"nodes": [{"id": "1", "label": "a b"}, {"id": "2", "label": "a-b"}], "links": []},
+            ["two nodes are named 'a-b'"],
+        ),
+        (
+            "x.json",
+            {
+                "type": "NetworkGraph",
+                "nodes": [{"id": "hub"}, *({"id": str(n)} for n in range(4))],
+                "links": [{"source": "hub", "target": str(n)} for n in range(4)],
+            },
+            ["hub needs 5 ports, and zodiac-fx has 4"],
+        ),
+    ],
+)
+def test_what_is_no_network_is_refused_in_a_line_and_nothing_is_written(elsewhere, file, text, says):
+    Path(file).write_text(text if isinstance(text, str) else json.dumps(text))
+    in_one_line(loko("lab", "new", "--from", file, "--out", "mine", status=2), *says)
+    assert [path.name for path in elsewhere.iterdir()] == [file]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ring", "--switches", "2"], "a ring has 3 to 4000"),
+        (["line", "--hosts", "0"], "--hosts 0: choose 1 to 250"),
+        (["line", "--switches", "3", "--hosts", "3"], "s2 needs 5 ports, and zodiac-fx has 4"),
+        (["ring", "--from", "x.json"], "both say what the network is"),
+        (["--from", "none.json"], "no such file"),
+        (["ring", "--profile", "abacus"], "no such name and no such file"),
+        (["ring", "--profile", "zodiac-fx", "--rate", "1 Mbit/s"], "both say what the device is"),
+        (["ring", "--rate", "95"], "--rate: '95' is not a rate such as 2.3 Mbit/s"),
+        (["ring", "--rate", "1 Mbit/s", "--buffer", "many"], "--buffer: 'many' is not a size"),
+        (["ring", "--name", "My Lab"], "use small letters"),
+    ],
+)
+def test_wrong_choices_are_one_line_and_nothing_is_written(elsewhere, words, says):
+    in_one_line(loko("lab", "new", *words, status=2), says)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_is_there_is_replaced_only_by_force():
+    loko("lab", "new", "ring")
+    loko("flows", "example", "ring", "--out", "ring/flows.yml")
+    before = Path("ring/lab.yml").read_bytes()
+    in_one_line(
+        loko("lab", "new", "line", "--out", "ring", status=2), "ring/lab.yml: is there already", "--force"
+    )
+    in_one_line(
+        loko("flows", "example", "ring", "--out", "ring/flows.yml", status=2), "is there already", "--force"
+    )
+    assert Path("ring/lab.yml").read_bytes() == before
+    loko("lab", "new", "line", "--out", "ring", "--force")
+    assert Path("ring/lab.yml").read_bytes() != before
+
+
+def test_a_profile_beside_the_lab_is_found_from_anywhere(tmp_path, monkeypatch):
+    loko("lab", "new", "line", "--rate", "95 Mbit/s", "--out", "mine")
+    again = tmp_path / "elsewhere"
+    again.mkdir()
+    lab = Path("mine").resolve()
+    monkeypatch.chdir(again)
+    assert load_lab(lab).switches["s1"].emulated_as == str(lab / "device.toml")
+    loko("lab", "new", "ring", "--profile", lab / "device.toml", "--out", "other/ring")
+    told = yaml.safe_load(Path("other/ring/lab.yml").read_text())
+    assert told["switches"]["s1"]["profile"] == "../../../a folder/mine/device.toml"
+    assert load_lab("other/ring").switches["s1"].profile.name == "mine-device"
+
+
+def test_the_short_form_of_a_ring_takes_another_device():
+    loko("lab", "new", "ring", "--rate", "95 Mbit/s", "--out", "mine")
+    ring = {"switches": 3, "hosts_per_switch": 2, "profile": "device.toml"}
+    Path("mine/lab.yml").write_text(yaml.safe_dump({"name": "mine", "title": "Short", "ring": ring}))
+    loko("flows", "example", "mine", "--out", "flows.yml")
+    assert "every guarantee was kept" in loko("replay", "mine", "flows.yml", "--seconds", "0.1")
+
+
+def test_without_a_control_port_all_four_ports_of_a_board_carry_flows():
+    loko("lab", "new", "line", "--switches", "1", "--hosts", "4", "--out", "star")
+    assert load_lab("star").switches["s1"].config["openflow_ports"] == [1, 2, 3, 4]
+    loko("flows", "example", "star", "--out", "flows.yml")
+    told = json.loads(loko("replay", "star", "flows.yml", "--seconds", "0.2", "--json"))
+    assert all(flow["sent"] and not flow["lost"] for run in told["runs"] for flow in run["flows"])
+
+
+def test_a_replay_says_which_guarantees_are_broken():
+    flows = LABS / "two-switch/flows.yml"
+    told = loko("replay", "two-switch", flows, "--scheme", "silo", "--seconds", "0.2", status=1)
+    assert "broken: H1-H3, H3-H1" in told
+    assert "2 flows were refused and sent nothing" in told
+    assert "every guarantee was kept" in loko(
+        "replay", "two-switch", flows, "--scheme", "packets", "--seconds", "0.2"
+    )
+    wrong = loko("replay", "two-switch", flows, "--allocation", "half", status=2)
+    in_one_line(wrong, "allocation 'half' is unknown")
+
+
+BUFFERS = ["16 frames", "6 kB"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("rate", ["8 Mbit/s", "95 Mbit/s", "400 Mbit/s"])
+def test_no_packet_of_a_simple_device_is_later_than_its_guarantee(rate, buffer, seed):
+    loko(
+        *("lab", "new", "line", "--switches", "2", "--hosts", "3", "--out", "mine"),
+        *("--rate", rate, "--buffer", buffer, "--latency", "30 us"),
+    )
+    flows = [
+        {
+            "id": f"{source}-{destination}",
+            "source": source,
+            "destination": destination,
+            "udp_source": 5000,
+            "udp_destination": 6000,
+            "rate": "300 kbit/s",
+            "burst": f"{1 + number % 2} frames",
+            "frame": f"{size} bytes",
+        }
+        for number, (source, destination, size) in enumerate(
+            [("h1a", "h2a", 1000), ("h1b", "h2a", 300), ("h1c", "h2b", 300), ("h2c", "h2a", 1000)]
+        )
+    ]
+    Path("flows.yml").write_text(yaml.safe_dump(flows))
+    planned = plan("mine", "flows.yml", allocation="full-rate")
+    results = replayed(planned.lab, planned, seconds=0.5, seed=seed)
+    assert len(planned.accepted) >= 2
+    assert all(flow.kept and flow.sent for result in results for flow in result.flows)
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("rate", [8, 95, 400])
+def test_a_simple_device_that_is_full_is_nearly_as_late_as_its_guarantee(rate, buffer):
+    """All bursts of a full switch meet before one port."""
+    loko(
+        *("lab", "new", "line", "--switches", "1", "--hosts", "6", "--out", "mine"),
+        *("--rate", f"{rate} Mbit/s", "--buffer", buffer, "--latency", "30 us"),
+    )
+    many = [
+        {
+            "id": f"f{number}",
+            "source": f"h1{'abcde'[number % 5]}",
+            "destination": "h1f",
+            "udp_source": 5000 + number,
+            "udp_destination": 6000,
+            "rate": f"{15 * rate} kbit/s",
+            "burst": f"{1 + number % 2} frames",
+            "frame": "300 bytes",
+        }
+        for number in range(20)
+    ]
+    Path("flows.yml").write_text(yaml.safe_dump(many))
+    planned = plan("mine", "flows.yml", allocation="full-rate")
+    assert planned.refused
+    results = replayed(planned.lab, planned, seconds=0.5, seed=1)
+    assert all(flow.kept and flow.sent for result in results for flow in result.flows)
+    assert max(result.worst for result in results) > 0.6
+
+
+def test_bursts_that_the_buffer_cannot_hold_are_refused():
+    loko("lab", "new", "line", "--switches", "1", "--hosts", "2", "--out", "mine", "--rate", "1 Mbit/s")
+    flow = {"udp_source": 1, "udp_destination": 2, "rate": "100 kbit/s", "frame": "306 bytes"}
+    ends = {"id": "f", "source": "h1a", "destination": "h1b"}
+    for burst, fits in (("60 frames", True), ("64 frames", False)):
+        Path("flows.yml").write_text(yaml.safe_dump([{**ends, **flow, "burst": burst}]))
+        assert bool(plan("mine", "flows.yml").accepted) is fits
+
+
+def test_the_model_of_a_simple_device_is_the_documented_one():
+    loko(
+        "lab",
+        "new",
+        "line",
+        "--out",
+        "mine",
+        "--rate",
+        "80 Mbit/s",
+        "--latency",
+        "30 us",
+        "--buffer",
+        "10 frames",
+    )
+    told = json.loads(loko("model", "mine/device.toml", "--packet-size", "500", "--json"))
+    assert told["rate_bps"] == pytest.approx(80e6)
+    assert told["capacity_bytes"] == 5000
+    # a frame in the server, the latency, the sender's wire (100 Mbit/s, preamble and gap), and l/R
+    assert told["latency_ns"] == pytest.approx(50_000 + 30_000 + 41_600 + 50_000)
+    slow = json.loads(loko("model", "mine/device.toml", "--packet-size", "64", "--json"))
+    assert slow["rate_bps"] == pytest.approx(100e6 * 64 / 84)  # the wire is slower
+
+
+@pytest.mark.parametrize("words", [["--scheme", "packets"], ["--openflow", "1.3"]])
+def test_what_a_simple_device_cannot_be_asked_is_one_line(words):
+    loko("lab", "new", "ring", "--out", "mine", "--rate", "80 Mbit/s")
+    loko("flows", "example", "mine", "--out", "flows.yml")
+    in_one_line(loko("plan", "mine", "flows.yml", *words, status=2), "mine-device")
+
+
+def test_a_changed_number_outside_its_range_is_warned_of(tmp_path):
+    text = (ROOT / "switch-emulator/profiles/zodiac-fx.toml").read_text()
+    path = tmp_path / "slower.toml"
+    path.write_text(text.replace("base_ps = { value = 30_700_000", "base_ps = { value = 60_000_000", 1))
+    with pytest.warns(
+        UserWarning, match=r"slower\.toml: cpu\.base_ps: value 60000000 lies outside its range"
+    ):
+        slower = load_device(path)
+    assert slower.cpu.base_ps.value == 60_000_000
+
+
+@pytest.mark.parametrize("what", SCHEMAS)
+def test_the_schema_that_is_kept_is_that_of_the_models(what):
+    kept = json.loads((LABS / f"schemas/{what}.json").read_text())
+    assert kept == schema_of(what), f"run: loko schema {what} > labs/schemas/{what}.json"
+    jsonschema.Draft202012Validator.check_schema(kept)
+
+
+def test_the_schemas_take_what_the_commands_take_and_refuse_what_they_refuse():
+    labs = jsonschema.Draft202012Validator(schema_of("lab"))
+    for path in (*LABS.glob("*/lab.yml"), LABS / "ring/five.yml"):
+        assert list(labs.iter_errors(_as_json(path))) == [], path
+    loko("lab", "new", "tree", "--switches", "3", "--out", "mine")
+    loko("flows", "example", "mine", "--out", "mine/flows.yml")
+    made = _as_json(Path("mine/lab.yml"))
+    assert labs.is_valid(made)
+    assert not labs.is_valid({**made, "swtiches": {}})
+    assert not labs.is_valid({key: value for key, value in made.items() if key != "links"})
+    flows = jsonschema.Draft202012Validator(schema_of("flows"))
+    asked = _as_json(Path("mine/flows.yml"))
+    assert flows.is_valid(asked)
+    assert flows.is_valid(_as_json(LABS / "two-switch/flows.yml"))
+    assert not flows.is_valid([{**asked[0], "rate": 5}])
+    assert not flows.is_valid([{**asked[0], "deadlin": "5 ms"}])
+    profiles = jsonschema.Draft202012Validator(schema_of("profile"))
+    for path in (ROOT / "switch-emulator/profiles").glob("*.toml"):
+        assert profiles.is_valid(json.loads(json.dumps(tomllib.loads(path.read_text())))), path
+
+
+def test_new_files_name_the_schemas_beside_them():
+    loko("lab", "new", "line", "--out", "mine")
+    loko("flows", "example", "mine", "--out", "mine/flows.yml")
+    for what in ("lab", "flows"):
+        first = Path(f"mine/{what}.yml").read_text().splitlines()[0]
+        found = re.fullmatch(r"# yaml-language-server: \$schema=(.+)", first)
+        assert json.loads((Path("mine") / found.group(1)).read_text()) == schema_of(what)
+
+
+def test_the_reference_page_names_every_key():
+    page = (ROOT / "docs/own-labs.md").read_text()
+    lab, flows = schema_of("lab"), schema_of("flows")
+    keys = [*lab["properties"], *lab["$defs"]["Ring"]["properties"]]
+    for part in ("_SwitchFile", "_HostFile", "_LinkFile"):
+        keys += lab["$defs"][part]["properties"]
+    keys += flows["$defs"]["RequestDocument"]["properties"]
+    assert [key for key in keys if f"`{key}`" not in page and f"`{key}:" not in page] == []
+
+
+def test_a_file_that_is_not_there_is_told_of():
+    with pytest.raises(InputError, match="no such file"):
+        imported(Path("none.graphml"), name="x")
+
+
+def _as_json(path):
+    return json.loads(json.dumps(yaml.safe_load(path.read_text())))
+
+
+def test_what_the_pages_print_is_typed_in():
+    text = (ROOT / "docs/own-labs.md").read_text()
+    block = text.partition("\n    loko lab new")[2].partition("\n\n")[0]
+    words = [shlex.split(line, comments=True) for line in f"loko lab new{block}".splitlines()]
+    assert [one[:2] for one in words] == [["loko", it] for it in ("lab", "flows", "plan", "replay")]
+    for one in words:
+        loko(*one[1:])
+    devices = (ROOT / "docs/devices.md").read_text()
+    (line,) = set(re.findall(r"`loko (lab new line --rate [^`]+)`", devices))
+    loko(*shlex.split(line))

@@ -1,0 +1,57 @@
+"""`loko plan --changes-per-s` gives the guarantees of `loko serve` with the same options."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluation.cli import app
+from evaluation.serving import _AdmissionOptions, _by_admission
+from loko.admission import Admitted
+from loko.document import LABS
+from loko.lab import load_lab
+from loko.requests import load_flows
+from loko.scenario import OpenFlow
+from loko.schemes import SchemeName
+
+FLOWS = LABS / "two-switch/flows.yml"
+
+
+def planned(*words, status=0):
+    done = CliRunner().invoke(app, ["plan", "two-switch", str(FLOWS), *words])
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("scheme", [SchemeName.LOKO, SchemeName.PACKETS])
+@pytest.mark.parametrize("changes_per_s", [None, 2.0])
+def test_plan_and_service_give_one_guarantee(scheme, changes_per_s):
+    lab = load_lab("two-switch")
+    options = dict.fromkeys(_AdmissionOptions._fields)
+    given = _AdmissionOptions(**options | {"scheme": scheme, "changes_per_s": changes_per_s})
+    granting = _by_admission(lab, given, OpenFlow.V1_0).granting
+    answers = [granting.decision(flow)() for flow in load_flows(FLOWS)]
+    served = {one.flow.id: one.guarantee_ns for one in answers if isinstance(one, Admitted)}
+    told = json.loads(
+        planned(
+            *("--changes-per-s", str(changes_per_s or 20), "--scheme", scheme.value, "--json"),
+            status=int(len(served) < len(answers)),
+        )
+    )
+    assert {one["flow"]: one["guarantee_ns"] for one in told["accepted"]} == pytest.approx(served)
+    assert served
+
+
+def test_changes_are_reserved_and_said():
+    assert "reserved of each switch: change=40, " in planned("--changes-per-s", "20", status=1)
+
+
+def test_what_the_service_would_refuse_is_refused_in_a_line():
+    for words, says in (
+        (["--control", "change=1"], "the driver sends up to 40/s"),
+        (["--echoes-per-s", "1"], "leave --changes-per-s out"),
+        (["--scheme", "silo"], "does not know this control traffic"),
+    ):
+        assert says in planned("--changes-per-s", "20", *words, status=2)
