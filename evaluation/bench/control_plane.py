@@ -1,4 +1,4 @@
-"""What the procedures of the control plane share: questions and answers, and FLOW_MODs that change entries."""
+"""What the procedures of the control plane share: questions and answers, and changes of entries."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ Case = tuple[Table, int, int]
 
 
 def reduced_parts(*, samples: int = SAMPLES) -> list[Part]:
-    """Return parts that suffice to judge any switch: all table sizes, throughput and buffer at the extremes."""
+    """Return parts that suffice for any switch: all table sizes, throughput and buffer at the extremes."""
     scenario = Scenario(
         match=Match.FIVE_TUPLE,
         action=Action.OUTPUT,
