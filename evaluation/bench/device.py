@@ -30,8 +30,7 @@ class Passage:
     entered_ns: Instants
     left_ns: Instants
     disturbed: NDArray[np.bool_]
-    """Frames during whose passage the bench's own host lost time; procedures leave them out and count
-    them."""
+    """Frames during whose passage the bench's own host lost time: to be left out and counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class ControlFrame:
     """On the wire, with FCS, without preamble."""
     payload: bytes
     disturbed: bool = False
-    """Whether the bench's own host lost time meanwhile; procedures leave such frames out and count them."""
+    """Whether the bench's own host lost time meanwhile: to be left out and counted."""
 
 
 def wire_of(ports: Ports) -> Wire:
@@ -63,8 +62,7 @@ class Device(Protocol):
     name: str
     wire: Wire
     warm_up_frames: int
-    """Frames at the start of each train that do not count: caches, and an emulator's lead, settle
-    meanwhile."""
+    """Frames at the start of a train that do not count, while caches and an emulator's lead settle."""
 
     @property
     def now_ns(self) -> int:
