@@ -414,6 +414,6 @@ PROCEDURE: Final = Procedure(
 
 ECHO_UNMODIFIED: Final = PROCEDURE.key("echo over time, unmodified firmware")
 ECHO_MODIFIED: Final = PROCEDURE.key("echo over time, firmware as measured")
-"""The series without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
+"""Without the three jobs (section 3.1), if the bench has such a firmware; else both series are the same."""
 ENTRIES_ADDED: Final = PROCEDURE.key("entries added by a Modify that hits none")
 """One sample: a count, not a time."""
