@@ -44,7 +44,7 @@ class CarriageResult:
     packets: int
     flows: tuple[FlowResult, ...]
     fullest: int
-    """Most units of a receive ring that were in use at once."""
+    """Largest number of units of a receive ring in use at once."""
     events: tuple[str, ...]
     """Complaints of the boards."""
 

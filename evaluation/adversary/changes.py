@@ -57,7 +57,7 @@ class History:
 
     @property
     def entries(self) -> int:
-        """Most entries that any switch's table needs for all of them."""
+        """Entries that the fullest table needs if it holds all of these flows."""
         return max(self._passing.values(), default=0)
 
     def wait(self, duration_ns: int) -> None:

@@ -38,7 +38,7 @@ _SCATTER_NS: Final = 20_000_000
 _SUSTAINED_S: Final = 8.0
 """Many periods of the timers, whose work adds up if a switch is used up to its last bit."""
 _TIMERS_SPREAD_NS: Final = 3_000_000
-"""Most time from the instant that the bursts aim at to the timers' run."""
+"""Timers run at most this long after the instant that the bursts aim at."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

@@ -27,11 +27,11 @@ from evaluation.bench.procedures.throughput import PAPER_PRECISION_BPS
 from loko.scenario import TABLE_1_ENTRIES, Action, Match, Priorities, Scenario, UsedEntry
 
 SPREAD: Final = 1.25
-"""Most p99.9 over p50 of a switch that counts as deterministic; its worst case is near the usual one."""
+"""Largest p99.9 over p50 of a deterministic switch, whose worst case is then near the usual one."""
 TAIL: Final = 2.0
-"""Most slowest frame over p50 that the main loop and its timers explain, as they interrupt now and then."""
+"""Largest time of a frame over p50 that occasional work of a main loop and its timers explains."""
 GROWTH: Final = 1.5
-"""Least time at the longest table over that at the shortest, if the switch looks at its entries."""
+"""Smallest ratio of times, longest table to shortest, at which entries count as examined."""
 EQUATION_6: Final = 0.06
 """Error of equation 6 that the paper found (section 3.4.2)."""
 

@@ -10,7 +10,7 @@ from typing import Final
 from evaluation.doctor.facts import Adapter, Clocks, Cores, Facts, Noise, Requirement
 
 UNDER_WAY_NS: Final = 4_130_000
-"""Most time that a packet of figure 17 is under way if it keeps its guarantee (Loko, section 6.1)."""
+"""Longest time that a packet of figure 17 may take to keep its guarantee (Loko, section 6.1)."""
 
 MOST_EXCUSED: Final = 0.05
 """With stalls over a larger share of time, a run says little: too many late packets are excused."""

@@ -22,7 +22,7 @@ from loko.serve.delays import Observation
 
 _STEP_S: Final = 0.002
 _MOST_AT_ONCE_NS: Final = 10_000_000
-"""Most virtual time between two turns of serving the connections."""
+"""Longest step of virtual time; connections are served between steps."""
 _REPORT_S: Final = 0.25
 
 

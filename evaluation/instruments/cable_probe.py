@@ -19,7 +19,7 @@ from evaluation.runner import RunError
 from loko.controller.messages import PROTOCOL, serialized
 
 _SESSIONS: Final = 3
-"""Most sessions in which a switch is examined, as what else is sent to a board may break its session."""
+"""How many sessions a switch is examined in, at most: other frames sent to it may break one."""
 _PROBES: Final = 3
 _PROBE_BYTES: Final = 64
 _PAUSE_S: Final = 0.005

@@ -52,11 +52,11 @@ class Size:
     lace_packets: int = 5_000
     """Frames of each source of the shoelace (TP). In the study a source sends for 5 s."""
     congested_ports: int = buffers.MOST_PORTS
-    """Most congested ports of BM."""
+    """Largest number of congested ports in BM."""
     congested_queues: int = buffers.QUEUES[-1]
-    """Most congested queues at each of these ports."""
+    """Largest number of congested queues at each of these ports."""
     most_entries: int = 5_000
-    """Most entries of FM. The largest of the seven tables of the study holds 4094."""
+    """Entries after which FM fills a table no further. The largest of the study's seven holds 4094."""
     aging_runs: int = 5
     """Runs of FM, with and without a wait (figure 9a)."""
     alternating_runs: int = 20

@@ -22,7 +22,7 @@ from evaluation.bench.equations import Wire, data_time_ns
 from loko.document import InputError
 
 _KEPT_SAMPLES: Final = 1_000_000
-"""Most samples kept for each frame length. If there are more, quantiles come from a random choice of them."""
+"""Samples kept of each frame length. If there are more, quantiles come from a random choice of them."""
 _REORDERED: Final = 4096
 """By how many records a file may be out of order: each interface's records are written in blocks."""
 _QUANTILES: Final = (5, 25, 50, 75, 95)

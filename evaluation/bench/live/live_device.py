@@ -119,7 +119,7 @@ class LiveDevice:
         """FLOW_MODs that `load` has put into the table, in order."""
         self._listed_stalls = 0
         self._most_action_bytes = 0
-        """Most bytes of actions of any entry since the switch was switched on."""
+        """Largest size of an entry's actions since the switch was switched on."""
         self._sender = packet_socket(instruments.in_interface, 0)
 
     @property

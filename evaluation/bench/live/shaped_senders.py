@@ -99,7 +99,7 @@ CASES: Final = (
         line_rate_bps=100_000_000,
     ),
 )
-"""The two senders of Silo's figure 3, each with and without shaper, and the long bursts of QJump's.
+"""Silo's two senders of figure 3, each with and without its shaper, and long bursts before QJump's.
 
 The generator tries to offer half as much again as the shaper passes, so that frames always wait.
 """

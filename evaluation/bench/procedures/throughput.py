@@ -47,7 +47,7 @@ class Rate:
     disturbed: int
     """Frames during whose passage the bench's own host lost time."""
     lost_in_stalls: int = 0
-    """Lost frames among them."""
+    """Frames that were lost because of that."""
 
     @property
     def tells(self) -> bool:
@@ -88,7 +88,7 @@ def carry(device: Device, size: int, rate_bps: float, frames: int) -> Rate:
 
 
 def _trial(device: Device, size: int, rate_bps: float, precision_bps: float) -> Rate:
-    """Repeat a trial until it is conclusive, but only so often."""
+    """Repeat a trial, up to `_TRIALS` times, until it is conclusive."""
     for _ in range(_TRIALS):
         found = carry(device, size, rate_bps, _frames(rate_bps, precision_bps))
         if found.tells:
