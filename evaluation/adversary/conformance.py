@@ -14,8 +14,8 @@ def excess_bytes(
 ) -> Fraction:
     """Return the most by which the frames of any interval exceed burst + rate x length; conforming if <= 0.
 
-    For all i <= j: (j - i + 1) l - r (t_j - t_i) <= b (Le Boudec and Thiran, section 1.2.2). With a_k = k l -
-    r t_k that is the largest a_j - a_i + l - b, found in one pass over the least a_i so far.
+    For all i <= j: (j - i + 1) l - r (t_j - t_i) <= b (Le Boudec and Thiran, section 1.2.2). With
+    a_k = k l - r t_k that is the largest a_j - a_i + l - b, found in one pass over the least a_i so far.
     """
     rate = Fraction(rate_bps) / 8_000_000_000
     least: Fraction | None = None
