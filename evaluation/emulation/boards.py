@@ -152,7 +152,7 @@ class EmulatedBoard:
 
 
 def free_of_control_cost(profile: str, folder: Path) -> str:
-    """Write a copy of a profile whose control plane costs nothing. Return its path."""
+    """A copy of a profile whose control plane costs nothing: its path."""
     text = (PROFILES / f"{profile}.toml").read_text(encoding="utf-8")
     lines, section = [], ""
     for line in text.splitlines():

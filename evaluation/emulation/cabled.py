@@ -145,7 +145,7 @@ class CabledLab:
     # Hosts.
 
     def carry(self, flows: Iterable[Flow]) -> None:
-        """Let these flows send from now on, and no others. Those that send already go on undisturbed."""
+        """From now on let these flows send, and no others. Those that send already go on as they are."""
         wanted = {flow.id: flow for flow in flows}
         for name, sender in list(self._senders.items()):
             if wanted.get(name) != sender.flow:
@@ -168,7 +168,7 @@ class CabledLab:
                 )
 
     def send(self, host: str, frame: bytes) -> None:
-        """Let a host send a frame that belongs to no flow as soon as its line is free."""
+        """Let a host send a frame that belongs to no flow, as soon as its line is free."""
         begun_ns = max(self.now_ns, self._line_free_ns[host])
         self._occupy(host, frame, begun_ns)
         self._at(begun_ns, lambda now_ns: self._carry(Endpoint(node=host, port=1), frame, now_ns))

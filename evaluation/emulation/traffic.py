@@ -94,6 +94,6 @@ class TrafficLab:
             await asyncio.sleep(_STEP_S)
 
     def told(self, flows: Sequence[Flow]) -> None:
-        """Take over the flows that the service says are in place."""
+        """The service says which flows are in place."""
         self._lab.advance()
         self.cabled.carry(flows)

@@ -48,7 +48,7 @@ _JITTER_NS: Final = 100_000
 _UNKNOWN_NS: Final = 5_000_000
 """Assumed time of frames if the host disturbed all probes; the longest in the paper is 2.1 ms."""
 _TRAINS: Final = 4
-"""How often a train is sent if frames of it are disturbed or lost."""
+"""How often a train is sent at most, if frames of it are disturbed or lost."""
 _SPACING: Final = 1.25
 """Gap as a multiple of the longest time of the probes, so that no frame waits for another."""
 _FRAME_S: Final = 50e-6

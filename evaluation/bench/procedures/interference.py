@@ -27,7 +27,7 @@ from loko.controller.messages import flow_mod
 
 _SIZES: Final = (64, 306, 790, 1516)
 _TRAINS: Final = 3
-"""How often a train is sent if frames of it do not come out."""
+"""How often a train is sent at most, if frames of it do not come out."""
 _SPACING_NS: Final = 4_000_000
 _JITTER_NS: Final = 100_000
 _LEADER_UDP: Final = UDP_OUT + 1
